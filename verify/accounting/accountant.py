@@ -4,15 +4,16 @@ This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, 
 ``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper bound, and ``Claim.basis`` names it:
 
 - Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
-- Sampled rounds have dominating pairs, which dp-accounting composes as privacy loss distributions. Its transforms round
-  to floats, so that δ below 2e-14 a round, and ε above 700, are beyond them.
+- Sampled rounds have dominating pairs (Zhu, Dong and Wang 2022), which dp-accounting composes as privacy loss
+  distributions. Its transforms round to floats, so that δ below 2e-14 a round, and ε above 700, are beyond them.
 - There the least of other bounds is taken: Rényi accounting; rounds that the attacker knows, whose number is binomial;
   and for a replacement, a removal and an addition.
 
 Under replacement the pair of a Poisson-sampled round is (1 − q)N(0) + qN(±1). It dominates that of any two updates x
 and x′ in the unit ball. Given the others' data, a hockey-stick divergence is E[(c + qX − qe^ε·X′)₊], where X and X′ are
 log-normal with logarithms ⟨x, z⟩ − |x|²/2. By Plackett's identity it grows with both variances, and falls with the
-covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive.
+covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive. Opposite unit
+vectors have the largest variances and the least covariance.
 """
 
 import math
@@ -543,8 +544,9 @@ def _least_sampled_noise(claim: Any, target: float, delta: float, high: float) -
     if excess(math.log(high)) > 0.0:
         return high
     sigma = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=2e-6))
-    while claim(sigma).epsilon(delta) > target:
-        sigma *= 1.0 + 2e-6
+    step = 2e-6
+    while sigma < high and claim(sigma).epsilon(delta) > target:
+        sigma, step = sigma * (1.0 + step), 2.0 * step
     return min(sigma, high)
 
 
@@ -576,7 +578,7 @@ def _number_of(rounds: int | None) -> str:
     return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
-# Events of dp-accounting.
+# Events of dp-accounting, which takes seconds to import: functions that need it import it.
 
 
 def _leaves(event: Any, count: int = 1) -> Iterator[tuple[int, Any]]:
@@ -635,7 +637,6 @@ def _event(claim: Claim) -> Any:
     """Return the claim as dp-accounting describes it; it is sampled, or of another kind."""
     if claim.event is not None:
         return claim.event
-    # dp-accounting takes seconds to import, and only sampling needs it.
     import dp_accounting
 
     sampled = dp_accounting.PoissonSampledDpEvent(claim.rate, dp_accounting.GaussianDpEvent(claim.noise_multiplier))
@@ -712,7 +713,7 @@ def _serves(claim: Claim) -> bool:
     return bool(losses.supports(_event(claim)) or renyi.supports(event))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def _losses(claim: Claim) -> Any:
     """Return dp-accounting's privacy loss distribution, or None where it fails."""
     from dp_accounting.pld import PLDAccountant
@@ -736,7 +737,8 @@ def _interval(claim: Claim) -> float | None:
     for count, leaf in _leaves(_event(claim)):
         noise = _noise_of(leaf)
         if noise is None:
-            largest = max(largest, 3.0)
+            loss = _pure_loss(leaf)
+            largest, variance = max(largest, loss), variance + count * loss**2
             continue
         # A replacement's loss in a sampled round is that of a removal and of an addition.
         q, sigma, sides = getattr(leaf, "sampling_probability", 1.0), noise, _distance(claim)
@@ -754,6 +756,13 @@ def _interval(claim: Claim) -> float | None:
     if mean > 2.0 * _LARGEST_LOSS:
         return None
     return max(finest, largest / 3e4, 18.0 * math.sqrt(variance) / _MOST_LOSSES)
+
+
+def _pure_loss(leaf: Any) -> float:
+    """Return the largest loss of Laplace noise, sampled or not; 3 of any other event, for the library's interval."""
+    part = getattr(leaf, "event", leaf)
+    laplace = type(part).__name__ == "LaplaceDpEvent" and part.noise_multiplier > 0.0
+    return 1.0 / part.noise_multiplier if laplace else 3.0
 
 
 def _by_losses(claim: Claim, delta: float) -> float:
@@ -782,7 +791,8 @@ def _divergences(claim: Claim) -> tuple[Array, Array] | None:
         return None
     absolute, relative = _RENYI_ERROR
     rounding = absolute * claim.rounds / (accountant.orders - 1.0)
-    return accountant.orders, np.maximum(0.0, accountant.rdp) * (1.0 + relative) + rounding
+    divergences = np.nan_to_num(accountant.rdp, nan=math.inf, posinf=math.inf)
+    return accountant.orders, np.maximum(0.0, divergences) * (1.0 + relative) + rounding
 
 
 def _renyi_accountant(claim: Claim) -> tuple[Any, Any]:

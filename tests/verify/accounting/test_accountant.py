@@ -498,6 +498,9 @@ def test_other_events_have_the_library_s_epsilon():
     # δ(ε) = 1 − e^((ε − 1)/2).
     assert laplace.epsilon(1e-3) == pytest.approx(1.0 + 2.0 * math.log1p(-1e-3), abs=1e-4)
     assert laplace.attacker == "known rounds"
+    # Losses of 500 are on a wider grid.
+    loud = from_event(dp_accounting.LaplaceDpEvent(2e-3)).epsilon(0.999)
+    assert 0.0 <= loud - (500.0 + 2.0 * math.log(1e-3)) < 0.1
     concentrated = from_event(ZCDpEvent(0.02))
     # A Gaussian mechanism of noise multiplier 5 is one of those with ρ = 1/50.
     assert concentrated.epsilon(1e-5) >= gaussian(5.0).epsilon(1e-5)
