@@ -5,7 +5,7 @@ import numpy as np
 from scipy import special
 
 from canaryproof.verify.blindspots import mechanisms
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.suites.blindspots import CHECKS
 
 TEXT = (files("canaryproof.proofs_check") / "blind_spots.md").read_text()
@@ -22,7 +22,7 @@ def test_checks_named_are_there():
 
 
 def test_the_long_clients_number_is_the_lemmas():
-    bound = MECHANISMS["unclipped"].distance(10.0, Claim(1.0, 1e-5, 10**6))
+    bound = MECHANISMS["unclipped"].distance(10.0, AtlasClaim(1.0, 1e-5, 10**6))
     assert f"at most {bound:.2f} to" in TEXT.replace("\n", " ")
 
 

@@ -4,7 +4,6 @@ The exact Gaussian mechanism is our own kernel; Rényi (RDP) and privacy loss di
 dp-accounting's. Without sampling, T rounds of noise multiplier σ are one round of σ/√T, under RDP, PLD and exactly.
 """
 
-import logging
 from functools import cache
 from typing import Any, Literal
 
@@ -16,9 +15,6 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import sampled_gaussian
 
 Conversion = Literal["improved", "classical"]
-
-# dp-accounting warns of each order whose series does not converge and goes on without it: ε is an upper bound still.
-logging.getLogger("absl").setLevel(logging.ERROR)
 
 
 def _dense(orders: NDArray[np.float64]) -> tuple[float, ...]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical as accountants
+from canaryproof.verify.accounting.accountant import Claim
 
 Members = Literal["clients", "canaries"]
 
@@ -125,13 +126,8 @@ def analytical_epsilon(
     if isinstance(sampling.rate, Fraction):
         return _without_replacement(together / 2.0, delta, rounds, sampling.rate)
     assert sampling.rate is not None
-    try:
-        epsilon = accountants.pld(together, delta, rounds, float(sampling.rate))
-    except OverflowError:
-        # With so little noise the exponentials of dp-accounting's losses overflow.
-        return _always(together, delta, rounds, ADD_OR_REMOVE)
-    rule = f"privacy loss distributions (dp-accounting) of {rounds} rounds of Poisson sampling at {sampling.rate:.4g}"
-    return Accounting(epsilon, ADD_OR_REMOVE, f"{rule}, {_UNCOUNTED}")
+    claim = Claim("add-or-remove", together, rounds, rate=float(sampling.rate))
+    return Accounting(claim.epsilon(delta), ADD_OR_REMOVE, f"{claim.basis(delta)}, {_UNCOUNTED}")
 
 
 def _scheduled(noise: AccountedNoise, delta: float, taken: set[tuple[int, ...]], clip: AccountedClip) -> Accounting:
@@ -158,18 +154,11 @@ def _without_replacement(sigma: float, delta: float, rounds: int, rate: Fraction
     cohort, population = rate.as_integer_ratio()
     by_chance = accountants.without_replacement(sigma, delta, rounds, cohort, population)
     # Rényi bounds are coarse at low noise, where they may exceed those for taking part in every round.
-    always = _always(sigma, delta, rounds, REPLACE)
-    assert always.epsilon is not None
-    if always.epsilon <= by_chance:
-        return always
+    always = accountants.gaussian(sigma, delta, rounds)
+    if always <= by_chance:
+        return Accounting(always, REPLACE, f"Gaussian mechanism, as if in all of {rounds} rounds")
     rule = f"Rényi accounting (dp-accounting) of {rounds} samples without replacement, of {cohort}/{population} each"
     return Accounting(by_chance, REPLACE, rule)
-
-
-def _always(sigma: float, delta: float, rounds: int, relation: str) -> Accounting:
-    """Account as if chance decided nothing."""
-    epsilon = accountants.gaussian(sigma, delta, rounds)
-    return Accounting(epsilon, relation, f"Gaussian mechanism, as if in all of {rounds} rounds")
 
 
 def _independent(noise: AccountedNoise) -> bool:

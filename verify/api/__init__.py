@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from canaryproof.kernels import two_gaussians as two_gaussians
     from canaryproof.kernels.canaries import Canaries as Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries as OrthonormalCanaries
+    from canaryproof.verify.accounting import accountant as accounting  # noqa: F401
     from canaryproof.verify.audit.audit import Audit as Audit
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
@@ -66,6 +67,8 @@ _MODULES = {
     "Participation": "canaryproof.verify.canaries.participation",
     "RoundScores": "canaryproof.verify.canaries.round_scores",
     "Scores": "canaryproof.verify.canaries.scores",
+    "Scores": "canaryproof.verify.audit.result",
+    "accounting": "canaryproof.verify.accounting.accountant",
     "audit": "canaryproof.verify.audit.audit",
     "audit_release": "canaryproof.verify.audit.audit",
     "bernoulli": "canaryproof.verify.canaries.participation",

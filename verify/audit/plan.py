@@ -19,7 +19,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.bounds.block_tests import NESTED
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks
 from canaryproof.verify.check import rules
@@ -318,7 +318,7 @@ def plan(
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta = rules.DELTA.number("delta", delta)
     claim = None if claim is None else rules.CLAIM.number("claim", claim)
-    released = Claim(noise_multiplier * (1.0 if all_rounds else math.sqrt(rounds)), delta, dim)
+    released = AtlasClaim(noise_multiplier * (1.0 if all_rounds else math.sqrt(rounds)), delta, dim)
     claimed = released.epsilon if claim is None else claim
     if not max(released.epsilon, rules.CLAIM.low) <= claimed:
         raise ValueError(
@@ -361,7 +361,7 @@ def plan(
     )
 
 
-def _directions(released: Claim, claimed: float) -> tuple[str, tuple[PlannedFault, ...]]:
+def _directions(released: AtlasClaim, claimed: float) -> tuple[str, tuple[PlannedFault, ...]]:
     """Return the kind of canaries that a release asks for, and its faults with the number that sees each."""
     faults, others = (
         tuple(_faults(released, claimed, partial(_count, released=released, claimed=claimed, directions=directions)))
@@ -376,7 +376,7 @@ def _directions(released: Claim, claimed: float) -> tuple[str, tuple[PlannedFaul
     return INDEPENDENT, faults
 
 
-def _present(released: Claim) -> int:
+def _present(released: AtlasClaim) -> int:
     """Return the number of canaries whose trace is noticed to be missing: k·(trace)² must reach a constant."""
     # The trace is 1/√(σ² + k/d).
     constant = visible_trace(1) ** 2
@@ -390,7 +390,7 @@ def _noise(epsilon: float, delta: float) -> float:
 _Counts = Callable[..., int | None]
 
 
-def _faults(released: Claim, claimed: float, counts: _Counts) -> Iterator[PlannedFault]:
+def _faults(released: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[PlannedFault]:
     for mechanism in MECHANISMS.values():
         several = any(mechanism.weights(value).shape[1] > 1 for value in mechanism.values)
         if mechanism.scores is not None or several:
@@ -402,7 +402,7 @@ def _faults(released: Claim, claimed: float, counts: _Counts) -> Iterator[Planne
                 yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count, False)
 
 
-def _count(mechanism: Mechanism, value: float, released: Claim, claimed: float, directions: str) -> int | None:
+def _count(mechanism: Mechanism, value: float, released: AtlasClaim, claimed: float, directions: str) -> int | None:
     """Return the smallest number of canaries that raises an alarm with probability ``POWER``."""
     limit = 1.0 / _noise(claimed, released.delta)
     orthonormal = directions == ORTHONORMAL
@@ -440,7 +440,7 @@ _ALPHA = 0.05
 
 
 def _count_in_rounds(
-    mechanism: Mechanism, value: float, released: Claim, rounds: int, directions: str, above: float
+    mechanism: Mechanism, value: float, released: AtlasClaim, rounds: int, directions: str, above: float
 ) -> int | None:
     """Return the number of canaries, to 10%, whose lower bound is above ε with probability at least ``POWER``."""
     squares = mechanism.residual(value, released, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]

@@ -21,7 +21,7 @@ from scipy import stats
 
 from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism, ReleaseResidual, gaussian_truth
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism, ReleaseResidual, gaussian_truth
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import (
     BoundKind,
@@ -218,7 +218,7 @@ class Prediction:
     highest: float
 
 
-def predict(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator) -> Prediction:
+def predict(mechanism: Mechanism, value: float, claim: AtlasClaim, count: int, rng: np.random.Generator) -> Prediction:
     """Predict the default estimator on a mechanism with k observed canaries.
 
     There are as many unobserved canaries where scores are not single cosines.
@@ -235,7 +235,7 @@ def predict(mechanism: Mechanism, value: float, claim: Claim, count: int, rng: n
 def alarm_probability(
     mechanism: Mechanism,
     value: float,
-    claim: Claim,
+    claim: AtlasClaim,
     count: int,
     rng: np.random.Generator,
     null_count: int | None = None,
@@ -259,7 +259,7 @@ def alarm_probability(
 
 
 def _laws(
-    mechanism: Mechanism, value: float, claim: Claim, count: int, rng: np.random.Generator, residuals: int
+    mechanism: Mechanism, value: float, claim: AtlasClaim, count: int, rng: np.random.Generator, residuals: int
 ) -> tuple[Moments, Moments]:
     """Return the moments of the law of scores for each residual, with k canaries in the release and with few.
 
@@ -318,7 +318,7 @@ class Size:
 
 
 def measure(
-    mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence
+    mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, key: np.random.SeedSequence
 ) -> dict[str, Any]:
     """Audit runs of a mechanism by all methods; return a cell of the atlas, its rates with their limits."""
     rng, other = (np.random.default_rng(child) for child in key.spawn(2))
@@ -348,7 +348,7 @@ def measure(
     }
 
 
-def alarms_of(mechanism: Mechanism, value: float, claim: Claim, size: Size, key: np.random.SeedSequence) -> int:
+def alarms_of(mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, key: np.random.SeedSequence) -> int:
     """Count the audits in which the default estimator raises an alarm."""
     rng = np.random.default_rng(key)
     if _has_laws(mechanism, value, size):
@@ -356,7 +356,7 @@ def alarms_of(mechanism: Mechanism, value: float, claim: Claim, size: Size, key:
     return _alarms(_moments(*_scores(mechanism, value, claim, size, rng), claim), claim)
 
 
-def _alarms(moments: Moments, claim: Claim) -> int:
+def _alarms(moments: Moments, claim: AtlasClaim) -> int:
     return int((estimators.adaptive_low(moments, claim.delta, 1.0 - 2.0 * ALPHA) > claim.epsilon).sum())
 
 
@@ -365,13 +365,15 @@ def _has_laws(mechanism: Mechanism, value: float, size: Size) -> bool:
     return not size.exact and mechanism.scores is None and mechanism.weights(value).size == 1
 
 
-def _drawn_moments(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Moments:
+def _drawn_moments(
+    mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, rng: np.random.Generator
+) -> Moments:
     residual = mechanism.residual(value, claim, size.runs, rng)
     return leading_moments(residual, float(mechanism.weights(value)[0, 0]), size.count, rng)
 
 
 def _scores(
-    mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator
+    mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, rng: np.random.Generator
 ) -> tuple[Array, Array | None]:
     """Draw scores of observed canaries, and of unobserved ones where their law is not known."""
     if mechanism.scores is not None:
@@ -384,14 +386,14 @@ def _scores(
     return draw(residual, weights, size.count, 0, rng)[0], None
 
 
-def _moments(observed: Array, unobserved: Array | None, claim: Claim) -> Moments:
+def _moments(observed: Array, unobserved: Array | None, claim: AtlasClaim) -> Moments:
     if unobserved is None:
         return from_dimension(observed, claim.dim)
     return from_unobserved(observed, unobserved)
 
 
 def _reports(
-    mechanism: Mechanism, value: float, claim: Claim, scores: tuple[Array, Array | None], rng: np.random.Generator
+    mechanism: Mechanism, value: float, claim: AtlasClaim, scores: tuple[Array, Array | None], rng: np.random.Generator
 ) -> Iterator[Report]:
     runs, count = scores[0].shape
     yield from estimates(_moments(*scores, claim), claim.delta)
@@ -400,7 +402,9 @@ def _reports(
         yield canife(mechanism.canife(value, claim), count, runs, rng)
 
 
-def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np.random.Generator) -> Iterator[Report]:
+def _coins(
+    mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, rng: np.random.Generator
+) -> Iterator[Report]:
     """Bound ε of runs in which each of 2k canaries takes part by a fair coin."""
     by_method: dict[str, list[Array]] = {}
     for seen in np.clip(rng.binomial(2 * size.count, 0.5, size.coins), 1, 2 * size.count - 1).tolist():
@@ -417,7 +421,7 @@ def _coins(mechanism: Mechanism, value: float, claim: Claim, size: Size, rng: np
         yield name, np.concatenate(parts), np.concatenate(parts)
 
 
-def _of_deviation(deviation: float, claim: Claim) -> float:
+def _of_deviation(deviation: float, claim: AtlasClaim) -> float:
     """Return ε at δ of normal scores with the means 0 and 1, the limit of CANIFE with unlimited trials."""
     return gaussian_truth(claim, deviation / claim.noise_multiplier).high
 
@@ -495,14 +499,14 @@ def blind_spots(
         return None
     given = noise_multiplier is not None
     sigma = float(gaussian_mechanism.noise_multiplier(EPSILON, delta)) if noise_multiplier is None else noise_multiplier
-    claim = Claim(sigma, delta, dim)
+    claim = AtlasClaim(sigma, delta, dim)
     noticed, unnoticed = ranges(claim, count, null_count, orthonormal=orthonormal)
     return BlindSpots(sigma, claim.epsilon, given, noticed, unnoticed)
 
 
 @lru_cache(maxsize=64)
 def ranges(
-    claim: Claim, count: int, null_count: int | None = None, *, orthonormal: bool = False
+    claim: AtlasClaim, count: int, null_count: int | None = None, *, orthonormal: bool = False
 ) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
     """List the faults that an audit notices with probability 90%, and the others whose ε is above the claimed one.
 
@@ -525,7 +529,7 @@ def ranges(
 
 
 def _parts(
-    mechanism: Mechanism, claim: Claim, count: int, null_count: int | None, *, orthonormal: bool
+    mechanism: Mechanism, claim: AtlasClaim, count: int, null_count: int | None, *, orthonormal: bool
 ) -> Iterator[tuple[Range, bool]]:
     """Split the values of a mechanism where alarms become probable, or cease to be."""
 
@@ -562,7 +566,9 @@ def _edge(
     return low, high
 
 
-def _range(mechanism: Mechanism, claim: Claim, points: list[float], alarms: dict[float, float]) -> tuple[Range, bool]:
+def _range(
+    mechanism: Mechanism, claim: AtlasClaim, points: list[float], alarms: dict[float, float]
+) -> tuple[Range, bool]:
     probabilities = [alarms[point] for point in points]
     seen = probabilities[0] >= POWER
     return Range(

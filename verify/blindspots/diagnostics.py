@@ -17,7 +17,7 @@ from scipy import special
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots.alarms import ALPHA, CONFIDENCE
-from canaryproof.verify.blindspots.mechanisms import Claim, Mechanism, ReleaseResidual
+from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism, ReleaseResidual
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
@@ -67,7 +67,7 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
     return np.asarray(special.chdtrc(2.0 * (rounds - 1), -2.0 * logs))
 
 
-def confined(mechanism: Mechanism, claim: Claim, index: int = 0) -> Mechanism:
+def confined(mechanism: Mechanism, claim: AtlasClaim, index: int = 0) -> Mechanism:
     """Return the mechanism that canaries see which are uniform directions of one part of the release.
 
     Its claim is the same, with the dimension of that part.
@@ -84,25 +84,25 @@ def _diagonals(residual: ReleaseResidual) -> Array:
     return np.asarray(np.trace(residual.grams, axis1=2, axis2=3))
 
 
-def _norm(residual: ReleaseResidual, claim: Claim) -> Array:
+def _norm(residual: ReleaseResidual, claim: AtlasClaim) -> Array:
     together = residual.gram.shape[-1] * residual.dim
     return norm_p_value(_diagonals(residual).sum(axis=1), claim.noise_multiplier, together)
 
 
-def _part_norms(residual: ReleaseResidual, claim: Claim) -> Array:
+def _part_norms(residual: ReleaseResidual, claim: AtlasClaim) -> Array:
     rounds = residual.gram.shape[-1]
     dims = tuple(rounds * dim for dim in residual.dims)
     return part_norms_p_value(_diagonals(residual), claim.noise_multiplier, dims)
 
 
-def _rounds(residual: ReleaseResidual, claim: Claim) -> Array | None:
+def _rounds(residual: ReleaseResidual, claim: AtlasClaim) -> Array | None:
     if residual.gram.shape[-1] == 1:
         return None
     return rounds_p_value(residual.gram, claim.noise_multiplier, residual.dim)
 
 
 # p-values of each run by diagnostic; None where a diagnostic does not apply.
-DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, Claim], Array | None]] = {
+DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, AtlasClaim], Array | None]] = {
     "norm": _norm,
     "part-norms": _part_norms,
     "rounds": _rounds,
@@ -113,7 +113,7 @@ DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, Claim], Array | None]] = {
 
 
 def measure(
-    mechanism: Mechanism, value: float, claim: Claim, runs: int, key: np.random.SeedSequence
+    mechanism: Mechanism, value: float, claim: AtlasClaim, runs: int, key: np.random.SeedSequence
 ) -> dict[str, dict[str, Any]]:
     """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%: p-value, alarms and rate."""
     residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))

@@ -17,7 +17,7 @@ from canaryproof.kernels.certified import gaussian_mechanism
 
 
 @dataclass(frozen=True)
-class Claim:
+class AtlasClaim:
     """The statement of noise and ε with which a model is released."""
 
     noise_multiplier: float  # Standard deviation σ of the noise on each coordinate, in units of the clip norm
@@ -74,34 +74,34 @@ class Mechanism:
     title: str  # Its fault
     parameter: str  # Meaning of the parameter
     values: tuple[float, ...]  # Values of the parameter, from harmless to broken
-    truth: Callable[[float, Claim], Truth]  # ε of the mechanism, by parameter and claim
+    truth: Callable[[float, AtlasClaim], Truth]  # ε of the mechanism, by parameter and claim
 
     # Draw residuals: parameter, claim, number of runs and source of randomness; None where there are ``scores``.
-    draw: Callable[[float, Claim, int, np.random.Generator], ReleaseResidual] | None
+    draw: Callable[[float, AtlasClaim, int, np.random.Generator], ReleaseResidual] | None
     # Weight of a canary of each round in each released vector, shape (rounds, T), by parameter; a canary takes part in
     # one round.
     weights: Callable[[float], Array] = lambda _value: np.ones((1, 1))
     # Standard deviation of CANIFE's scores, whose means are 0 and 1, by parameter and claim; None where a single round
     # is not what is broken.
-    canife: Callable[[float, Claim], float] | None = None
+    canife: Callable[[float, AtlasClaim], float] | None = None
     # Draw scores of equally many observed and unobserved canaries, where they are no cosines of uniform directions. All
     # have the shape (runs, count). Arguments: parameter, claim, count, number of runs and source of randomness.
-    scores: Callable[[float, Claim, int, int, np.random.Generator], tuple[Array, Array]] | None = None
+    scores: Callable[[float, AtlasClaim, int, int, np.random.Generator], tuple[Array, Array]] | None = None
     # Proven bound of the total variation between the laws of an audit's scores, with the fault and as claimed. It is
     # the most by which the probability of an alarm may rise. At 0, no function of the scores can notice the fault. It
     # is 1 where nothing is proven.
-    distance: Callable[[float, Claim], float] = lambda _value, _claim: 1.0
+    distance: Callable[[float, AtlasClaim], float] = lambda _value, _claim: 1.0
     # Stated deviation of a round's noise, as a share of the claim's; with sampling it may be below 1.
     stated: Callable[[float], float] = lambda _value: 1.0
 
-    def residual(self, value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+    def residual(self, value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
         """Draw residuals; raise ``ValueError`` where canaries are no uniform directions."""
         if self.draw is None:
             raise ValueError(f"{self.name}: its canaries are no uniform directions")
         return self.draw(value, claim, runs, rng)
 
 
-def gaussian_truth(claim: Claim, factor: float, reason: str = "Gaussian noise") -> Truth:
+def gaussian_truth(claim: AtlasClaim, factor: float, reason: str = "Gaussian noise") -> Truth:
     """Return ε of the Gaussian mechanism with the claimed noise multiplier times a factor, certified."""
     if factor <= 0.0:
         return without_noise(reason)
@@ -133,7 +133,7 @@ def single(dims: tuple[int, ...], squares: Array) -> ReleaseResidual:
 
 
 def _noise(
-    share: float, factors: tuple[float, float], claim: Claim, runs: int, rng: np.random.Generator
+    share: float, factors: tuple[float, float], claim: AtlasClaim, runs: int, rng: np.random.Generator
 ) -> ReleaseResidual:
     """Draw noise of two factors times the claimed deviation: on a share of the coordinates, and on the others."""
     first = round(share * claim.dim)
@@ -142,43 +142,43 @@ def _noise(
     return single(tuple(dim for dim, _ in parts), np.stack(squares, axis=1))
 
 
-def _with_data(norm: float, factor: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _with_data(norm: float, factor: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw noise with a sum of data of some norm, in whatever direction."""
     sigma = factor * claim.noise_multiplier
     return single((claim.dim,), sigma**2 * rng.noncentral_chisquare(claim.dim, (norm / sigma) ** 2, (runs, 1)))
 
 
-def honest(_value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def honest(_value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw residuals of the Gaussian mechanism with the claimed noise and no data."""
     return _with_data(0.0, 1.0, claim, runs, rng)
 
 
-def unseen(_value: float, _claim: Claim) -> float:
+def unseen(_value: float, _claim: AtlasClaim) -> float:
     """Return the total variation between the laws of scores where they are equal."""
     return 0.0
 
 
-def _data_distance(norm: float, claim: Claim) -> float:
+def _data_distance(norm: float, claim: AtlasClaim) -> float:
     """Bound the total variation between the laws of scores with and without data of some norm (blind_spots.md, 3)."""
     return min(1.0, norm**2 / (2.0 * claim.noise_multiplier**2 * math.sqrt(math.pi * claim.dim)))
 
 
-def _less_noise(value: float, claim: Claim) -> Truth:
+def _less_noise(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, value, "normal noise of the deviation that there is")
 
 
-def _draw_diluted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_diluted(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     norm = math.sqrt(value * claim.dim) * claim.noise_multiplier
     return _with_data(norm, 0.5, claim, runs, rng)
 
 
-def _on_a_share(factor: float, value: float, claim: Claim) -> Truth:
+def _on_a_share(factor: float, value: float, claim: AtlasClaim) -> Truth:
     if value == 0.0:
         return gaussian_truth(claim, 1.0)
     return gaussian_truth(claim, factor, "a client with all its weight on those coordinates")
 
 
-def low_rank(value: float, claim: Claim) -> Truth:
+def low_rank(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth for noise in a subspace that is the same in every run, so that an attacker may know it.
 
     If the subspace were drawn anew and kept secret, the noise would be rotation-invariant, and have an ε.
@@ -186,21 +186,21 @@ def low_rank(value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, 1.0) if value == 1.0 else without_noise("a client across the noise's subspace")
 
 
-def _draw_low_rank(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_low_rank(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     rank = max(1, round(value * claim.dim))
     # Any subspace, so that there are no parts.
     return single((claim.dim,), claim.noise_multiplier**2 / value * rng.chisquare(rank, (runs, 1)))
 
 
-def _longer(value: float, claim: Claim) -> Truth:
+def _longer(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, 1.0 / value, "the client whose vector is that long")
 
 
-def _memorised(value: float, claim: Claim) -> Truth:
+def _memorised(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, 1.0 / (1.0 + value), "the client with that example: its vector and the trace add up")
 
 
-def _outright(value: float, claim: Claim) -> Truth:
+def _outright(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth where a client's data are released with probability p, with the Gaussian mechanism's vector.
 
     That event distinguishes the neighbours with certainty, and without it they are the Gaussian mechanism's: δ(ε) = p +
@@ -210,10 +210,12 @@ def _outright(value: float, claim: Claim) -> Truth:
         return without_noise("data are released with a probability of at least δ")
     # The rounding here moves ε by less than the rounding that is allowed for in σ.
     left = (claim.delta - value) / (1.0 - value)
-    return gaussian_truth(Claim(claim.noise_multiplier, left, claim.dim), 1.0, "δ less the probability of a release")
+    return gaussian_truth(
+        AtlasClaim(claim.noise_multiplier, left, claim.dim), 1.0, "δ less the probability of a release"
+    )
 
 
-def _counted(value: float, claim: Claim) -> Truth:
+def _counted(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth where the divisor is known, and so the sum and the noisy number of clients.
 
     A client adds 1 to that number, whose noise has the deviation τ: it moves both by √(1/σ² + 1/τ²) deviations.
@@ -224,11 +226,11 @@ def _counted(value: float, claim: Claim) -> Truth:
     return gaussian_truth(claim, factor, "the sum and the number tell of a client together")
 
 
-def _as_claimed(_value: float, claim: Claim) -> Truth:
+def _as_claimed(_value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, 1.0, "clients are treated as claimed")
 
 
-def _mean_deviation(_value: float, claim: Claim) -> float:
+def _mean_deviation(_value: float, claim: AtlasClaim) -> float:
     return claim.noise_multiplier
 
 
@@ -351,13 +353,13 @@ def _wishart(covariance: Array, dim: int, runs: int, rng: np.random.Generator) -
     return np.asarray(rows @ rows.swapaxes(1, 2))
 
 
-def _reused(value: float, claim: Claim) -> Truth:
+def _reused(value: float, claim: AtlasClaim) -> Truth:
     if value == 1.0:
         return gaussian_truth(claim, 1.0)
     return without_noise("the difference of two rounds has no noise")
 
 
-def _draw_reused(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_reused(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     square = claim.noise_multiplier**2 * rng.chisquare(claim.dim, (runs, 1, 1, 1))
     return ReleaseResidual((claim.dim,), np.broadcast_to(square, (runs, 1, int(value), int(value))))
 
@@ -366,18 +368,18 @@ def _covariance(value: float) -> Array:
     return np.asarray(linalg.toeplitz(value ** np.arange(_ROUNDS)))
 
 
-def _correlated(value: float, claim: Claim) -> Truth:
+def _correlated(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth by (C⁻¹)ₜₜ = (1 + φ²)/(1 − φ²) of a stationary autoregression, in all rounds but both ends."""
     factor = float(np.sqrt((1.0 - value**2) / (1.0 + value**2)))
     return gaussian_truth(claim, factor, "the noise that other rounds do not tell")
 
 
-def _draw_correlated(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_correlated(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     grams = _wishart(claim.noise_multiplier**2 * _covariance(value), claim.dim, runs, rng)
     return ReleaseResidual((claim.dim,), grams[:, np.newaxis])
 
 
-def _draw_low_rank_rounds(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_low_rank_rounds(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     rank = max(1, round(value * claim.dim))
     grams = _wishart(claim.noise_multiplier**2 / value * np.eye(_ROUNDS), rank, runs, rng)
     return ReleaseResidual((claim.dim,), grams[:, np.newaxis])
@@ -387,11 +389,11 @@ def _squares(value: float) -> float:
     return float((value ** (2 * np.arange(_ROUNDS))).sum())
 
 
-def _contracted(value: float, claim: Claim) -> Truth:
+def _contracted(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, float(np.sqrt(_squares(value))), "the last round's client, under the noise of all")
 
 
-def _draw_contracted(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_contracted(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     square = claim.noise_multiplier**2 * _squares(value) * rng.chisquare(claim.dim, (runs, 1, 1, 1))
     return ReleaseResidual((claim.dim,), square)
 
@@ -406,11 +408,11 @@ def sampled_share(value: float) -> float:
     return float(np.interp(math.log(value), [math.log(rounds) for rounds in _SAMPLED], list(_SAMPLED.values())))
 
 
-def _fixed_batches(value: float, claim: Claim) -> Truth:
+def _fixed_batches(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, sampled_share(value), "the client of a round that is known, without amplification")
 
 
-def _draw_fixed_batches(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_fixed_batches(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     sigma = sampled_share(value) * claim.noise_multiplier
     return ReleaseResidual((claim.dim,), _wishart(sigma**2 * np.eye(int(value)), claim.dim, runs, rng)[:, np.newaxis])
 
@@ -485,12 +487,12 @@ _MOST = 100
 _HALF = 0.5
 
 
-def claimed_scale(claim: Claim) -> float:
+def claimed_scale(claim: AtlasClaim) -> float:
     """Return the scale b of Laplace noise whose ε at δ is the claimed one."""
     return 1.0 / (claim.epsilon - 2.0 * math.log1p(-claim.delta))
 
 
-def _laplace_truth(share: float, claim: Claim) -> Truth:
+def _laplace_truth(share: float, claim: AtlasClaim) -> Truth:
     """Return 1/b + 2 log(1 − δ), a few roundings to either side."""
     epsilon = 1.0 / (share * claimed_scale(claim)) + 2.0 * math.log1p(-claim.delta)
     return Truth(
@@ -531,11 +533,13 @@ def laplace_scores(
     return both[:, 0], both[:, 1]
 
 
-def _everywhere(value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _everywhere(
+    value: float, claim: AtlasClaim, count: int, runs: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
     return laplace_scores(claim.dim, value * claimed_scale(claim), claim.dim, count, runs, rng)
 
 
-def _somewhere(value: float, claim: Claim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def _somewhere(value: float, claim: AtlasClaim, count: int, runs: int, rng: np.random.Generator) -> tuple[Array, Array]:
     return laplace_scores(min(int(value), claim.dim), _HALF * claimed_scale(claim), claim.dim, count, runs, rng)
 
 
@@ -629,7 +633,7 @@ def _square_moments(bits: int) -> tuple[float, float]:
     return float(mean), float(fourth - mean**2)
 
 
-def _draw_coarse(value: float, claim: Claim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_coarse(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     """Draw squared norms with the right mean and variance from a gamma law, exact for noise of full precision."""
     if math.isinf(value):
         return honest(value, claim, runs, rng)
@@ -638,7 +642,7 @@ def _draw_coarse(value: float, claim: Claim, runs: int, rng: np.random.Generator
     return single((claim.dim,), claim.noise_multiplier**2 * squares)
 
 
-def _finite(value: float, claim: Claim) -> Truth:
+def _finite(value: float, claim: AtlasClaim) -> Truth:
     if math.isinf(value):
         return gaussian_truth(claim, 1.0, "noise with a density, at most rounded afterwards")
     return without_noise("finitely many values, and other ones with the client")

@@ -18,7 +18,7 @@ from canaryproof.verify.blindspots import alarms as audits
 from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check.documents import FINAL, FIRST_VERSION, REVIEWS
 from canaryproof.verify.check.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
 from canaryproof.verify.check.power import visible_distance, visible_mean
@@ -41,9 +41,9 @@ _CONFINED = 1000
 
 
 @cache
-def claimed() -> Claim:
+def claimed() -> AtlasClaim:
     """Return what every mechanism of the atlas claims."""
-    return Claim(float(gaussian_mechanism.noise_multiplier(EPSILON, DELTA)), DELTA, DIM)
+    return AtlasClaim(float(gaussian_mechanism.noise_multiplier(EPSILON, DELTA)), DELTA, DIM)
 
 
 def sizes(mechanism: Mechanism, context: Context) -> tuple[Size, ...]:

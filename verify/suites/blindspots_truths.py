@@ -17,7 +17,7 @@ from scipy import optimize, special, stats
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots import alarms, mechanisms
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, single
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, single
 from canaryproof.verify.check.levels import PART_LEVEL, POWER
 from canaryproof.verify.check.power import visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
@@ -108,22 +108,22 @@ def _turn(dim: int) -> Array:
     return np.asarray(stats.ortho_group.rvs(dim, random_state=12))
 
 
-def _diagonal(claim: Claim, factors: Array) -> Setting:
+def _diagonal(claim: AtlasClaim, factors: Array) -> Setting:
     """Noise of given deviations on orthogonal axes, none of them a coordinate's."""
     return claim.noise_multiplier * _turn(len(factors)) * factors, [np.eye(len(factors))]
 
 
-def _even(factor: float, reach: float, claim: Claim) -> Setting:
+def _even(factor: float, reach: float, claim: AtlasClaim) -> Setting:
     """Noise of a multiple of the claimed deviation, and clients of some norm."""
     noise, (client,) = _diagonal(claim, np.full(_DIM, factor))
     return noise, [reach * client]
 
 
-def _share(factor: float, value: float, claim: Claim) -> Setting:
+def _share(factor: float, value: float, claim: AtlasClaim) -> Setting:
     return _diagonal(claim, np.where(np.arange(_DIM) < math.ceil(value * _DIM), factor, 1.0))
 
 
-def _low_rank(value: float, claim: Claim) -> Setting:
+def _low_rank(value: float, claim: AtlasClaim) -> Setting:
     rank = math.ceil(value * _DIM)
     return claim.noise_multiplier / math.sqrt(value) * _turn(_DIM)[:, :rank], [np.eye(_DIM)]
 
@@ -138,12 +138,12 @@ def _clients(rounds: int, dim: int) -> list[Array]:
     return [_blocks(np.eye(rounds)[:, [each]], dim) for each in range(rounds)]
 
 
-def _reused(value: float, claim: Claim) -> Setting:
+def _reused(value: float, claim: AtlasClaim) -> Setting:
     rounds, dim = int(value), 2
     return claim.noise_multiplier * _blocks(np.ones((rounds, 1)), dim), _clients(rounds, dim)
 
 
-def _autoregression(value: float, claim: Claim) -> Setting:
+def _autoregression(value: float, claim: AtlasClaim) -> Setting:
     """Each round's noise is made of the one before and new noise."""
     factor = np.zeros((_ROUNDS, _ROUNDS))
     factor[0, 0] = 1.0
@@ -153,7 +153,7 @@ def _autoregression(value: float, claim: Claim) -> Setting:
     return claim.noise_multiplier * _blocks(factor, 2), _clients(_ROUNDS, 2)
 
 
-def _counted(value: float, claim: Claim) -> Setting:
+def _counted(value: float, claim: AtlasClaim) -> Setting:
     """Release the sum and the number of clients, with noise on turned axes; a client adds (1, 0) and 1."""
     known = math.isfinite(value)
     turn = _turn(3)
@@ -161,18 +161,18 @@ def _counted(value: float, claim: Claim) -> Setting:
     return turn * deviations, [turn @ np.array([[1.0], [0.0], [float(known)]])]
 
 
-def _fixed_batches(value: float, claim: Claim) -> Setting:
+def _fixed_batches(value: float, claim: AtlasClaim) -> Setting:
     rounds, dim = int(value), 2
     deviation = mechanisms.sampled_share(value) * claim.noise_multiplier
     return deviation * _blocks(np.eye(rounds), dim), _clients(rounds, dim)
 
 
-def _low_rank_rounds(value: float, claim: Claim) -> Setting:
+def _low_rank_rounds(value: float, claim: AtlasClaim) -> Setting:
     noise, _ = _low_rank(value, claim)
     return np.asarray(np.kron(np.eye(_ROUNDS), noise), dtype=np.float64), _clients(_ROUNDS, _DIM)
 
 
-def _final(value: float, claim: Claim) -> Setting:
+def _final(value: float, claim: AtlasClaim) -> Setting:
     """Iterate: the model shrinks, and then takes up a round's client and noise."""
     noise, clients = np.zeros((2, 0)), list[Array]()
     for _ in range(_ROUNDS):
@@ -181,7 +181,7 @@ def _final(value: float, claim: Claim) -> Setting:
     return noise, clients
 
 
-_MATRICES: dict[str, Callable[[float, Claim], Setting]] = {
+_MATRICES: dict[str, Callable[[float, AtlasClaim], Setting]] = {
     "less-noise": lambda value, claim: _even(value, 1.0, claim),
     "dilution": lambda _value, claim: _even(0.5, 1.0, claim),
     "no-noise-on-a-share": partial(_share, 0.0),
@@ -199,17 +199,17 @@ _MATRICES: dict[str, Callable[[float, Claim], Setting]] = {
 }
 
 
-def _by_normals(distance: float, claim: Claim) -> float:
+def _by_normals(distance: float, claim: AtlasClaim) -> float:
     return math.inf if math.isinf(distance) else _least(_normals(distance), claim.delta)
 
 
-def _outright(value: float, claim: Claim) -> float:
+def _outright(value: float, claim: AtlasClaim) -> float:
     """Integrate over the release and sum over what else is seen: a client's data, other data, or nothing."""
     usual = _normals(1.0 / claim.noise_multiplier)
     return _least(lambda epsilon: math.fsum([value, (1.0 - value) * usual(epsilon)]), claim.delta)
 
 
-def _few_states(value: float, claim: Claim, rng: np.random.Generator) -> float | None:
+def _few_states(value: float, claim: AtlasClaim, rng: np.random.Generator) -> float | None:
     """Try all states of a generator, and see whether they tell with certainty that a client was there or was not."""
     if value > _FEW_BITS:
         return None
@@ -225,7 +225,7 @@ def _few_states(value: float, claim: Claim, rng: np.random.Generator) -> float |
     return math.inf if known_exactly else 0.0
 
 
-def _coarse(value: float, claim: Claim, most: int) -> float | None:
+def _coarse(value: float, claim: AtlasClaim, most: int) -> float | None:
     """Look at all values of a coordinate's noise, and what single precision makes of them with a client's 1."""
     if value > most:
         return None
@@ -236,7 +236,7 @@ def _coarse(value: float, claim: Claim, most: int) -> float | None:
     return math.inf if revealed > claim.delta else 0.0
 
 
-def _laplace(share: float, claim: Claim) -> float:
+def _laplace(share: float, claim: AtlasClaim) -> float:
     """Integrate for the client with a single coordinate, and see that two coordinates tell less."""
     shift = (claim.epsilon - 2.0 * math.log1p(-claim.delta)) / share
     edges = (-_FAR, 0.0, shift, shift + _FAR)
@@ -256,7 +256,7 @@ def _shared(part: float, shift: float, epsilon: float) -> float:
     return float(np.maximum(0.0, -np.expm1(epsilon - np.add.outer(first, second))).mean())
 
 
-def _computed(name: str, value: float, claim: Claim, context: Context) -> float | None:
+def _computed(name: str, value: float, claim: AtlasClaim, context: Context) -> float | None:
     """Return ε by the second way, None where there are too many values to enumerate."""
     match name:
         case "released-outright":
@@ -287,7 +287,7 @@ def _judge(name: str, context: Context) -> Outcome:
     values = (*mechanism.values, float(_FEW_BITS)) if name == "few-states" else mechanism.values
     rows: list[dict[str, Any]] = []
     for sigma in _SIGMAS:
-        claim = Claim(sigma, _DELTA, 10**6)
+        claim = AtlasClaim(sigma, _DELTA, 10**6)
         for value in values:
             computed, truth = _computed(name, value, claim, context), mechanism.truth(value, claim)
             if computed is not None:
@@ -381,7 +381,7 @@ def _in_coordinates(
 def _of(name: str, value: float) -> Draw:
     """Return scores as the atlas draws them."""
     mechanism = MECHANISMS[name]
-    claim = Claim(_SIGMA, 1e-5, _SCORES_DIM)
+    claim = AtlasClaim(_SIGMA, 1e-5, _SCORES_DIM)
 
     def draw(runs: int, rng: np.random.Generator) -> Array:
         residual = mechanism.residual(value, claim, runs, rng)
@@ -449,7 +449,7 @@ def _residuals(context: Context) -> Outcome:
         return _cosines(rows @ rows.swapaxes(1, 2))
 
     def atlas(runs: int, rng: np.random.Generator) -> Array:
-        claim = Claim(_SIGMA, 1e-5, _SCORES_DIM)
+        claim = AtlasClaim(_SIGMA, 1e-5, _SCORES_DIM)
         return _cosines(MECHANISMS["low-rank-rounds"].residual(_SHARE, claim, runs, rng).gram)
 
     return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(2000, 20_000))
@@ -468,7 +468,7 @@ def _coarse_scores(bits: int, context: Context) -> Outcome:
 
 def _leading(context: Context) -> Outcome:
     """Compare the quick draw with the exact one, where canaries are few for the dimensions and releases are several."""
-    mechanism, claim = MECHANISMS["correlated-noise"], Claim(_SIGMA, 1e-5, 10_000)
+    mechanism, claim = MECHANISMS["correlated-noise"], AtlasClaim(_SIGMA, 1e-5, 10_000)
 
     def scores(draw: Callable[..., tuple[Array, Array]], runs: int, rng: np.random.Generator) -> Array:
         residual = mechanism.residual(0.5, claim, runs, rng)

@@ -17,7 +17,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
 from canaryproof.proofs_check import consistency, orthonormal_canaries
 from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability, ranges
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, Mechanism
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Coverage, Method, ScoreSample, normal_null, prepare
 from canaryproof.verify.check.levels import EPSILON, LEVEL, PART_LEVEL, POWER
@@ -527,13 +527,13 @@ _MANY, _DRAWN = 100_000, 2**15
 _NUMBERS = tuple(round(10.0 ** (half / 2)) for half in range(6, 13))
 
 
-def _seen(claim: Claim, count: int, *, orthonormal: bool = False) -> dict[str, Range]:
+def _seen(claim: AtlasClaim, count: int, *, orthonormal: bool = False) -> dict[str, Range]:
     """Return the parameters at which faults of single releases are seen with probability 90%, by mechanism."""
     noticed, _ = ranges(claim, count, orthonormal=orthonormal)
     return {part.mechanism: part for part in noticed if part.epsilon > claim.epsilon * (1.0 + 1e-9)}
 
 
-def _alarms(context: Context, claim: Claim, name: str, value: float, runs: int) -> int:
+def _alarms(context: Context, claim: AtlasClaim, name: str, value: float, runs: int) -> int:
     """Count alarms of audits by orthonormal canaries, from released vectors."""
     rng, alarms = np.random.default_rng(context.key(f"orthonormal/atlas/{name}/residuals")), 0
     residual = MECHANISMS[name].residual(value, claim, runs, rng)
@@ -551,7 +551,7 @@ def _alarms(context: Context, claim: Claim, name: str, value: float, runs: int) 
 
 def _blind_spots(context: Context) -> Outcome:
     """Compare what orthonormal canaries see of the atlas with what the best number of independent ones sees."""
-    claim = Claim(float(gaussian_mechanism.noise_multiplier(EPSILON, 1e-5)), 1e-5, 10**6)
+    claim = AtlasClaim(float(gaussian_mechanism.noise_multiplier(EPSILON, 1e-5)), 1e-5, 10**6)
     every, missed = ranges(claim, _MANY, orthonormal=True)
     orthonormal, independent = _seen(claim, _MANY, orthonormal=True), [_seen(claim, count) for count in _NUMBERS]
     seen: list[dict[str, Any]] = []
@@ -567,7 +567,7 @@ def _blind_spots(context: Context) -> Outcome:
         for row in seen
     )
     # Where half of all directions are canaries, alarms are counted at the ends of what is seen.
-    drawn, runs = Claim(claim.noise_multiplier, claim.delta, 2 * _DRAWN), context.pick(40, 200)
+    drawn, runs = AtlasClaim(claim.noise_multiplier, claim.delta, 2 * _DRAWN), context.pick(40, 200)
     counted: list[dict[str, Any]] = []
     for name, part in _seen(drawn, _DRAWN, orthonormal=True).items():
 

@@ -12,7 +12,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.misuse import misuse, visible_trace
 from canaryproof.verify.audit.plan import plan
 from canaryproof.verify.blindspots.alarms import Size, alarms_of
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.levels import LEVEL, POWER
@@ -53,7 +53,7 @@ def test_what_no_number_sees():
 
 @pytest.mark.parametrize(("name", "value"), [("less-noise", 0.5), ("less-noise", 0.75), ("dilution", 0.25)])
 def test_so_many_canaries_see_a_fault_with_the_stated_probability(name, value):
-    runs, claim = 400, Claim(usual().release_noise, usual().delta, usual().dim)
+    runs, claim = 400, AtlasClaim(usual().release_noise, usual().delta, usual().dim)
     alarms = alarms_of(
         MECHANISMS[name], value, claim, Size(count(name, value), runs, 0, 0, False), np.random.SeedSequence(3)
     )

@@ -10,12 +10,12 @@ from scipy import stats
 from canaryproof.kernels import exact_law
 from canaryproof.verify.blindspots import alarms
 from canaryproof.verify.blindspots.alarms import Size, blind_spots, ranges
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, single
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, ReleaseResidual, single
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension
 
-CLAIM = Claim(1.3905934566745368, 1e-5, 10**6)
+CLAIM = AtlasClaim(1.3905934566745368, 1e-5, 10**6)
 SIZE = Size(100, 20, 3, 2, True)
 
 
@@ -195,11 +195,11 @@ def test_more_canaries_notice_more():
 def test_the_edge_is_where_nine_of_ten_audits_raise_an_alarm():
     """Cosines by their exact joint law, from another module than the atlas's."""
     count, dim, runs = 60, 10**5, 400
-    edge = by_name(ranges(Claim(1.39, 1e-5, dim), count)[0])["less-noise"].high
+    edge = by_name(ranges(AtlasClaim(1.39, 1e-5, dim), count)[0])["less-noise"].high
     rng = np.random.default_rng(2)
     cosines = np.array([exact_law.cosines(count, dim, edge * 1.39, rng) for _ in range(runs)])
     low = estimators.adaptive_low(from_dimension(cosines, dim), 1e-5, 1.0 - 2.0 * alarms.ALPHA)
-    raised = int((low > Claim(1.39, 1e-5, dim).epsilon).sum())
+    raised = int((low > AtlasClaim(1.39, 1e-5, dim).epsilon).sum())
     # A hundredth for the test of variances.
     assert stats.binom.cdf(raised, runs, POWER - 0.01) > 1e-6
     assert stats.binom.sf(raised - 1, runs, POWER + 0.01) > 1e-6

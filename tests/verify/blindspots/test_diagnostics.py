@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.verify.blindspots import alarms, diagnostics
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
 
-CLAIM = Claim(1.0, 1e-5, 10**6)
+CLAIM = AtlasClaim(1.0, 1e-5, 10**6)
 
 
 @given(square=st.floats(1.0, 400.0), sigma=st.floats(0.2, 5.0), dim=st.integers(1, 300))

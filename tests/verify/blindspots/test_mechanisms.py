@@ -11,7 +11,7 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.analytical import pld
 from canaryproof.verify.blindspots import mechanisms
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, Claim, ReleaseResidual, gaussian_truth, single
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, ReleaseResidual, gaussian_truth, single
 
 
 @given(
@@ -49,7 +49,7 @@ def test_the_attack_wins_at_the_granularity_of_single_precision(sigma):
 
 
 def test_coarse_noise_has_the_drawn_norms():
-    claim = Claim(0.7, 1e-5, 300)
+    claim = AtlasClaim(0.7, 1e-5, 300)
     drawn = MECHANISMS["coarse-noise"].residual(4.0, claim, 4000, np.random.default_rng(1)).gram.ravel()
     real = (mechanisms.coarse_release(np.zeros(300), 4, 0.7, np.random.default_rng(2), 4000).astype(float) ** 2).sum(
         axis=1
@@ -68,7 +68,7 @@ def test_fine_uniforms_give_the_normal_laws_moments():
 
 @given(sigma=st.floats(0.3, 5.0), delta=st.floats(1e-8, 1e-2))
 def test_the_claimed_scale_has_the_claimed_epsilon(sigma, delta):
-    claim = Claim(sigma, delta, 100)
+    claim = AtlasClaim(sigma, delta, 100)
     truth = MECHANISMS["laplace"].truth(1.0, claim)
     assert truth.high == pytest.approx(claim.epsilon, rel=1e-9, abs=1e-12)
     # δ(ε) = 1 − exp((ε − 1/b)/2).
@@ -99,14 +99,14 @@ def test_with_fixed_batches_the_noise_is_what_poisson_sampling_needs(rounds):
     assert mechanisms.sampled_share(rounds + 0.5) != mechanisms.sampled_share(rounds - 0.5)
 
 
-CLAIM = Claim(1.0, 1e-5, 10_000)
+CLAIM = AtlasClaim(1.0, 1e-5, 10_000)
 # Where the first value is what is claimed; the others are broken, or better, throughout.
 HARMLESS = set(MECHANISMS) - {"dilution", "laplace-spread"}
 
 
 @given(sigma=st.floats(0.2, 20.0), factor=st.floats(0.05, 1.0))
 def test_the_truth_of_normal_noise_encloses_the_fast_kernels(sigma, factor):
-    found = gaussian_truth(Claim(sigma, 1e-6, 100), factor)
+    found = gaussian_truth(AtlasClaim(sigma, 1e-6, 100), factor)
     plain = float(gaussian_mechanism.epsilon(1e-6, sigma * factor))
     assert found.low <= found.high
     assert found.low * (1 - 1e-12) <= plain <= found.high * (1 + 1e-12)
@@ -168,7 +168,7 @@ def test_a_part_of_a_residual_is_one():
     assert isinstance(part, ReleaseResidual)
 
 
-ROUNDS_CLAIM = Claim(0.8, 1e-5, 500)
+ROUNDS_CLAIM = AtlasClaim(0.8, 1e-5, 500)
 
 
 def grams(name, value, runs=3000):
@@ -206,7 +206,7 @@ def test_an_iterate_that_contracts_hides_its_noise():
     mechanism = MECHANISMS["final-iterate"]
     assert mechanism.truth(0.0, ROUNDS_CLAIM).high == ROUNDS_CLAIM.epsilon
     assert mechanism.truth(1.0, ROUNDS_CLAIM).high == pytest.approx(
-        Claim(0.8 * math.sqrt(10.0), 1e-5, 500).epsilon, rel=1e-9
+        AtlasClaim(0.8 * math.sqrt(10.0), 1e-5, 500).epsilon, rel=1e-9
     )
     assert mechanism.weights(0.5).ravel()[-2:].tolist() == [0.5, 1.0]
     assert grams("final-iterate", 0.5).mean() == pytest.approx(0.64 * 500 * (4.0 / 3.0), rel=0.01)
@@ -220,7 +220,7 @@ def test_gram_matrices_of_fewer_dimensions_than_rounds_have_their_rank(dim):
     assert np.trace(grams, axis1=1, axis2=2).mean() / 10 == pytest.approx(dim, abs=6.0 * (2.0 * dim / 40_000) ** 0.5)
 
 
-RELEASE_CLAIM = Claim(0.8, 1e-5, 1000)
+RELEASE_CLAIM = AtlasClaim(0.8, 1e-5, 1000)
 RUNS = 4000
 
 
@@ -231,7 +231,7 @@ def squares(name, value):
 
 @given(norm=st.floats(0.05, 4.0), sigma=st.floats(0.3, 3.0), dim=st.integers(2, 3000))
 def test_the_distance_bounds_the_total_variation_of_the_norms(norm, sigma, dim):
-    bound = MECHANISMS["unclipped"].distance(norm, Claim(sigma, 1e-5, dim))
+    bound = MECHANISMS["unclipped"].distance(norm, AtlasClaim(sigma, 1e-5, dim))
     with_data = stats.ncx2(dim, (norm / sigma) ** 2)
     reach = 12.0 * math.sqrt(2.0 * dim) + 40.0 + 4.0 * (norm / sigma) ** 2
     x = np.linspace(max(1e-9, dim - reach), dim + reach, 4001)
@@ -241,7 +241,7 @@ def test_the_distance_bounds_the_total_variation_of_the_norms(norm, sigma, dim):
 
 
 def test_the_distance_is_near_the_truth_for_little_data():
-    claim = Claim(1.0, 1e-5, 1000)
+    claim = AtlasClaim(1.0, 1e-5, 1000)
     x = np.linspace(800.0, 1200.0, 4001)
     distance = float(np.max(stats.chi2(1000).cdf(x) - stats.ncx2(1000, 1.0).cdf(x)))
     assert MECHANISMS["unclipped"].distance(1.0, claim) == pytest.approx(distance, rel=0.02)
