@@ -70,18 +70,18 @@ class EstimateRow(AuditRow):
     standard_error
         Its standard error.
     enclose
-        Computes and proves ``certified`` when it is first read.
+        Computes and proves ``certified`` when it is first read; None where no enclosure is known.
     others
         As of ``AuditRow``.
     """
 
     standard_error: float
-    enclose: Callable[[], tuple[float, float]] = field(repr=False, compare=False)
+    enclose: Callable[[], tuple[float, float]] | None = field(repr=False, compare=False)
 
     @cached_property
-    def certified(self) -> tuple[float, float]:
-        """Floats proven to lie on either side of the exact ε for the fitted parameters."""
-        return self.enclose()
+    def certified(self) -> tuple[float, float] | None:
+        """Floats proven to lie on either side of the exact ε for the fitted parameters; None where none are known."""
+        return None if self.enclose is None else self.enclose()
 
 
 @dataclass(frozen=True)
@@ -92,12 +92,50 @@ class GoodnessOfFit:
     p_value: float  # 0 below the smallest that its formula serves
 
 
-class ClaimVerdict(StrEnum):
-    """The verdict of an audit on a claimed ε."""
+@dataclass(frozen=True)
+class MechanismTest:
+    """The noise multiplier that a training's canaries measure, and the test that it is at least the claimed one.
 
-    CONSISTENT = "consistent"  # the estimate's interval reaches down to it
-    EXCEEDED = "exceeded"  # a lower bound lies above it
-    NOT_DECIDED = "not decided"  # the estimate's interval lies above it, and no bound; or there is no estimate
+    Attributes
+    ----------
+    traces
+        What was measured in each round.
+    measured
+        The measured noise multiplier, at the audit's confidence.
+    claimed
+        Claimed noise multiplier; None if none was claimed.
+    """
+
+    traces: RoundTraces = field(repr=False, compare=False)
+    measured: NoiseMultiplier
+    claimed: float | None
+
+    @cached_property
+    def p_value(self) -> float | None:
+        """P-value of noise of at least the claimed multiplier; None without a claim."""
+        return None if self.claimed is None else self.traces.p_value(self.claimed)
+
+    def noticed_share(self, level: float, probability: float = POWER) -> float:
+        """Return the largest share of the claimed noise that a test of this level rejects with a probability."""
+        if self.claimed is None:
+            return 0.0
+        return noticed_share(self.claimed, self.traces.lengths, self.traces.dim, level, probability=probability)
+
+
+class ClaimVerdict(StrEnum):
+    """The verdict of an audit on a claimed ε; the first that applies."""
+
+    WITHHELD = "withheld"  # a sign of misuse takes the bound's condition
+    EXCEEDED = "exceeded"  # a lower bound lies above the claim
+    REFUTED = "refuted"  # there is less noise than claimed
+    NOTHING_SEEN = "nothing seen"  # the canaries leave no visible trace
+    NOT_DECIDED = "not decided"  # the estimate's interval lies above the claim, and no bound
+    AT_ITS_CAP = "at its cap"  # no bound from so many scores can exceed the claim, and nothing else decides
+    CONSISTENT = "consistent"  # none of these
+
+
+# A trace is taken to be seen from this number of standard errors on.
+_SEEN = 3.0
 
 
 @dataclass(frozen=True)
@@ -109,7 +147,10 @@ class AuditResult:
     scores
         The scores that were audited.
     delta, confidence, claim, noise_multiplier
-        As asked; a claim that was not given is that of the noise multiplier, where one vector is released.
+        As asked; a claim that was not given is that of the noise multiplier, where one vector is released or a training
+        recorded its rounds.
+    mechanism
+        The measured noise, and the test of the claimed one; None for scores without a record of rounds.
     standardised_mean
         (μ̂ − μ₀)/σ₀; √d·μ̂ for the closed-form null N(0, 1/d).
     deviation_ratio
@@ -138,6 +179,7 @@ class AuditResult:
     confidence: float
     claim: float | None
     noise_multiplier: float | None
+    mechanism: MechanismTest | None
     standardised_mean: float
     deviation_ratio: float
     variance_p_value: float
@@ -180,15 +222,74 @@ class AuditResult:
         return next((row for row in self.bounds if row.kind == BoundKind.LOWER_BOUND and row.coverage in serving), None)
 
     @property
+    def level(self) -> float:
+        """Level of each test that may decide on the claim: together they have what the confidence leaves."""
+        tests = 2.0 if self.mechanism is not None and self.mechanism.claimed is not None else 1.0
+        return (1.0 - self.confidence) / tests
+
+    @property
     def verdict(self) -> ClaimVerdict | None:
         """The verdict on the claimed ε, or None if none was claimed."""
         if self.claim is None:
             return None
+        if self.withheld:
+            return ClaimVerdict.WITHHELD
         if self.bound is not None and self.bound.low > self.claim:
             return ClaimVerdict.EXCEEDED
-        if self.estimate is not None and self.estimate.low <= self.claim:
-            return ClaimVerdict.CONSISTENT
-        return ClaimVerdict.NOT_DECIDED
+        if self.refuted:
+            return ClaimVerdict.REFUTED
+        if not self.seen:
+            return ClaimVerdict.NOTHING_SEEN
+        if self.estimate is not None and self.estimate.low > self.claim:
+            return ClaimVerdict.NOT_DECIDED
+        if self.noticed is None:
+            return ClaimVerdict.AT_ITS_CAP
+        return ClaimVerdict.CONSISTENT
+
+    @property
+    def refuted(self) -> bool:
+        """Whether there is less noise than claimed, at ``level``."""
+        p_value = None if self.mechanism is None else self.mechanism.p_value
+        return p_value is not None and p_value < self.level
+
+    @property
+    def seen(self) -> bool:
+        """Whether the canaries leave a trace: in a lower bound, in the measured noise, or in their mean score."""
+        if self.bound is not None and self.bound.low > 0.0:
+            return True
+        if self.mechanism is not None:
+            return self.mechanism.traces.trace_p_value < special.ndtr(-_SEEN)
+        return self.standardised_mean >= _SEEN * self.mean_error
+
+    @cached_property
+    def noticed(self) -> float | None:
+        """Largest share of the claimed noise that this audit notices with probability 90%; None if it notices none.
+
+        It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
+        Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
+        """
+        # This import loads tables of the bounds, which an audit without a claim does not need.
+        from canaryproof.verify.audit import notice
+
+        if self.claim is None:
+            return None
+        shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
+        rounds = 1
+        if self.scores.record is not None and self.scores.record.score == Score.LARGEST:
+            rounds = self.scores.record.rounds
+        if self.bound is not None and self.bound.name == DEFAULT_BOUND[self.scores.inclusion]:
+            share = notice.noticed_share(
+                noise_multiplier=float(gaussian_mechanism.noise_multiplier(self.claim, self.delta)),
+                claim=self.claim,
+                delta=self.delta,
+                confidence=1.0 - self.level,
+                count=self.count,
+                null_count=self.null_count,
+                rounds=rounds,
+                inclusion=self.scores.inclusion,
+            )
+            shares.append(share or 0.0)
+        return max(shares) or None
 
     @property
     def equal_variances(self) -> bool:

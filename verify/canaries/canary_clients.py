@@ -240,7 +240,7 @@ class CanaryClients:
                 "known rounds: where a canary has several rounds or directions are orthonormal, the participation must "
                 "say in which rounds unobserved canaries would have taken part"
             )
-        return Scores(observed, unobserved, inclusion=inclusion, record=record)
+        return Scores(observed, unobserved, inclusion=inclusion, kind="any", record=record)
 
     @property
     def traces(self) -> RoundTraces | None:
