@@ -37,14 +37,16 @@ _POINTS, _JITTER = 2048, 1e-8
 # simulation shows (``tests/verify/audit/test_notice.py``).
 _SLACK, _SMALL_SAMPLE = 0.004, 0.07
 # Numbers with a smaller mean have their exact laws, tabulated from the least value on.
-_SMALL_NUMBER, _TABLE = 5.0, 20
+_SMALL_NUMBER, _TABLE = 4.0, 16
 # Gauss and Legendre's nodes and weights in the unit interval, for the mean over an order statistic's quantiles.
-_NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(10))
+_NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(6))
 _NODES += 0.5
 # Points of the scores' distribution functions, and the range of N(0, 1) that they cover.
-_GRID, _REACH = 3000, 12.0
+_GRID, _REACH = 1500, 12.0
 # Largest trace, in the null's deviations; groups so far apart are separated wholly.
 _LARGEST_TRACE = 60.0
+# No bound from unobserved scores reaches this ε: all caps are below the logarithm of their number divided by 1 − α.
+_BEYOND = 100.0
 # Relative accuracy of a noticed share, and ratio between considered numbers of canaries.
 _CLOSE, _RATIO = 1e-3, 1.05
 # Largest number of observed canaries that is considered.
@@ -376,6 +378,8 @@ def trace_power(
         if len(traces) > 1 or rounds > 1 or kind is Inclusion.COIN:
             raise ValueError("null_count: must be given for several traces or rounds, and for coins")
         power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, alpha))
+    elif claim > _BEYOND:
+        power = 0.0
     else:
         rejections = _rejections(count, null_count, claim, delta, alpha, kind)
         power = _power_by_order(traces, rounds, count, null_count, rejections)
@@ -466,7 +470,7 @@ def noticed_share(
 
     Returns
     -------
-    The share, at most 1, rounded down by at most 0.1%; None if even scores without noise do not reach the probability.
+    The share, at most 1, rounded down by about 0.1%; None if even scores without noise do not reach the probability.
 
     Raises
     ------
@@ -492,12 +496,12 @@ def noticed_share(
     while excess(high) < 0.0:
         if high >= _LARGEST_TRACE:
             return None
-        low, high = high, min(2.0 * high, _LARGEST_TRACE)
+        low, high = high, min(4.0 * high, _LARGEST_TRACE)
     if low == high:
         return 1.0
-    trace = float(optimize.brentq(excess, low, high, rtol=0.5 * _CLOSE))
+    trace = float(optimize.brentq(excess, low, high, rtol=_CLOSE))
     while excess(trace) < 0.0:
-        trace *= 1.0 + 0.5 * _CLOSE
+        trace *= 1.0 + _CLOSE
     return 1.0 / (trace * noise_multiplier)
 
 

@@ -109,6 +109,12 @@ def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusio
     assert noticed_share(**cell(count, count, 0.98 * cap, 1e-6, inclusion=inclusion)) is not None
 
 
+@pytest.mark.parametrize("claim", [101.0, 1e4])
+def test_no_number_of_unobserved_scores_notices_a_huge_claim(claim):
+    assert noticed_share(**cell(1000, 1000, claim, 1e-6)) is None
+    assert noticed_share(**cell(1000, 1000, claim, 1e-6, inclusion="coin")) is None
+
+
 def test_less_noise_more_scores_and_smaller_claims_are_noticed_more_often():
     asked = cell(200, 200, 2.0, 1e-6)
     powers = [bound_power(share, **asked) for share in (0.2, 0.15, 0.12, 0.1, 0.05)]
