@@ -67,7 +67,6 @@ _MODULES = {
     "Participation": "canaryproof.verify.canaries.participation",
     "RoundScores": "canaryproof.verify.canaries.round_scores",
     "Scores": "canaryproof.verify.canaries.scores",
-    "Scores": "canaryproof.verify.audit.result",
     "accounting": "canaryproof.verify.accounting.accountant",
     "audit": "canaryproof.verify.audit.audit",
     "audit_release": "canaryproof.verify.audit.audit",

@@ -11,20 +11,31 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special, stats
 
-from canaryproof.kernels import gaussian_mechanism, null_cosine
+from canaryproof.kernels import null_cosine
+from canaryproof.verify.accounting.accountant import Claim, as_claim, gaussian
 from canaryproof.verify.audit import text
 from canaryproof.verify.audit.misuse import misuse
-from canaryproof.verify.audit.result import ESTIMATE, AuditResult, AuditRow, EstimateRow, GoodnessOfFit
+from canaryproof.verify.audit.result import (
+    COMPOSED,
+    ESTIMATE,
+    AuditResult,
+    AuditRow,
+    EstimateRow,
+    GoodnessOfFit,
+    MechanismTest,
+)
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
-from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.canaries.scores import Score, Scores, TrainingRecord
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files.reading import ScoreKind, checked_release, floats
 
 if TYPE_CHECKING:
     import pandas as pd
+    from dp_accounting import DpEvent
     from matplotlib.figure import Figure
 
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
@@ -80,6 +91,8 @@ class Audit(AuditResult):
         )
         document = {
             "answer": text.answer(self),
+            "noticed": self.noticed,
+            "mechanism": None if self.mechanism is None else _mechanism_record(self.mechanism),
             "kind": self.scores.kind,
             "inclusion": self.scores.inclusion,
             **{name: getattr(self, name) for name in names},
@@ -116,6 +129,17 @@ class Audit(AuditResult):
         return (*self.estimates, *self.bounds)
 
 
+def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:
+    traces = mechanism.traces
+    return {
+        **asdict(mechanism.measured),
+        "claimed": mechanism.claimed,
+        "p_value": mechanism.p_value,
+        "measures": traces.measures,
+        "measured_rounds": len(traces.cosines),
+    }
+
+
 def _record(row: EstimateRow) -> dict[str, Any]:
     named = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "enclose"}
     return {**named, "certified": row.certified}
@@ -134,7 +158,7 @@ def audit(
     scores: Scores,
     delta: float,
     confidence: float = 0.95,
-    claim: float | None = None,
+    claim: "float | Claim | DpEvent | None" = None,
     noise_multiplier: float | None = None,
     bounds: Sequence[str] = (),
     force: bool = False,
@@ -150,10 +174,12 @@ def audit(
     confidence
         Confidence of the intervals and bounds, in [1e-9, 1 − 1e-9].
     claim
-        Claimed ε at this δ, from 0.001 to 10,000. By default that of the noise multiplier, where one vector is
-        released: that is, for cosines without unobserved ones.
+        What is claimed: ε at this δ, from 0.001 to 10,000, a claim of ``canaryproof.accounting``, or a
+        ``dp_accounting.DpEvent``. By default it is that of the noise multiplier, where one vector is released (cosines
+        without unobserved ones), or a training recorded its rounds.
     noise_multiplier
-        Claimed standard deviation of the noise in the released vector, in units of the canary norm, from 0.01 to 1e6.
+        Claimed standard deviation of the noise in the released vector, in units of the canary norm, from 0.01 to 1e6;
+        in each round, for the scores of ``CanaryClients``. By default that of the claim.
     bounds
         Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
     force
@@ -166,8 +192,8 @@ def audit(
     Raises
     ------
     ValueError
-        If an argument breaks a rule, a named bound does not serve these scores, or the scores' mean or deviation is
-        beyond any that a run produces.
+        If an argument breaks a rule, a named bound does not serve these scores, the claim does not hold against who
+        has these scores, or the scores' mean or deviation is beyond any that a run produces.
 
     Examples
     --------
@@ -180,7 +206,8 @@ def audit(
     """
     if not isinstance(scores, Scores):
         raise ValueError(f"scores: must be Scores, as made by Scores(observed, dim=...), not {type(scores).__name__}")
-    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, force=force)
+    traces = None if scores.record is None else scores.record.traces
+    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, traces, force=force)
 
 
 # Coordinates between two reports of progress; they take about a tenth of a second.
@@ -201,7 +228,7 @@ def audit_release(
     canaries: "AnyCanaries",
     delta: float,
     confidence: float = 0.95,
-    claim: float | None = None,
+    claim: "float | Claim | DpEvent | None" = None,
     noise_multiplier: float | None = None,
     bounds: Sequence[str] = (),
     force: bool = False,
@@ -247,7 +274,19 @@ def audit_release(
             pieces.append(canaries.cosines(vector, indices))
             advance(len(indices))
         scores = Scores(np.concatenate(pieces), dim=canaries.dim)
-    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, force=force)
+    traces = None
+    if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
+        traces = _release_traces(canaries, float(scores.observed.sum()))
+    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, traces, force=force)
+
+
+def _release_traces(canaries: "AnyCanaries", cosines: float) -> RoundTraces:
+    """Return the trace of all canaries in one release, from the sum of their cosines with it."""
+    from canaryproof.kernels.canaries import Canaries
+
+    length = float(np.linalg.norm(canaries.sum())) if isinstance(canaries, Canaries) else math.sqrt(canaries.count)
+    cosine = np.clip(cosines / length, -1.0, 1.0)
+    return RoundTraces(np.array([cosine]), np.array([length]), canaries.dim, residual=False, rounds=1)
 
 
 def _among_all_directions(vector: NDArray[np.floating], canaries: "OrthonormalCanaries") -> Scores:
@@ -282,23 +321,32 @@ def _audit(
     scores: Scores,
     delta: float,
     confidence: float,
-    claim: float | None,
+    claim: "float | Claim | DpEvent | None",
     noise_multiplier: float | None,
     bounds: Sequence[str],
     release: NDArray[np.float32] | NDArray[np.float64] | None,
+    traces: RoundTraces | None,
     *,
     force: bool,
 ) -> Audit:
     delta = rules.DELTA.number("delta", delta)
     confidence = rules.CONFIDENCE.number("confidence", confidence)
-    claim = None if claim is None else rules.CLAIM.number("claim", claim)
     names = rules.bounds(bounds, METHODS)
+    claimed = None if claim is None else as_claim(claim, delta)
+    record = scores.record
     if noise_multiplier is not None:
-        if scores.kind is ScoreKind.ANY:
+        if scores.kind is ScoreKind.ANY and record is None:
             raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
         noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-        if claim is None and (release is not None or scores.unobserved is None):
-            claim = float(gaussian_mechanism.epsilon(delta, noise_multiplier))
+        if claimed is None and (release is not None or record is not None or scores.unobserved is None):
+            claimed = gaussian(noise_multiplier, participations=1 if record is None else record.participations)
+    elif claimed is not None and (record is not None or release is not None):
+        noise_multiplier = claimed.noise_multiplier
+    if record is not None and claimed is not None:
+        _check_attacker(record, claimed, delta)
+    mechanism = None
+    if traces is not None:
+        mechanism = MechanismTest(traces, traces.noise_multiplier(confidence), noise_multiplier)
     moments = _moments(scores.observed, scores.unobserved, scores.dim)
     release_norm = None if release is None else math.sqrt(len(release)) / float(estimators.norm_distance(release))
     warnings = misuse(
@@ -309,16 +357,18 @@ def _audit(
         inclusion=scores.inclusion,
         delta=delta,
         confidence=confidence,
-        noise_multiplier=noise_multiplier,
+        noise_multiplier=noise_multiplier if record is None else None,
         release_norm=release_norm,
+        record=record,
     )
     withheld = any(warning.withholds for warning in warnings) and not force
-    return Audit(
+    result = Audit(
         scores=scores,
         delta=delta,
         confidence=confidence,
-        claim=claim,
+        claim=None if claimed is None else claimed.epsilon(delta),
         noise_multiplier=noise_multiplier,
+        mechanism=mechanism,
         standardised_mean=float(moments.distance),
         deviation_ratio=float(moments.ratio),
         variance_p_value=float(estimators.variance_p_value(moments)),
@@ -327,8 +377,82 @@ def _audit(
         release_norm=release_norm,
         warnings=warnings,
         withheld=withheld,
-        estimates=() if withheld else _estimates(moments, release, delta, confidence),
-        bounds=() if withheld else _bounds(scores, delta, confidence, names),
+        estimates=(),
+        bounds=(),
+    )
+    if withheld:
+        return result
+    estimates = _estimates(moments, release, delta, confidence)
+    if record is not None and mechanism is not None:
+        composed = _composed(mechanism, record, claimed, delta)
+        # It comes first where it is for the attacker who has these scores.
+        first = record.score == _ATTACKERS["known rounds" if claimed is None else claimed.attacker]
+        estimates = (composed, *estimates) if first else (*estimates, composed)
+    return replace(
+        result,
+        estimates=estimates,
+        bounds=_bounds(scores, delta, 1.0 - result.level, names),
+    )
+
+
+def _check_attacker(record: TrainingRecord, claim: Claim, delta: float) -> None:
+    """Refuse a claim that does not hold against who has these scores."""
+    if record.score is not Score.KNOWN_ROUNDS or claim.attacker == "unstated":
+        return
+    taken = record.participations
+    if claim.attacker == "sampling":
+        instead = ""
+        if claim.noise_multiplier is not None and claim.rounds is not None:
+            epsilon = claim.unsampled(min(taken, claim.rounds)).epsilon(delta)
+            instead = f": claim.unsampled({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
+        raise ValueError(
+            "claim: counts on rounds that the attacker does not know, and does not hold against scores of known rounds"
+            + instead
+        )
+    if claim.participations is not None and claim.participations < taken:
+        raise ValueError(
+            f"claim: must be for {taken} participations, as a canary has so many, not for {claim.participations}"
+        )
+
+
+def _unproven() -> tuple[float, float]:
+    """Return an enclosure that says nothing."""
+    return 0.0, math.inf
+
+
+# The score of the attacker whom a claim holds against.
+_ATTACKERS = {"known rounds": Score.KNOWN_ROUNDS, "sampling": Score.LIKELIHOOD, "unstated": Score.KNOWN_ROUNDS}
+
+
+def _composed(mechanism: MechanismTest, record: TrainingRecord, claim: Claim | None, delta: float) -> EstimateRow:
+    """Compose the measured noise over the rounds of the claim, or of the canary that took part most often."""
+    measured = mechanism.measured
+    if claim is None or claim.noise_multiplier is None:
+        claim = gaussian(1.0, participations=record.participations)
+
+    def epsilon(noise_multiplier: float) -> float:
+        if not rules.NOISE_MULTIPLIER.low <= noise_multiplier <= rules.NOISE_MULTIPLIER.high:
+            return math.inf if noise_multiplier < 1.0 else 0.0
+        return replace(claim, noise_multiplier=noise_multiplier).epsilon(delta)
+
+    value, low, high = (epsilon(each) for each in (measured.value, measured.high, measured.low))
+    error = measured.standard_error
+    step = epsilon(max(measured.value - error, 0.0)) - epsilon(measured.value + error) if error < math.inf else math.inf
+    enclose: Callable[[], tuple[float, float]] = _unproven
+    if claim.participations is not None and 0.0 < value < math.inf:
+        distance = math.sqrt(claim.participations) / measured.value * (2.0 if claim.neighbours == "replace" else 1.0)
+        enclose = partial(_certified, "pinned", delta, distance)
+    return EstimateRow(
+        name=COMPOSED,
+        kind=ESTIMATE,
+        epsilon=value,
+        low=low,
+        high=high,
+        coverage=str(Coverage.ASYMPTOTIC),
+        cap=math.inf,
+        assumes=f"Gaussian noise as measured, of {mechanism.traces.measures}, in rounds as recorded (canaryproof)",
+        standard_error=0.5 * step,
+        enclose=enclose,
     )
 
 

@@ -28,6 +28,7 @@ from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.arrays import Array
+from canaryproof.verify.canaries.scores import TrainingRecord
 from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
 
 # Largest number of an audit's tests without that of the trace (``declared`` lists them).
@@ -133,6 +134,7 @@ def misuse(
     confidence: float = 0.95,
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
+    record: TrainingRecord | None = None,
 ) -> tuple[MisuseWarning, ...]:
     """Warn of what looks wrong with the input of an audit.
 
@@ -152,6 +154,8 @@ def misuse(
         Claimed standard deviation of the noise in the release, in units of the canary norm.
     release_norm
         Norm of the released vector in the same units, if the scores are its cosines.
+    record
+        What a training loop recorded, if the scores are its.
 
     Returns
     -------
@@ -161,12 +165,33 @@ def misuse(
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
     facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm)
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
+    warnings += [] if record is None else _rounds(record)
     # Each test presupposes the null hypotheses of those before it.
     for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
         warnings += judge(facts)
         if any(warning.withholds for warning in warnings):
             break
     return tuple(sorted(warnings, key=lambda warning: not warning.withholds))
+
+
+def _rounds(record: TrainingRecord) -> Iterator[MisuseWarning]:
+    if record.missing:
+        yield MisuseWarning(
+            "missing-rounds",
+            f"{record.rounds:,} of {record.rounds + record.missing:,} planned rounds were taken: canaries took part "
+            "less often than the claim says.",
+            "Audit the finished training, or claim for the rounds that were taken.",
+            None,
+            withholds=False,
+        )
+    if record.skipped:
+        yield MisuseWarning(
+            "skipped-rounds",
+            f"{record.skipped:,} of {record.rounds:,} rounds had a delta of zero and were not scored.",
+            "Check that each round hands over its delta.",
+            None,
+            withholds=False,
+        )
 
 
 def _outside(facts: _Facts) -> Iterator[MisuseWarning]:

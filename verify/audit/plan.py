@@ -5,23 +5,21 @@ import re
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.misuse import visible_trace
-from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, alarm_probability
+from canaryproof.verify.audit.notice import MOST_SCORES, least_count, release_power, trace_power
+from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
-from canaryproof.verify.bounds.block_tests import NESTED
-from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.rules import Rule
@@ -30,13 +28,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# Largest number of canaries that is considered, for a release and for all rounds.
-MOST, MOST_IN_ROUNDS = 10**7, 10**6
+# Largest number of canaries that is considered for a release.
+MOST = 10**7
 INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
 # Orthonormal canaries take up to 20 bytes a dimension; in more dimensions plans take independent ones, which take none.
 _LARGEST_TRANSFORM = 10**8
 # Number of residuals that a probability is averaged over, as in an audit's own predictions.
 _RESIDUALS = 40
+# The confidence of an audit.
+_CONFIDENCE = 0.95
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
 _WIDTH = 80
@@ -71,11 +71,8 @@ class PlannedFault:
     epsilon
         True ε, above the claimed one.
     count
-        Number of the plan's canaries from which on an audit raises an alarm with probability 90%; None if no number up
-        to 10,000,000, or of orthonormal ones up to half of the dimension, does. Of all rounds it is up to 1,000,000,
-        or a quarter of the dimension.
-    orthonormal_only
-        Whether orthonormal canaries see it and no number of independent ones does.
+        Number of the plan's canaries from which on an audit notices it with probability 90%; None if no number up to
+        10,000,000 does. Of all rounds it is up to 1,000,000, or a quarter of the dimension of orthonormal ones.
     """
 
     name: str
@@ -84,7 +81,6 @@ class PlannedFault:
     value: float
     epsilon: float
     count: int | None
-    orthonormal_only: bool
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,7 @@ class AuditPlan:
     release_epsilon
         ε of that noise for a client who takes part in one round.
     directions
-        ``orthonormal`` if such canaries see a fault that no number of independent ones does, or all rounds are scored
-        in at most 1e8 dimensions; else ``independent``.
+        ``orthonormal`` if all rounds are scored in at most 1e8 dimensions; else ``independent``.
     seeing
         Number of canaries that sees noise so short that ε is twice the claimed one, with probability 90%; None as for
         a fault.
@@ -195,11 +190,8 @@ class AuditPlan:
         )
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
-        # With all rounds the number suffices, but it counts only some of the bound's tests.
-        others, more = (", and as many that never do", " or more") if self.all_rounds else ("", "")
-        yield from _wrapped(
-            f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%{more},", others="  "
-        )
+        others = ", and as many that never do" if self.all_rounds else ""
+        yield f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%,"
         if self.all_rounds:
             yield f"  {_so_many(self.present, 'show')} that they are there: the lower bound is above 0;"
         else:
@@ -233,13 +225,8 @@ class AuditPlan:
             yield f"Canaries that see a fault with probability {100.0 * POWER:g}%, – if no number does:"
         width = max((len(label) for label, _ in seen), default=0)
         for label, faults in seen:
-            cells = [
-                f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}{'*' * fault.orthonormal_only}"
-                for fault in faults
-            ]
+            cells = [f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}" for fault in faults]
             yield from _row(label, width, cells)
-        if any(fault.orthonormal_only for fault in self.faults):
-            yield "  * no number of independent canaries sees it"
         if unseen:
             yield "What no number of canaries sees:"
         width = max((len(label) for label, _ in unseen), default=0)
@@ -306,13 +293,11 @@ def plan(
 
     Notes
     -----
-    Of a release, probabilities of an alarm are those of a t-test on its cosines (``alarms``): of the default
-    estimator's lower end above the claimed ε, at 95% confidence and to leading order in k/d. Of orthonormal canaries,
-    all other directions are the null.
+    Of a release, a fault is noticed if the test of the mechanism rejects noise of at least σ√T, at 95% confidence with
+    half of α. Its statistic is the cosine of the release with the sum of all canaries (``notice.release_power``).
 
-    Of all rounds, scores are largest cosines, which have no such test. The alarm is the default lower bound above the
-    claimed ε, from as many unobserved canaries. Its probability is at least that of the best of its tests at declared
-    ranks, so that the numbers suffice; a third of them may do.
+    Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the default lower bound is
+    above the claimed ε, from as many unobserved canaries (``notice.trace_power``).
     """
     noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
@@ -333,8 +318,8 @@ def plan(
         seeing = counts(MECHANISMS["less-noise"], short, above=claimed)
         present = counts(MECHANISMS["less-noise"], 1.0, above=0.0)
     else:
-        directions, faults = _directions(released, claimed)
-        seeing = _count(MECHANISMS["less-noise"], short, released, claimed, directions)
+        directions, faults = INDEPENDENT, tuple(_faults(released, claimed, partial(_count, released=released)))
+        seeing = _count(MECHANISMS["less-noise"], short, released)
         present = _present(released)
     count = max(seeing or 2, present or 2)
     if directions == ORTHONORMAL:
@@ -361,21 +346,6 @@ def plan(
     )
 
 
-def _directions(released: AtlasClaim, claimed: float) -> tuple[str, tuple[PlannedFault, ...]]:
-    """Return the kind of canaries that a release asks for, and its faults with the number that sees each."""
-    faults, others = (
-        tuple(_faults(released, claimed, partial(_count, released=released, claimed=claimed, directions=directions)))
-        for directions in (INDEPENDENT, ORTHONORMAL)
-    )
-    marked = tuple(
-        replace(orthonormal, orthonormal_only=orthonormal.count is not None and independent.count is None)
-        for independent, orthonormal in zip(faults, others, strict=True)
-    )
-    if released.dim <= _LARGEST_TRANSFORM and any(fault.orthonormal_only for fault in marked):
-        return ORTHONORMAL, marked
-    return INDEPENDENT, faults
-
-
 def _present(released: AtlasClaim) -> int:
     """Return the number of canaries whose trace is noticed to be missing: k·(trace)² must reach a constant."""
     # The trace is 1/√(σ² + k/d).
@@ -399,91 +369,58 @@ def _faults(released: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[P
             truth = mechanism.truth(value, released).high
             if truth > claimed * (1.0 + 1e-9):
                 count = counts(mechanism, value)
-                yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count, False)
+                yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count)
 
 
-def _count(mechanism: Mechanism, value: float, released: AtlasClaim, claimed: float, directions: str) -> int | None:
-    """Return the smallest number of canaries that raises an alarm with probability ``POWER``."""
-    limit = 1.0 / _noise(claimed, released.delta)
-    orthonormal = directions == ORTHONORMAL
-    # All other directions are unobserved, so that more canaries than half of the dimension see less.
-    most = min(MOST, released.dim // 2) if orthonormal else MOST
+def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | None:
+    """Return the smallest number of canaries that notices a fault of a release with probability ``POWER``."""
+    squares, weight = _residuals(mechanism, value, released)
+    with np.errstate(divide="ignore"):
+        traces = weight * np.sqrt(released.dim / squares)
 
-    def alarm(count: int) -> float:
-        # Equal residuals each time make the probability a function of the number alone.
-        rng = np.random.default_rng(0)
-        others = released.dim - count if orthonormal else None
-        return alarm_probability(
-            mechanism, value, released, count, rng, others, _RESIDUALS, limit, orthonormal=orthonormal
-        )
+    def seen(count: int) -> bool:
+        level = 0.5 * (1.0 - _CONFIDENCE)
+        return release_power(traces, released.noise_multiplier, count, released.dim, level) >= POWER
 
     few, many = 1, 2
-    # Independent canaries are noise to each other, so that more of them may see less.
-    while alarm(many) < POWER:
-        few, many = many, min(2 * many, most)
+    while not seen(many):
+        few, many = many, min(2 * many, MOST)
         if few >= many:
             return None
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if alarm(middle) >= POWER else (middle, many)
+        few, many = (few, middle) if seen(middle) else (middle, many)
     return many
-
-
-# With all rounds, an observed score is the largest of T normal variables, one of which has a trace. An unobserved one
-# is the largest of T without a trace. The law of counts beyond a declared rank follows from both tails.
-
-
-_GRID = np.concatenate([np.linspace(-10.0, 10.0, 2001), np.geomspace(10.0, 1e3, 400)[1:]])
-# Quantiles at which an order statistic's law is taken, and the audit's α.
-_LEVELS = (np.arange(100) + 0.5) / 100.0
-_ALPHA = 0.05
 
 
 def _count_in_rounds(
     mechanism: Mechanism, value: float, released: AtlasClaim, rounds: int, directions: str, above: float
 ) -> int | None:
-    """Return the number of canaries, to 10%, whose lower bound is above ε with probability at least ``POWER``."""
-    squares = mechanism.residual(value, released, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
-    weight = float(mechanism.weights(value)[0, 0])
-    index = min(int(np.searchsorted(EPSILONS, above, side="right")), len(EPSILONS) - 1)
+    """Return the number of canaries, to 5%, whose lower bound is above ε with probability at least ``POWER``."""
+    squares, weight = _residuals(mechanism, value, released)
 
     def seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
         others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
-        traces = weight * np.sqrt(released.dim / (squares + others))
-        return _bound_power(traces, rounds, count, released.delta, index) >= POWER
+        power = trace_power(
+            weight * np.sqrt(released.dim / (squares + others)),
+            claim=above,
+            delta=released.delta,
+            confidence=_CONFIDENCE,
+            count=count,
+            null_count=count,
+            rounds=rounds,
+        )
+        return power >= POWER
 
-    most = MOST_IN_ROUNDS if directions == INDEPENDENT else min(MOST_IN_ROUNDS, released.dim // 4)
-    ladder = np.unique(np.rint(np.geomspace(2, most, 140)).astype(np.int64)).tolist()
-    few, many = -1, len(ladder)
-    while many - few > 1:
-        middle = (few + many) // 2
-        few, many = (few, middle) if seen(ladder[middle]) else (middle, many)
-    return int(ladder[many]) if many < len(ladder) else None
-
-
-@lru_cache(maxsize=4096)
-def _log_beyond(rank: int, count: int) -> Array:
-    """Return quantiles of the log of the probability beyond the score of a rank."""
-    return np.asarray(np.log(special.betaincinv(rank, count - rank + 1, _LEVELS)))
+    return least_count(seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))
 
 
-def _bound_power(traces: Array, rounds: int, count: int, delta: float, index: int) -> float:
-    """Return the power of the best of the default bound's tests at declared ranks, of the ε with this index."""
-    log_below = rounds * special.log_ndtr(_GRID)
-    # An observed score's law is the mean over the traces.
-    seen_below = special.logsumexp(special.log_ndtr(_GRID - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
-    seen_below += (rounds - 1) * special.log_ndtr(_GRID)
-    unseen, seen = (np.log(-np.expm1(np.minimum(log_cdf, -1e-300))) for log_cdf in (log_below, seen_below))
-    ranks = declared_ranks(count).tolist()
-    least = [critical_count(rank, count, count, delta, NESTED * _ALPHA / (2 * len(ranks)), index) for rank in ranks]
-    best = 0.0
-    # The tests count beyond a high unobserved score, and below a low observed one.
-    for own, other in ((unseen[::-1], seen[::-1]), (seen_below, log_below)):
-        for rank, critical in zip(ranks, least, strict=True):
-            rates = np.exp(np.interp(_log_beyond(rank, count), own, other))
-            best = max(best, float(special.bdtrc(critical - 1, count, rates).mean()))
-    return best
+def _residuals(mechanism: Mechanism, value: float, released: AtlasClaim) -> tuple[Array, float]:
+    """Return squared lengths of some releases without canaries, and the weight of a canary's vector."""
+    # Equal residuals each time make the probability a function of the number alone.
+    squares = mechanism.residual(value, released, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
+    return squares, float(mechanism.weights(value)[0, 0])
 
 
 # Number of coordinates whose time is measured.

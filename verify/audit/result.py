@@ -7,16 +7,24 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from scipy import special
+
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
-from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.canaries.scores import Score, Scores
+from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
+from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces, noticed_share
+from canaryproof.verify.files.reading import ScoreKind
 
 if TYPE_CHECKING:
     from canaryproof.verify.blindspots.alarms import BlindSpots
 
 ESTIMATE = "estimate"
+# Estimate of the measured noise, composed by accounting.
+COMPOSED = "composed"
 
 
 @dataclass(frozen=True)
@@ -70,18 +78,18 @@ class EstimateRow(AuditRow):
     standard_error
         Its standard error.
     enclose
-        Computes and proves ``certified`` when it is first read; None where no enclosure is known.
+        Computes and proves ``certified`` when it is first read.
     others
         As of ``AuditRow``.
     """
 
     standard_error: float
-    enclose: Callable[[], tuple[float, float]] | None = field(repr=False, compare=False)
+    enclose: Callable[[], tuple[float, float]] = field(repr=False, compare=False)
 
     @cached_property
-    def certified(self) -> tuple[float, float] | None:
-        """Floats proven to lie on either side of the exact ε for the fitted parameters; None where none are known."""
-        return None if self.enclose is None else self.enclose()
+    def certified(self) -> tuple[float, float]:
+        """Floats proven to lie on either side of the exact ε for the fitted parameters; 0 and ∞ where none are."""
+        return self.enclose()
 
 
 @dataclass(frozen=True)
@@ -129,8 +137,8 @@ class ClaimVerdict(StrEnum):
     EXCEEDED = "exceeded"  # a lower bound lies above the claim
     REFUTED = "refuted"  # there is less noise than claimed
     NOTHING_SEEN = "nothing seen"  # the canaries leave no visible trace
-    NOT_DECIDED = "not decided"  # the estimate's interval lies above the claim, and no bound
     AT_ITS_CAP = "at its cap"  # no bound from so many scores can exceed the claim, and nothing else decides
+    NOT_DECIDED = "not decided"  # the estimate's interval lies above the claim, and no bound
     CONSISTENT = "consistent"  # none of these
 
 
@@ -240,11 +248,19 @@ class AuditResult:
             return ClaimVerdict.REFUTED
         if not self.seen:
             return ClaimVerdict.NOTHING_SEEN
-        if self.estimate is not None and self.estimate.low > self.claim:
-            return ClaimVerdict.NOT_DECIDED
         if self.noticed is None:
             return ClaimVerdict.AT_ITS_CAP
+        if self.estimate is not None and not self.unscaled and self.estimate.low > self.claim:
+            return ClaimVerdict.NOT_DECIDED
         return ClaimVerdict.CONSISTENT
+
+    @property
+    def unscaled(self) -> bool:
+        """Whether the default estimate would change if a rising function were applied to the scores.
+
+        Only their order means something then, and ε̂ is no headline.
+        """
+        return self.scores.kind is ScoreKind.ANY and self.estimate is not None and self.estimate.name != COMPOSED
 
     @property
     def refuted(self) -> bool:
@@ -258,7 +274,7 @@ class AuditResult:
         if self.bound is not None and self.bound.low > 0.0:
             return True
         if self.mechanism is not None:
-            return self.mechanism.traces.trace_p_value < special.ndtr(-_SEEN)
+            return bool(self.mechanism.traces.trace_p_value < special.ndtr(-_SEEN))
         return self.standardised_mean >= _SEEN * self.mean_error
 
     @cached_property
@@ -277,7 +293,7 @@ class AuditResult:
         rounds = 1
         if self.scores.record is not None and self.scores.record.score == Score.LARGEST:
             rounds = self.scores.record.rounds
-        if self.bound is not None and self.bound.name == DEFAULT_BOUND[self.scores.inclusion]:
+        if self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS):
             share = notice.noticed_share(
                 noise_multiplier=float(gaussian_mechanism.noise_multiplier(self.claim, self.delta)),
                 claim=self.claim,

@@ -12,8 +12,17 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from canaryproof.verify.audit.result import AuditResult, AuditRow, ClaimVerdict, EstimateRow, GoodnessOfFit
+from canaryproof.verify.audit.result import (
+    COMPOSED,
+    AuditResult,
+    AuditRow,
+    ClaimVerdict,
+    EstimateRow,
+    GoodnessOfFit,
+    MechanismTest,
+)
 from canaryproof.verify.bounds.lower_bound import Coverage
+from canaryproof.verify.canaries.scores import Score
 from canaryproof.verify.files.reading import ScoreKind
 
 if TYPE_CHECKING:
@@ -68,15 +77,41 @@ def _speaker(encoding: str) -> Say:
 
 def answer(result: AuditResult) -> str:
     """State the result in one or two sentences that a person can repeat."""
-    return f"{_estimate_sentence(result)} {_claim_sentence(result)}".rstrip()
+    return " ".join(filter(None, (_noise_sentence(result), _estimate_sentence(result), _claim_sentence(result))))
+
+
+def _noise_sentence(result: AuditResult) -> str:
+    mechanism = result.mechanism
+    if mechanism is None or result.estimate is None:
+        return ""
+    subject = "training" if result.release_norm is None else "release"
+    value, low, high = _noise_digits(mechanism)
+    claimed_noise = "" if mechanism.claimed is None else f"; claimed {mechanism.claimed:.4g}"
+    return (
+        f"The {subject} behaves as if its noise multiplier were {value} ({percent(result.confidence)}: {low} to {high})"
+        f"{claimed_noise}."
+    )
+
+
+def _noise_digits(mechanism: MechanismTest) -> tuple[str, str, str]:
+    """Print a measured noise multiplier and its interval."""
+    measured = mechanism.measured
+    value, low, high = (
+        rounded(each, measured.standard_error) if math.isfinite(each) else number(each)
+        for each in (measured.value, measured.low, measured.high)
+    )
+    return value, low, high
 
 
 def _estimate_sentence(result: AuditResult) -> str:
     estimate, confidence = result.estimate, percent(result.confidence)
     if estimate is None:
         return f"No ε̂: {result.warnings[0].message}"
+    bound = _bound_clause(result.bound, percent(1.0 - result.level))
+    if result.unscaled:
+        return f"{bound[0].upper()}{bound[1:]}."
     value, _, low, high = _digits(estimate)
-    return f"ε̂ = {value} ({confidence}: {low} to {high}); {_bound_clause(result.bound, confidence)}."
+    return f"ε̂ = {value} ({confidence}: {low} to {high}); {bound}."
 
 
 def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
@@ -94,15 +129,31 @@ def _claim_sentence(result: AuditResult) -> str:
         return ""
     claim = claimed(result.claim)
     match result.verdict:
-        case ClaimVerdict.CONSISTENT:
-            return f"Consistent with the {claim}."
+        case ClaimVerdict.WITHHELD:
+            return f"The {claim} is not tested: no bound is given."
         case ClaimVerdict.EXCEEDED:
             proven = result.bound is not None and result.bound.coverage == Coverage.PROVEN
             which = "a valid" if proven else "an asymptotic"
             return f"The {claim} is exceeded by {which} lower bound."
+        case ClaimVerdict.REFUTED:
+            return f"The {claim} is refuted: there is less noise than claimed."
+        case ClaimVerdict.NOTHING_SEEN:
+            return f"Nothing of the canaries is seen, so that the {claim} is not tested."
+        case ClaimVerdict.NOT_DECIDED:
+            return f"The {claim} is not decided: the estimate is above it, no lower bound is."
+        case ClaimVerdict.AT_ITS_CAP:
+            return f"The {claim} is not tested: {_out_of_reach(result, result.claim)}."
         case _:
-            why = "no estimate is given" if result.estimate is None else "the estimate is above it, no lower bound is"
-            return f"The {claim} is not decided: {why}."
+            share = result.noticed or 0.0
+            return f"Consistent with the {claim}; {share:.0%} of the claimed noise or less would have been noticed."
+
+
+def _out_of_reach(result: AuditResult, claim: float) -> str:
+    """Say why a claim cannot be exceeded."""
+    bound = result.bound
+    if bound is not None and bound.cap <= claim:
+        return f"a bound from so many scores ends at {rounded_down(bound.cap)}"
+    return "so few scores would have noticed no share of the claimed noise"
 
 
 def claimed(claim: float) -> str:
@@ -127,6 +178,7 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") ->
     after = [
         line
         for label, text in (
+            ("Noise", _noise(result)),
             ("Estimate", _estimate(result)),
             ("Bound", _bound(result)),
             ("Means", _meaning(result)),
@@ -181,13 +233,32 @@ def _checked(result: AuditResult) -> str:
     return "; ".join(parts)
 
 
+def _noise(result: AuditResult) -> str:
+    mechanism = result.mechanism
+    if mechanism is None or result.estimate is None:
+        return ""
+    traces, (value, _, _) = mechanism.traces, _noise_digits(mechanism)
+    error = mechanism.measured.standard_error
+    shown = f"{value} ± {rounded(error, error)}" if math.isfinite(error) else value
+    rounds = "1 round" if len(traces.cosines) == 1 else f"{len(traces.cosines):,} rounds"
+    test = "" if mechanism.p_value is None else f"; less than claimed: {_p_value(mechanism.p_value, '1e-300')}"
+    return f"{shown}, of {traces.measures}, from {rounds}{test}"
+
+
 def _estimate(result: AuditResult) -> str:
     if result.estimate is None:
         return ""
+    if result.unscaled:
+        return "in --details alone: it takes scores for normal, which another scale of these scores would change"
     value, error, low, high = _digits(result.estimate)
-    which = "pinned: no sign of another variance" if result.equal_variances else "fitted: the variances differ"
+    if result.estimate.name == COMPOSED:
+        which = "the measured noise, in the rounds of the claim or record"
+    else:
+        which = (
+            "here pinned: no sign of another variance" if result.equal_variances else "here fitted: variances differ"
+        )
     interval = f"{percent(result.confidence)} interval {low} to {high}"
-    return f"{result.estimate.name} {value} ± {error}, {interval} (here {which})"
+    return f"{result.estimate.name} {value} ± {error}, {interval} ({which})"
 
 
 def _bound(result: AuditResult) -> str:
@@ -195,35 +266,48 @@ def _bound(result: AuditResult) -> str:
         return ""
     if result.bound is None:
         return "none of those asked for has a known coverage"
-    confidence = percent(result.confidence)
+    confidence = percent(1.0 - result.level)
     return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}"
 
 
 def _meaning(result: AuditResult) -> str:
     if result.estimate is None:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
+    if result.unscaled:
+        return (
+            "The bound is for an attacker who knows a random canary and sees these scores alone. It holds under every "
+            "rising transform of the scores. A low value excludes no other attack."
+        )
     seen = "this release" if result.release_norm is not None else f"these {_noun(result)} alone"
+    record = result.scores.record
+    if record is not None:
+        seen = f"all releases, and knows {_KNOWN[record.score]}"
+        seen += ", and all others' data" if record.traces is not None and record.traces.residual else ""
     return (
         f"ε̂ is an estimate for an attacker who knows a random canary and sees {seen}. It is neither an upper nor a "
         "lower bound, and a low value excludes no other attack."
     )
 
 
-# A mean is taken to be seen from this number of standard errors on.
-_SEEN = 3.0
+# What an attacker knows of a canary's rounds, by the score.
+_KNOWN = {
+    Score.LARGEST: "nothing of its rounds",
+    Score.LIKELIHOOD: "how its rounds were drawn",
+    Score.KNOWN_ROUNDS: "its rounds",
+}
 
 
 def _next(result: AuditResult) -> str:
     if result.withheld:
         return "Mend the cause and audit again; --force prints the estimates all the same."
     more = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
-    if result.release_norm is None and result.standardised_mean < _SEEN * result.mean_error:
+    if not result.seen:
         # Scores alone do not decide whether canaries are missing (see ``misuse``).
         cosines = result.scores.kind is ScoreKind.COSINE
         absent = (
             "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
         )
-        decides = "An audit of the released vector decides it. " if cosines else ""
+        decides = "An audit of the released vector decides it. " if cosines and result.release_norm is None else ""
         return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{more}"
     match result.verdict:
         case None:
@@ -235,10 +319,10 @@ def _next(result: AuditResult) -> str:
                 else ""
             )
             return f"--details prints all estimates, bounds and tests{blind}; --plot FILE.svg draws them."
-        case ClaimVerdict.EXCEEDED:
+        case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
             return f"Look for less noise, or less clipping, than was claimed. {more}"
         case _:
-            return f"More canaries may decide. {more}"
+            return f'Take more canaries: "canaryproof plan" says how many notice which fault. {more}'
 
 
 # The details.
@@ -269,9 +353,10 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield _estimates_table(result, say)
         yield _listing([(row.name, row.assumes) for row in result.estimates], say)
         yield "ε̂ of the fitted parameters, certified; the interval above says what the fit is worth:"
-        yield _listing([(row.name, _certified(row)) for row in result.estimates], say)
+        proven = [row for row in result.estimates if math.isfinite(row.certified[1])]
+        yield _listing([(row.name, _certified(row)) for row in proven], say)
     if result.bounds:
-        yield _bounds_table(result.bounds, result.confidence, say)
+        yield _bounds_table(result.bounds, 1.0 - result.level, say)
         yield _listing([(row.name, f"needs {row.assumes}") for row in result.bounds], say)
     yield _listing(_checks(result), say)
     yield from _blind_spots(result, say)
@@ -344,6 +429,10 @@ def _checks(result: AuditResult) -> Iterator[tuple[str, str]]:
     yield "observed are normal (Anderson–Darling)", _check_cell("A²", result.normality, "5e-31")
     if result.null_law is not None:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", result.null_law, "1e-300")
+    if result.mechanism is not None:
+        yield "noise multiplier, measured", _noise(result)
+        if result.mechanism.measured.spread_p_value is not None:
+            yield "rounds have equal noise", _p_value(result.mechanism.measured.spread_p_value, "1e-300")
     if result.dilution is not None and result.noise_multiplier is not None:
         canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))
         dilution = f"{result.dilution:.3g}".replace("-", "−")

@@ -53,7 +53,7 @@ def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: floa
     assert null is not None
 
     def thresholds(epsilon: float) -> Array:
-        return np.sort(null.quantile(_sum_design(count, design_delta, epsilon)))
+        return np.sort(null.quantile(sum_design(count, design_delta, epsilon)))
 
     def evidence(audits: Ints, epsilon: float) -> Ints:
         return _sums(scores.observed[audits], thresholds(epsilon))
@@ -114,7 +114,7 @@ def _between(low: Array, high: Array) -> Array:
 
 # Audits of equal size share designs, which saves a quick run 30 seconds.
 @lru_cache(maxsize=16384)
-def _sum_design(count: int, delta: float, epsilon: float) -> Array:
+def sum_design(count: int, delta: float, epsilon: float) -> Array:
     """Return log tails of the null at the thresholds, which are those of a Gaussian mechanism with the null N(0, 1)."""
     first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)
     mu = _SUM_SHIFTS

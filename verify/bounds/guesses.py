@@ -280,7 +280,7 @@ def declared_guesses(count: int, null_count: int, delta: float, epsilon: float) 
 
 # Audits of equal size share critical numbers, which saves a quick run 20 seconds.
 @lru_cache(maxsize=8192)
-def _most_wrong(
+def most_wrong(
     count: int, null_count: int, guesses: tuple[int, int], epsilon: float, delta: float, alpha: float
 ) -> int:
     """Return the most wrong guesses that reject ε, −1 if none do."""
@@ -319,6 +319,6 @@ def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: fl
 
     def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
         guesses = declared_guesses(count, null_count, design_delta, epsilon)
-        return -values <= _most_wrong(count, null_count, guesses, tested, delta, alpha)
+        return -values <= most_wrong(count, null_count, guesses, tested, delta, alpha)
 
     return BlockTest(evidence, rejects)

@@ -49,7 +49,7 @@ Step = tuple[Law, Law, Law, int, int]
 # Largest product of both numbers of scores for which the walk takes little time.
 _MOST = 1e9
 # The levels of the rungs.
-_LEVELS = np.exp(-0.05 * np.arange(600.0))
+LEVELS = np.exp(-0.05 * np.arange(600.0))
 # States less likely than this are dropped and count as reaching the rung, which is conservative.
 _NEGLIGIBLE = 1e-20
 # The number of wrong high guesses is rounded up to these distances from its mean, in standard deviations.
@@ -96,10 +96,10 @@ def rungs(ladder: Ladder) -> Rungs:
     least, bounds = few_wrong(count, null_count, guesses, declared, limit)
     mean, deviation = _moments(ladder, guesses[0])
     return Rungs(
-        [least_counts(tail, NESTED / len(tails) * _LEVELS) for tail in tails],
+        [least_counts(tail, NESTED / len(tails) * LEVELS) for tail in tails],
         guesses,
         np.unique(np.append(np.clip(np.rint(mean + deviation * _ROUNDED), 0, guesses[0]), guesses[0]).astype(np.int64)),
-        least + np.searchsorted(bounds, SHARP * _LEVELS, side="right") - 1,
+        least + np.searchsorted(bounds, SHARP * LEVELS, side="right") - 1,
     )
 
 
@@ -313,8 +313,8 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
     """
     assert scores.unobserved is not None
     # At the first of these rungs, and at later ones, Bonferroni's inequality suffices.
-    sure = int(np.sum(alpha < _LEVELS * (1.0 + RELATIVE) + ABSOLUTE))
-    if sure == len(_LEVELS):
+    sure = int(np.sum(alpha < LEVELS * (1.0 + RELATIVE) + ABSOLUTE))
+    if sure == len(LEVELS):
         return np.zeros(len(scores.observed))
     beyond = np.concatenate(counts_beyond(scores), axis=1)
     before = pooled_order(scores.observed, scores.unobserved)[1]
@@ -333,7 +333,7 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
         return ladder_table(ladder(declared), delta, alpha, sure).rejects(tested, reached)
 
     # A block that some rank rejects at that rung as a whole needs no more tests.
-    values = precedence(scores, limit, NESTED * float(_LEVELS[sure]))
+    values = precedence(scores, limit, NESTED * float(LEVELS[sure]))
     blocks = (np.searchsorted(EPSILONS, values) + 1) // BLOCK
     values = EPSILONS[np.maximum(blocks * BLOCK - 1, 0)]
     left = np.flatnonzero(values < enough)

@@ -223,6 +223,7 @@ class CanaryClients:
             self.traces,
             int(counts.max(initial=0)),
             int((counts == 0).sum()) if score == Score.KNOWN_ROUNDS else 0,
+            self.rounds,
             self.participation.rounds - self.rounds,
             self.skipped,
         )

@@ -34,8 +34,8 @@ class TrainingRecord:
         Largest number of rounds in which an observed canary took part.
     left_out
         Observed canaries without a round, which have no score of known rounds.
-    missing
-        Rounds that were planned and not taken.
+    rounds, missing
+        Rounds that were taken, and rounds that were planned and not taken.
     skipped
         Rounds whose delta was zero.
     """
@@ -44,6 +44,7 @@ class TrainingRecord:
     traces: RoundTraces | None
     participations: int
     left_out: int
+    rounds: int
     missing: int
     skipped: int
 

@@ -85,7 +85,18 @@ _DIRECTIONS = click.option(
     type=_number(rules.NOISE_MULTIPLIER),
     help="Claimed standard deviation of the noise in the released vector, in units of the canary norm.",
 )
-@click.option("--fail-above-claim", is_flag=True, help="Exit with 1 if a lower bound exceeds the claim.")
+@click.option(
+    "--fail-above-claim",
+    is_flag=True,
+    help="Exit with 1 if the claim is exceeded or refuted, 3 if the audit does not decide, 4 if it is withheld.",
+)
+@click.option(
+    "--notice",
+    type=_number(Rule("lie between 0 and 1", 0.0, 1.0)),
+    default=0.5,
+    show_default=True,
+    help="Share of the claimed noise that --fail-above-claim asks to be noticed with probability 90%.",
+)
 @click.option(
     "--confidence",
     type=_number(rules.CONFIDENCE),
@@ -133,6 +144,7 @@ def audit_command(
     kind: str,
     inclusion: str,
     fail_above_claim: bool,
+    notice: float,
     details: bool,
     as_json: bool,
     plot: Path | None,
@@ -150,8 +162,8 @@ def audit_command(
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
 
     The answer comes first, then what was checked, what looks wrong, and what to ask next; --details prints the rest.
-    In continuous integration, --claim EPSILON --fail-above-claim fails the job where a lower bound exceeds the claim,
-    or where the estimate is withheld because of a misuse.
+    In continuous integration, --claim EPSILON --fail-above-claim passes the job only where nothing contradicts the claim
+    and a share of its noise, --notice, would have been noticed.
     """
     if plot is not None:
         _check_output(plot, _PICTURES, 0)
@@ -176,7 +188,19 @@ def audit_command(
         drawn = picture.data(result, plot.suffix[1:].lower())
         _write_new(plot, lambda target: target.write(drawn))
     _print(result, details=details, as_json=as_json)
-    return int(fail_above_claim and (result.withheld or result.verdict == "exceeded"))
+    return _status(result, notice) if fail_above_claim else 0
+
+
+def _status(result: "Audit", notice: float) -> int:
+    """Return the exit status of a gate."""
+    match result.verdict:
+        case "exceeded" | "refuted":
+            return 1
+        case "withheld":
+            return 4
+        case "consistent" if (result.noticed or 0.0) >= notice:
+            return 0
+    return 3
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:

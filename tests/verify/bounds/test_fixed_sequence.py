@@ -34,7 +34,7 @@ def reference(seen, unseen, delta, alpha):
     for index, epsilon in enumerate(EPSILONS):
         declared = EPSILONS[index // 8 * 8 + 7]
         if unseen is None:
-            places = np.sort(NULL.quantile(tested._sum_design(len(seen), design, declared)))
+            places = np.sort(NULL.quantile(tested.sum_design(len(seen), design, declared)))
             law = -np.diff([1.0, *worst_tail(epsilon, NULL.log_tail(places), at), 0.0])
             sums = np.ones(1)
             for _ in seen:
@@ -199,7 +199,7 @@ def test_a_window_of_sums_is_enough():
 def test_each_test_has_level_alpha_at_every_value_of_its_block(middle, alpha):
     """P(T ≥ c) at the worst law, by its exact convolution; for several values of ε, from which a larger c follows."""
     test = sum_test(prepare(np.zeros(40), null=NULL), 1e-3, 2e-3, alpha)
-    places = np.sort(NULL.quantile(tested._sum_design(40, 1e-3, middle)))
+    places = np.sort(NULL.quantile(tested.sum_design(40, 1e-3, middle)))
     assert np.all(np.diff(places) >= 0.0)
     found = []
     for epsilon in (0.97 * middle, middle, 1.03 * middle):

@@ -107,7 +107,7 @@ def test_chances_rise_with_epsilon_and_delta_and_fall_with_the_rung(seed):
     assert base <= chance(ladder, rung, 0.9 * declared, 2.0 * delta) + 1e-12
     assert base >= chance(ladder, rung + 3, 0.9 * declared, delta) - 1e-12
     # Bonferroni's inequality is enough for the level; where canaries are shown, the walk counts a few more.
-    assert chance(ladder, rung, declared, 0.0) <= tested._LEVELS[rung] * (1.0 + 1e-6) + 1e-11
+    assert chance(ladder, rung, declared, 0.0) <= tested.LEVELS[rung] * (1.0 + 1e-6) + 1e-11
 
 
 @pytest.mark.parametrize("shift", [0.8, pytest.param(2.0, marks=pytest.mark.deep)])

@@ -185,7 +185,7 @@ def forgetful(monkeypatch):
     monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
     monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-5,)})
-    caches = guesses._most_wrong, ladders.rungs, ladders.ladder_table
+    caches = guesses.most_wrong, ladders.rungs, ladders.ladder_table
     for cache in caches:
         cache.cache_clear()
     yield

@@ -1,0 +1,175 @@
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.audit.notice import bound_power, canaries_needed, least_count, mechanism_power, noticed_share
+from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
+from canaryproof.verify.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.check.levels import LEVEL, POWER
+
+NOISE = 5.0
+# Scores that are simulated at once.
+PIECE = 2_000_000
+
+
+def cell(count, null_count, claim, delta, rounds=1, inclusion="fixed"):
+    return {
+        "noise_multiplier": NOISE,
+        "claim": claim,
+        "delta": delta,
+        "confidence": 0.95,
+        "count": count,
+        "null_count": null_count,
+        "rounds": rounds,
+        "inclusion": inclusion,
+    }
+
+
+def audits_above(share, asked, runs, key):
+    """Count audits, simulated with the real bound, whose bound is above the claim."""
+    rng, above = np.random.default_rng(key), 0
+    count, null_count, rounds = asked["count"], asked["null_count"], asked["rounds"]
+    method = METHODS["one-run" if asked["inclusion"] == "coin" else DEFAULT]
+    step = max(1, PIECE // (rounds * (count + (null_count or 0))))
+    for start in range(0, runs, step):
+        size = min(step, runs - start)
+        observed = rng.standard_normal((size, count, rounds))
+        observed[..., 0] += 1.0 / (share * NOISE)
+        observed = observed.max(axis=-1)
+        if null_count is None:
+            scores = prepare(observed, null=normal_null())
+        else:
+            unobserved = rng.standard_normal((size, null_count, rounds)).max(axis=-1)
+            scores = prepare(observed, unobserved, inclusion=asked["inclusion"])
+        above += int((method.values(scores, asked["delta"], 0.05)[0] > asked["claim"]).sum())
+    return above
+
+
+def check_promise(asked, runs, key):
+    share = noticed_share(**asked)
+    assert share is not None
+    assert 0.9 <= bound_power(share, **asked) < 0.91 or share == 1.0
+    above = audits_above(share, asked, runs, key)
+    assert stats.binom.cdf(above, runs, POWER) > LEVEL
+    # The promise is not far too cautious.
+    assert stats.binom.sf(above - 1, runs, 0.95) > LEVEL
+
+
+@pytest.mark.parametrize("asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5)])
+def test_the_bound_is_above_the_claim_as_often_as_promised(asked):
+    runs = 600
+    check_promise(asked, runs, 1)
+    # The test notices with probability 90% if it is so in 81% of the audits.
+    assert stats.binom.cdf(stats.binom.ppf(LEVEL, runs, POWER) - 1, runs, 0.81) > POWER
+
+
+GRID = [
+    *(
+        cell(count, null_count, claim, delta)
+        for count in (50, 200, 1000)
+        for null_count in (count, None)
+        for claim in (0.3, 1.0, 2.0)
+        for delta in (1e-6, 1e-3)
+    ),
+    cell(1000, 1000, 3.0, 1e-2),
+    cell(1000, 1000, 5.0, 1e-6),
+    cell(1000, None, 8.0, 1e-6),
+    cell(100, 1000, 2.0, 1e-6),
+    cell(1000, 100, 2.0, 1e-6),
+    cell(20, 20, 1.0, 1e-6),
+    cell(10, None, 3.0, 1e-6),
+    cell(5000, 5000, 3.0, 1e-6),
+    cell(300, 300, 2.0, 1e-6, rounds=10),
+    cell(1000, 1000, 1.0, 1e-6, rounds=4),
+    cell(20, 20, 0.5, 1e-6, inclusion="coin"),
+    cell(500, 480, 3.0, 1e-5, inclusion="coin"),
+]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("key", "asked"), list(enumerate(GRID)))
+def test_the_promise_is_kept_over_a_grid(key, asked):
+    check_promise(asked, 2000, key)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("null_count", [40_000, None])
+def test_the_promise_is_kept_beyond_the_sizes_that_have_a_ladder(null_count):
+    check_promise(cell(40_000, null_count, 3.0, 1e-6), 300, 5)
+
+
+@pytest.mark.parametrize(("count", "inclusion"), [(30, "fixed"), (300, "fixed"), (300, "coin")])
+def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion):
+    scores = prepare(np.arange(count) + 1.0, -np.arange(count) - 1.0, inclusion=inclusion)
+    cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, 1e-6, 0.05).cap
+    assert noticed_share(**cell(count, count, cap + 1e-6, 1e-6, inclusion=inclusion)) is None
+    assert noticed_share(**cell(count, count, 0.98 * cap, 1e-6, inclusion=inclusion)) is not None
+
+
+@pytest.mark.parametrize("claim", [101.0, 1e4])
+def test_no_number_of_unobserved_scores_notices_a_huge_claim(claim):
+    assert noticed_share(**cell(1000, 1000, claim, 1e-6)) is None
+    assert noticed_share(**cell(1000, 1000, claim, 1e-6, inclusion="coin")) is None
+
+
+def test_less_noise_more_scores_and_smaller_claims_are_noticed_more_often():
+    asked = cell(200, 200, 2.0, 1e-6)
+    powers = [bound_power(share, **asked) for share in (0.2, 0.15, 0.12, 0.1, 0.05)]
+    assert powers == sorted(powers)
+    assert powers[0] < 0.2
+    assert powers[-1] > 0.98
+    shares = [noticed_share(**cell(size, size, 2.0, 1e-6)) for size in (100, 400, 1600)]
+    assert shares == sorted(shares)
+    shares = [noticed_share(**cell(400, None, claim, 1e-6)) for claim in (4.0, 2.0, 1.0)]
+    assert shares == sorted(shares)
+    assert noticed_share(0.5, **asked) > noticed_share(0.9, **asked)
+
+
+def test_noise_that_the_claim_itself_exceeds_is_noticed_at_once():
+    assert noticed_share(**cell(1000, 1000, 3.0, 1e-6) | {"noise_multiplier": 0.3}) == 1.0
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_so_many_canaries_are_needed(exact):
+    asked = {key: value for key, value in cell(2, 2, 2.0, 1e-6).items() if key not in ("count", "null_count")}
+    needed = canaries_needed(0.12, exact=exact, **asked)
+
+    def power(count):
+        return bound_power(0.12, **asked, count=count, null_count=None if exact else count)
+
+    assert power(needed) >= POWER
+    assert power(round(0.9 * needed)) < POWER
+    assert canaries_needed(1.0, exact=exact, **asked) is None
+
+
+def test_the_least_number_of_a_grid():
+    assert least_count(lambda count: count >= 2, 100) == 2
+    assert 1000 <= least_count(lambda count: count >= 1000, 10**6) <= 1050
+    assert least_count(lambda count: count >= 100, 100) == 100
+    assert least_count(lambda _: False, 100) is None
+
+
+@pytest.mark.parametrize("asked", [cell(10, None, 1.0, 1e-6, rounds=2), cell(10, None, 1.0, 1e-6, inclusion="coin")])
+def test_an_exact_null_has_one_round_and_no_coins(asked):
+    with pytest.raises(ValueError, match=r"^null_count: must be given"):
+        noticed_share(**asked)
+
+
+@pytest.mark.parametrize("dim", [1e3, 1e6, 1e12])
+@pytest.mark.parametrize("count", [10, 1000])
+def test_the_power_of_the_mechanisms_test_is_that_of_noncentral_t(dim, count):
+    exact = partial(stats.nct.sf, df=dim - 1)
+    critical = stats.nct.isf(0.025, dim - 1, math.sqrt(count) / 1.54)
+    for share in (0.95, 0.8, 0.5):
+        power = mechanism_power(share, 1.54, count, dim, 0.025)
+        assert power == pytest.approx(exact(critical, nc=math.sqrt(count) / (share * 1.54)), abs=40.0 / dim)
+    assert mechanism_power(1.0, 1.54, count, dim, 0.025) == pytest.approx(0.025, abs=1e-12)
+
+
+def test_data_hide_less_noise_from_the_mechanisms_test():
+    hidden = math.sqrt(0.75 * 1e6) * 1.54
+    assert mechanism_power(0.5, 1.54, 1000, 1e6, 0.025, hidden) == pytest.approx(0.025)
+    assert mechanism_power(0.5, 1.54, 1000, 1e6, 0.025) > 0.999
