@@ -11,7 +11,7 @@ This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, 
 
 Under replacement the pair of a Poisson-sampled round is (1 − q)N(0) + qN(±1). It dominates that of any two updates x
 and x′ in the unit ball. Given the others' data, a hockey-stick divergence is E[(c + qX − qe^ε·X′)₊], where X and X′ are
-log-normal with logarithms ⟨x, z⟩ − |x|²/2. By Plackett's identity it grows with both variances, and falls with the
+log-normal with logarithms ⟨x, z⟩ − ‖x‖²/2. By Plackett's identity it grows with both variances, and falls with the
 covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive. Opposite unit
 vectors have the largest variances and the least covariance.
 """
