@@ -11,7 +11,7 @@ This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, 
 
 Under replacement the pair of a Poisson-sampled round is (1 − q)N(0) + qN(±1). It dominates that of any two updates x
 and x′ in the unit ball. Given the others' data, a hockey-stick divergence is E[(c + qX − qe^ε·X′)₊], where X and X′ are
-log-normal with logarithms ⟨x, z⟩ − |x|²/2. By Plackett's identity it grows with both variances, and falls with the
+log-normal with logarithms ⟨x, z⟩ − ‖x‖²/2. By Plackett's identity it grows with both variances, and falls with the
 covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive. Opposite unit
 vectors have the largest variances and the least covariance.
 """
@@ -19,7 +19,7 @@ vectors have the largest variances and the least covariance.
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
@@ -583,7 +583,6 @@ def _number_of(rounds: int | None) -> str:
 
 def _leaves(event: Any, count: int = 1) -> Iterator[tuple[int, Any]]:
     """Yield the events that are composed, each with how often; Gaussian noise on one sample is one event."""
-    import attrs
     import dp_accounting
 
     match type(event).__name__:
@@ -597,22 +596,33 @@ def _leaves(event: Any, count: int = 1) -> Iterator[tuple[int, Any]]:
         case "PoissonSampledDpEvent" | "SampledWithoutReplacementDpEvent":
             gaussian_only = all(type(leaf) is dp_accounting.GaussianDpEvent for _, leaf in _leaves(event.event))
             noise = _joint_noise(event.event) if gaussian_only else None
-            yield count, event if noise is None else attrs.evolve(event, event=dp_accounting.GaussianDpEvent(noise))
+            yield count, event if noise is None else _with(event, {"event": dp_accounting.GaussianDpEvent(noise)})
         case _:
             yield count, event
 
 
 def _hashable(event: Any) -> Any:
     """Return the event with tuples in place of lists."""
-    import attrs
+    from dp_accounting import DpEvent
 
-    values = {field.name: getattr(event, field.name) for field in attrs.fields(type(event))}
-    return type(event)(
-        **{
-            name: tuple(value) if isinstance(value, list) else _hashable(value) if attrs.has(type(value)) else value
-            for name, value in values.items()
-        }
-    )
+    changes: dict[str, Any] = {}
+    for name in _fields(event):
+        value = getattr(event, name)
+        if isinstance(value, list):
+            changes[name] = tuple(value)
+        elif isinstance(value, DpEvent):
+            changes[name] = _hashable(value)
+    return _with(event, changes)
+
+
+def _fields(event: Any) -> list[str]:
+    """Return the names of an event's fields, by the protocol of the library attrs."""
+    return [field.name for field in type(event).__attrs_attrs__]
+
+
+def _with(event: Any, changes: Mapping[str, Any]) -> Any:
+    """Return an event with other values of some fields."""
+    return type(event)(**{name: changes.get(name, getattr(event, name)) for name in _fields(event)})
 
 
 def _noise_of(leaf: Any) -> float | None:
