@@ -240,22 +240,20 @@ def alarm_probability(
     rng: np.random.Generator,
     null_count: int | None = None,
     residuals: int = RESIDUALS,
-    alarm_above: float | None = None,
     *,
     orthonormal: bool = False,
 ) -> float:
     """Predict the probability of an alarm, averaged over some residuals.
 
     The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released. An alarm
-    is a lower end above the claim's ε, or above that of ``alarm_above``, the distance of two normal laws. Orthonormal
-    canaries add nothing to each other's scores; independent ones do.
+    is a lower end above the claim's ε. Orthonormal canaries add nothing to each other's scores; independent ones do.
     """
     law, alone = _laws(mechanism, value, claim, count, rng, residuals)
     if orthonormal:
         law = alone
     if null_count is not None:
         law = replace(law, null_count=null_count)
-    return _power(law, 1.0 / claim.noise_multiplier if alarm_above is None else alarm_above)
+    return _power(law, 1.0 / claim.noise_multiplier)
 
 
 def _laws(
