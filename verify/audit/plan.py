@@ -17,12 +17,13 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.misuse import visible_trace
-from canaryproof.verify.audit.notice import MOST_SCORES, least_count, release_power, trace_power
+from canaryproof.verify.audit.notice import MOST_SCORES, least_count, trace_power
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.rules import Rule
+from canaryproof.verify.estimators.noise_multiplier import power
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -294,7 +295,7 @@ def plan(
     Notes
     -----
     Of a release, a fault is noticed if the test of the mechanism rejects noise of at least σ√T, at 95% confidence with
-    half of α. Its statistic is the cosine of the release with the sum of all canaries (``notice.release_power``).
+    half of α. Its statistic is the cosine of the release with the sum of all canaries.
 
     Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the default lower bound is
     above the claimed ε, from as many unobserved canaries (``notice.trace_power``).
@@ -380,7 +381,8 @@ def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | No
 
     def seen(count: int) -> bool:
         level = 0.5 * (1.0 - _CONFIDENCE)
-        return release_power(traces, released.noise_multiplier, count, released.dim, level) >= POWER
+        probabilities = power(traces, released.noise_multiplier, math.sqrt(count), released.dim, level)
+        return float(probabilities.mean()) >= POWER
 
     few, many = 1, 2
     while not seen(many):

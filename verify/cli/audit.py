@@ -162,7 +162,7 @@ def audit_command(
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
 
     The answer comes first, then what was checked, what looks wrong, and what to ask next; --details prints the rest.
-    In continuous integration, --claim EPSILON --fail-above-claim passes the job only where nothing contradicts the claim
+    In continuous integration, --claim EPSILON --fail-above-claim passes a job only where nothing contradicts the claim
     and a share of its noise, --notice, would have been noticed.
     """
     if plot is not None:

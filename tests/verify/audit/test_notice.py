@@ -1,11 +1,8 @@
-import math
-from functools import partial
-
 import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.audit.notice import bound_power, canaries_needed, least_count, mechanism_power, noticed_share
+from canaryproof.verify.audit.notice import bound_power, canaries_needed, least_count, noticed_share
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.lower_bound import normal_null, prepare
 from canaryproof.verify.check.levels import LEVEL, POWER
@@ -156,20 +153,3 @@ def test_the_least_number_of_a_grid():
 def test_an_exact_null_has_one_round_and_no_coins(asked):
     with pytest.raises(ValueError, match=r"^null_count: must be given"):
         noticed_share(**asked)
-
-
-@pytest.mark.parametrize("dim", [1e3, 1e6, 1e12])
-@pytest.mark.parametrize("count", [10, 1000])
-def test_the_power_of_the_mechanisms_test_is_that_of_noncentral_t(dim, count):
-    exact = partial(stats.nct.sf, df=dim - 1)
-    critical = stats.nct.isf(0.025, dim - 1, math.sqrt(count) / 1.54)
-    for share in (0.95, 0.8, 0.5):
-        power = mechanism_power(share, 1.54, count, dim, 0.025)
-        assert power == pytest.approx(exact(critical, nc=math.sqrt(count) / (share * 1.54)), abs=40.0 / dim)
-    assert mechanism_power(1.0, 1.54, count, dim, 0.025) == pytest.approx(0.025, abs=1e-12)
-
-
-def test_data_hide_less_noise_from_the_mechanisms_test():
-    hidden = math.sqrt(0.75 * 1e6) * 1.54
-    assert mechanism_power(0.5, 1.54, 1000, 1e6, 0.025, hidden) == pytest.approx(0.025)
-    assert mechanism_power(0.5, 1.54, 1000, 1e6, 0.025) > 0.999

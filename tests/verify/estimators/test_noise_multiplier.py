@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import mpmath as mp
 import numpy as np
@@ -7,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.estimators import noise_multiplier
-from canaryproof.verify.estimators.noise_multiplier import RoundTraces, log_likelihood, log_tails
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces, log_likelihood, log_tails, noticed_share, power
 
 
 def drawn(noise, lengths, dim, rng, data_norm=0.0):
@@ -98,11 +98,28 @@ def test_data_and_more_noise_make_rejections_rarer():
 def test_the_power_is_as_computed():
     rng = np.random.default_rng(7)
     for dim, lengths, data in ((1000, [30.0], 0.0), (10**5, [3.0] * 8, 0.0), (2000, [10.0] * 4, 20.0)):
-        share = noise_multiplier.noticed_share(1.0, lengths, dim, 0.025, data)
+        share = noticed_share(1.0, lengths, dim, 0.025, data)
         rejected = sum(drawn(share, lengths, dim, rng, data).p_value(1.0) < 0.025 for _ in range(RUNS))
         # The computed power is right to 1%.
         assert abs(rejected / RUNS - 0.9) < 4.9 * math.sqrt(0.09 / RUNS) + 0.01
-    assert noise_multiplier.noticed_share(1.0, [3.0], 10**6, 0.025, 1e6) == 0.0
+    assert noticed_share(1.0, [3.0], 10**6, 0.025, 1e6) == 0.0
+
+
+@pytest.mark.parametrize("dim", [1e3, 1e6, 1e12])
+@pytest.mark.parametrize("count", [10, 1000])
+def test_the_power_of_the_mechanisms_test_is_that_of_noncentral_t(dim, count):
+    exact = partial(stats.nct.sf, df=dim - 1)
+    critical = stats.nct.isf(0.025, dim - 1, math.sqrt(count) / 1.54)
+    for share in (0.95, 0.8, 0.5):
+        rejected = power(1.0 / (share * 1.54), 1.54, math.sqrt(count), dim, 0.025)
+        assert rejected == pytest.approx(exact(critical, nc=math.sqrt(count) / (share * 1.54)), abs=40.0 / dim)
+    assert power(1.0 / 1.54, 1.54, math.sqrt(count), dim, 0.025) == pytest.approx(0.025, abs=1e-12)
+
+
+def test_data_hide_less_noise_from_the_mechanisms_test():
+    hidden = math.sqrt(0.75 * 1e6) * 1.54
+    assert noticed_share(1.54, math.sqrt(1000.0), 10**6, 0.025, hidden) == 0.0
+    assert noticed_share(1.54, math.sqrt(1000.0), 10**6, 0.025) > 0.5
 
 
 def test_evidence_is_an_e_process():
