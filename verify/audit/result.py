@@ -248,7 +248,7 @@ class AuditResult:
             return ClaimVerdict.REFUTED
         if not self.seen:
             return ClaimVerdict.NOTHING_SEEN
-        if self.noticed is None:
+        if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or self._by_default):
             return ClaimVerdict.AT_ITS_CAP
         if self.estimate is not None and not self.unscaled and self.estimate.low > self.claim:
             return ClaimVerdict.NOT_DECIDED
@@ -279,7 +279,7 @@ class AuditResult:
 
     @cached_property
     def noticed(self) -> float | None:
-        """Largest share of the claimed noise that this audit notices with probability 90%; None if it notices none.
+        """Largest share of the claimed noise that this audit notices with probability 90%; None if none is known.
 
         It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
         Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
@@ -293,7 +293,7 @@ class AuditResult:
         rounds = 1
         if self.scores.record is not None and self.scores.record.score == Score.LARGEST:
             rounds = self.scores.record.rounds
-        if self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS):
+        if self._by_default:
             share = notice.noticed_share(
                 noise_multiplier=float(gaussian_mechanism.noise_multiplier(self.claim, self.delta)),
                 claim=self.claim,
@@ -306,6 +306,11 @@ class AuditResult:
             )
             shares.append(share or 0.0)
         return max(shares) or None
+
+    @property
+    def _by_default(self) -> bool:
+        """Whether a default bound decides, whose power is known."""
+        return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS)
 
     @property
     def equal_variances(self) -> bool:

@@ -144,8 +144,11 @@ def _claim_sentence(result: AuditResult) -> str:
         case ClaimVerdict.AT_ITS_CAP:
             return f"The {claim} is not tested: {_out_of_reach(result, result.claim)}."
         case _:
-            share = result.noticed or 0.0
-            return f"Consistent with the {claim}; {share:.0%} of the claimed noise or less would have been noticed."
+            if result.noticed is None:
+                return f"Consistent with the {claim}; which fault this bound notices is not known."
+            # A share that is rounded up might not have been noticed.
+            share = math.floor(100.0 * result.noticed)
+            return f"Consistent with the {claim}; {share}% of the claimed noise or less would have been noticed."
 
 
 def _out_of_reach(result: AuditResult, claim: float) -> str:

@@ -4,6 +4,7 @@ import math
 import re
 import sys
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from statsmodels.stats.diagnostic import normal_ad
 from canaryproof.kernels import exact_law, gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import audit as module
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
 from canaryproof.verify.audit.misuse import MisuseWarning
@@ -22,6 +24,8 @@ from canaryproof.verify.audit.result import AuditRow, GoodnessOfFit
 from canaryproof.verify.audit.text import details
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuffled_epochs
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.estimators import algorithm_1, estimators
 from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
@@ -308,7 +312,9 @@ def made(low: float, bound: float | None = 0.5, coverage: str = "asymptotic") ->
     found = audit(Scores(run(), dim=DIM), DELTA, claim=1.0)
     (first, *rest) = found.estimates
     given = (
-        () if bound is None else (AuditRow("a", "lower bound", bound, bound, math.inf, coverage, math.inf, "nothing"),)
+        ()
+        if bound is None
+        else (AuditRow("fixed-sequence", "lower bound", bound, bound, math.inf, coverage, math.inf, "nothing"),)
     )
     return dataclasses.replace(found, estimates=(dataclasses.replace(first, low=low, high=9.0), *rest), bounds=given)
 
@@ -319,15 +325,115 @@ def made(low: float, bound: float | None = 0.5, coverage: str = "asymptotic") ->
         (made(0.9), "consistent"),
         (made(1.0), "consistent"),
         (made(1.1), "not decided"),
-        (made(1.1, None), "not decided"),
+        (made(1.1, None), "at its cap"),
         (made(1.1, 1.0), "not decided"),
         (made(1.1, 1.01), "exceeded"),
         (made(1.1, 1.01, "proven"), "exceeded"),
-        (made(1.1, 1.01, "heuristic"), "not decided"),
+        (made(1.1, 1.01, "heuristic"), "at its cap"),
     ],
 )
 def test_a_claim_is_compared_with_the_estimate_and_the_best_bound(found: Audit, verdict: str) -> None:
     assert found.verdict == verdict
+
+
+def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
+    rng = np.random.default_rng(0)
+    apart = audit(Scores(rng.normal(50.0, 1.0, 1000), rng.normal(size=1000), kind="any"), DELTA, claim=8.0)
+    assert apart.verdict == "at its cap"
+    assert apart.noticed is None
+    assert "ends at 6.48" in str(apart)
+    assert audit(apart.scores, DELTA, claim=3.0).verdict == "exceeded"
+
+
+def test_without_a_trace_nothing_is_seen() -> None:
+    rng = np.random.default_rng(0)
+    equal = audit(Scores(rng.normal(size=1000), rng.normal(size=1000), kind="any"), DELTA, claim=3.0)
+    assert equal.verdict == "nothing seen"
+    assert "Nothing of the canaries is seen" in str(equal)
+
+
+def test_a_rising_transform_changes_no_headline() -> None:
+    rng = np.random.default_rng(0)
+    observed, unobserved = rng.normal(1.5, 1.0, 800), rng.normal(size=800)
+    one, other = (audit(Scores(f(observed), f(unobserved), kind="any"), DELTA, claim=3.0) for f in (np.array, np.exp))
+    assert str(one).split("\n\n")[0] == str(other).split("\n\n")[0]
+    assert one.verdict == other.verdict == "consistent"
+    assert one.noticed == other.noticed
+
+
+def trained(noise: float, seed: int, rounds: int = 10, **sampled: Any) -> CanaryClients:
+    """Train on nothing but noise and 200 canaries."""
+    dim, rng = 3000, np.random.default_rng(seed)
+    insertion = Insertion(400, observed=200)
+    if sampled:
+        participation = bernoulli(0, sampled["rate"], rounds, seed, insertion)
+    else:
+        participation = shuffled_epochs(rounds, 1, 1, seed, insertion)
+    clients = CanaryClients(Canaries(seed, 400, dim), participation, noise_multiplier=noise if sampled else None)
+    for t in range(rounds):
+        clients.add(clients.total(t, 1.0) + noise * rng.normal(size=dim), t)
+    return clients
+
+
+def test_scores_of_known_rounds_decide_by_the_measured_noise() -> None:
+    honest, faulty = (trained(noise, 3).scores("known rounds") for noise in (1.0, 0.6))
+    claim = accountant.gaussian(1.0)
+    result = audit(honest, 1e-5, claim=claim)
+    assert result.verdict == "consistent"
+    assert result.noticed is not None
+    assert 0.7 < result.noticed < 0.95
+    assert result.claim == claim.epsilon(1e-5)
+    assert result.estimate is not None
+    assert result.estimate.name == "composed"
+    assert result.estimate.low <= result.claim <= result.estimate.high
+    # Each of the two tests has half of what the confidence leaves.
+    assert result.level == pytest.approx(0.025)
+    assert "at 97.5%" in str(result)
+    assert str(result).startswith("The training behaves as if its noise multiplier were ")
+    refuted = audit(faulty, 1e-5, claim=claim)
+    assert refuted.verdict == "refuted"
+    assert refuted.mechanism is not None
+    assert refuted.mechanism.measured.high < 1.0
+    # The same noise as an argument is the same claim.
+    assert audit(honest, 1e-5, noise_multiplier=1.0).to_json() == result.to_json()
+
+
+def test_a_claim_that_counts_on_sampling_does_not_hold_against_known_rounds() -> None:
+    clients = trained(0.8, 4, rate=0.25)
+    claim = accountant.poisson(0.8, rate=0.25, rounds=10)
+    taken = clients.scores("known rounds").record.participations  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=rf"^claim: counts on rounds .*: claim\.unsampled\({taken}\), whose ε is "):
+        audit(clients.scores("known rounds"), 1e-5, claim=claim)
+    with pytest.raises(ValueError, match=f"^claim: must be for {taken} participations"):
+        audit(clients.scores("known rounds"), 1e-5, claim=claim.unsampled(1))
+    result = audit(clients.scores("likelihood"), 1e-5, claim=claim)
+    assert result.claim == claim.epsilon(1e-5)
+    assert result.estimate is not None
+    assert result.estimate.name == "composed"
+    assert audit(clients.scores("known rounds"), 1e-5, claim=claim.unsampled(taken)).verdict == "consistent"
+
+
+def test_a_training_that_stopped_is_reported() -> None:
+    dim = 2000
+    clients = CanaryClients(Canaries(0, 40, dim), shuffled_epochs(8, 1, 1, 0, Insertion(40, observed=20)))
+    for t in range(4):
+        clients.add(clients.total(t, 1.0) + 0.1 * np.random.default_rng(t).normal(size=dim), t)
+    result = audit(clients.scores("known rounds"), 1e-5)
+    assert [warning.kind for warning in result.warnings if not warning.withholds] == ["missing-rounds"]
+    assert "4 of 8 planned rounds were taken" in str(result)
+
+
+def test_a_release_is_judged_by_the_sum_of_its_canaries() -> None:
+    canaries, rng = Canaries(1, 300, 20_000), np.random.default_rng(1)
+    for kind in (canaries, OrthonormalCanaries(1, 300, 20_000)):
+        total = kind.sum(np.arange(300))
+        honest = audit_release(total + rng.normal(0.0, 1.5, 20_000), kind, DELTA, noise_multiplier=1.5)
+        faulty = audit_release(total + rng.normal(0.0, 0.9, 20_000), kind, DELTA, noise_multiplier=1.5)
+        assert honest.verdict == "consistent"
+        assert faulty.verdict == "refuted"
+        assert honest.mechanism is not None
+        assert honest.mechanism.measured.low <= 1.5 <= honest.mechanism.measured.high
+        assert str(honest).startswith("The release behaves as if its noise multiplier were ")
 
 
 def test_a_posterior_interval_and_a_heuristic_bound_are_not_the_best_bound() -> None:
@@ -360,7 +466,7 @@ def test_a_misuse_withholds_the_estimate_unless_forced(monkeypatch: pytest.Monke
     forced = audit(Scores(run(), dim=DIM), DELTA, claim=1.0, force=True)
     assert withheld.withheld
     assert (withheld.estimates, withheld.bounds, withheld.estimate, withheld.bound) == ((), (), None, None)
-    assert withheld.verdict == "not decided"
+    assert withheld.verdict == "withheld"
     assert not forced.withheld
     assert forced.estimates
     assert withheld.warnings == forced.warnings == warnings

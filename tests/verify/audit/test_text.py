@@ -21,17 +21,33 @@ def found():
 
 
 def bounded(found, low, coverage):
-    row = AuditRow("a-bound", "lower bound", low, low, math.inf, coverage, math.inf, "nothing")
+    row = AuditRow("fixed-sequence", "lower bound", low, low, math.inf, coverage, math.inf, "nothing")
     return dataclasses.replace(found, bounds=(row,))
 
 
 @pytest.mark.parametrize(
     ("low", "coverage", "clause"),
     [
-        (1.7699, "proven", "; at least 1.7 with 95% confidence. Consistent with the claimed ε = 3."),
-        (1.7699, "asymptotic", "; at least 1.7 with about 95% confidence. Consistent with the claimed ε = 3."),
-        (0.0, "proven", "; no lower bound above 0. Consistent with the claimed ε = 3."),
-        (1.7699, "heuristic", "; there is no lower bound of known coverage. Consistent with the claimed ε = 3."),
+        (
+            1.7699,
+            "proven",
+            "; at least 1.7 with 95% confidence. {consistent}",
+        ),
+        (
+            1.7699,
+            "asymptotic",
+            "; at least 1.7 with about 95% confidence. {consistent}",
+        ),
+        (
+            0.0,
+            "proven",
+            "; no lower bound above 0. {consistent}",
+        ),
+        (
+            1.7699,
+            "heuristic",
+            "; there is no lower bound of known coverage. {capped}",
+        ),
         (3.01, "proven", "; at least 3.0 with 95% confidence. The claimed ε = 3 is exceeded by a valid lower bound."),
         (
             3.01,
@@ -41,7 +57,12 @@ def bounded(found, low, coverage):
     ],
 )
 def test_the_answer_calls_a_bound_what_it_is(found, low, coverage, clause):
-    assert answer(bounded(found, low, coverage)).endswith(clause)
+    sentences = {
+        "consistent": f"Consistent with the claimed ε = 3; {math.floor(100 * found.noticed)}% of the claimed noise or "
+        "less would have been noticed.",
+        "capped": "The claimed ε = 3 is not tested: so few scores would have noticed no share of the claimed noise.",
+    }
+    assert answer(bounded(found, low, coverage)).endswith(clause.format(**sentences))
 
 
 def test_a_bound_says_in_one_breath_what_it_rests_on():
@@ -63,7 +84,8 @@ def test_the_answer_has_as_many_digits_as_its_error_earns(found):
 
 
 def test_an_undecided_claim_says_why(found):
-    above = dataclasses.replace(found, claim=0.001, bounds=())
+    (bound, *_) = found.bounds
+    above = dataclasses.replace(found, claim=0.001, bounds=(dataclasses.replace(bound, low=0.0),))
     assert answer(above).endswith("The claimed ε = 0.001 is not decided: the estimate is above it, no lower bound is.")
 
 

@@ -8,9 +8,9 @@ from scipy import special
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.canaries import canary_clients
+from canaryproof.verify.canaries import canary_clients, participation
 from canaryproof.verify.canaries.canary_clients import CanaryClients
-from canaryproof.verify.canaries.participation import Insertion, Presentations, bernoulli, uniform
+from canaryproof.verify.canaries.participation import Insertion, Presentations, bernoulli, shuffled_epochs, uniform
 from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.files import checkpoint
@@ -351,3 +351,151 @@ def test_products_do_not_overflow(scale):
 def test_the_power_is_the_one_stated():
     power = special.ndtr(math.sqrt(1000.0) / 4.0 - canary_clients.LIMIT)
     assert power == pytest.approx(0.99, abs=0.01)
+
+
+# Scores by what an attacker knows, and the traces that measure the noise.
+
+
+def noisy(schedule, canaries, noise=1.0, seed=0, known=None, **settings):
+    """Train on noise, canaries and perhaps data that are known, and return the canary clients."""
+    rng = np.random.default_rng(seed)
+    clients = CanaryClients(canaries, schedule, **settings)
+    for t in range(schedule.rounds):
+        data = 0.0 if known is None else known[t]
+        delta = clients.total(t, 1.0) + noise * rng.standard_normal(canaries.dim) + data
+        clients.add(delta, t, known=None if known is None else data)
+    return clients
+
+
+def test_known_rounds_of_one_each_have_the_exact_null():
+    dim, rounds = 3000, 6
+    schedule = shuffled_epochs(rounds, 1, 1, 0, Insertion(300, observed=200))
+    canaries = Canaries(5, 300, dim)
+    clients = noisy(schedule, canaries)
+    scores = clients.scores("known rounds")
+    assert (scores.dim, scores.unobserved, scores.kind) == (dim, None, "cosine")
+    assert (scores.record.score, scores.record.participations, scores.record.rounds) == ("known rounds", 1, rounds)
+    assert scores.record.missing == scores.record.skipped == scores.record.left_out == 0
+    rng, expected = np.random.default_rng(0), np.zeros(200)
+    for t in range(rounds):
+        members = clients.participants(t)
+        delta = canaries.sum(members) + rng.standard_normal(dim)
+        expected[members] = canaries.cosines(delta, members)
+    assert scores.observed == pytest.approx(expected, abs=2e-6 / math.sqrt(dim) * 10)
+
+
+def test_unobserved_canaries_have_rounds_by_the_same_law():
+    schedule = bernoulli(0, 0.3, 40, 1, Insertion(400, observed=200))
+    for t in range(schedule.rounds):
+        assert not schedule.included[schedule.unobserved(t)].any()
+    numbers = [sum(len(rows(t)) for t in range(40)) for rows in (schedule.canaries, schedule.unobserved)]
+    # Binomial with 8,000 trials each.
+    assert all(abs(number - 2400) < 4.9 * math.sqrt(8000 * 0.21) for number in numbers)
+    clients = noisy(schedule, Canaries(5, 400, 2000), noise_multiplier=1.0)
+    known, likelihood = clients.scores("known rounds"), clients.scores("likelihood")
+    assert known.dim is None
+    assert known.kind == likelihood.kind == "any"
+    # √n times a trace of 1 for some 12 rounds.
+    assert known.observed.mean() > 10.0 * known.unobserved.std() / math.sqrt(200.0)
+    assert likelihood.observed.mean() > likelihood.unobserved.mean() + 2.0
+    assert len(known.observed) + known.record.left_out == 200
+
+
+def test_a_table_of_rounds_is_followed():
+    table = np.zeros((4, 10), bool)
+    table[[0, 1, 1, 3], [0, 1, 7, 2]] = True
+    schedule = participation.scheduled(table, np.arange(10) < 5)
+    assert [schedule.canaries(t).tolist() for t in range(4)] == [[0], [1], [], [2]]
+    assert [schedule.unobserved(t).tolist() for t in range(4)] == [[], [7], [], []]
+    scores = noisy(schedule, Canaries(1, 10, 500)).scores("known rounds")
+    assert len(scores.observed) == 3
+    assert scores.record.left_out == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "included", "rule"),
+    [
+        (np.zeros((2, 3)), np.ones(3, bool), r"table: must be bool of shape \(rounds, canaries\), not float64"),
+        (np.zeros(3, bool), np.ones(3, bool), r"table: must be bool .* of shape \(3,\)"),
+        (np.zeros((0, 3), bool), np.ones(3, bool), "table: must be bool"),
+        (np.zeros((2, 3), bool), np.ones(2, bool), r"included: must be bool of shape \(3,\)"),
+    ],
+)
+def test_a_bad_table_is_refused(table, included, rule):
+    with pytest.raises(ValueError, match=rule):
+        participation.scheduled(table, included)
+
+
+def test_traces_measure_first_rounds_unless_others_are_known():
+    dim, rounds = 2000, 8
+    table = np.zeros((rounds, 40), bool)
+    table[:, :20] = True
+    table[3:, 20:30] = True
+    schedule = participation.scheduled(table, np.arange(40) < 30)
+    alone = noisy(schedule, Canaries(1, 40, dim)).traces
+    assert len(alone.cosines) == 2
+    assert not alone.residual
+    data = 30.0 * np.random.default_rng(3).standard_normal((rounds, dim)) / math.sqrt(dim)
+    known = noisy(schedule, Canaries(1, 40, dim), known=data).traces
+    assert len(known.cosines) == rounds
+    assert known.residual
+    measured = known.noise_multiplier(1.0 - 1e-6)
+    assert measured.low <= 1.0 <= measured.high
+    # Directions of a transform are not uniform.
+    orthonormal = OrthonormalCanaries(1, 40, dim)
+    assert noisy(schedule, orthonormal).traces is None
+    measured = noisy(schedule, orthonormal, known=data).traces.noise_multiplier(1.0 - 1e-6)
+    assert measured.low <= 1.0 <= measured.high
+
+
+def test_data_that_are_not_known_count_as_noise():
+    dim = 2000
+    schedule = shuffled_epochs(8, 1, 1, 0, Insertion(400, observed=400))
+    rng = np.random.default_rng(4)
+    clients = CanaryClients(Canaries(1, 400, dim), schedule)
+    for t in range(8):
+        data = rng.standard_normal(dim)
+        data *= math.sqrt(3.0 * dim) / np.linalg.norm(data)
+        clients.add(clients.total(t, 1.0) + rng.standard_normal(dim) + data, t)
+    measured = clients.traces.noise_multiplier(1.0 - 1e-6)
+    assert measured.low <= 2.0 <= measured.high
+    assert clients.traces.p_value(1.0) > 0.5
+
+
+def test_what_others_sent_is_known_always_or_never():
+    clients = CanaryClients(Canaries(1, 4, 100), uniform(0, 0, 3, 0, Insertion(4, 2, Presentations(1))))
+    clients.add(np.ones(100), 0, known=np.zeros(100))
+    with pytest.raises(ValueError, match=r"^known: must be given in every round or in none$"):
+        clients.add(np.ones(100), 1)
+    with pytest.raises(ValueError, match=r"^known: must have the delta's shape \(100,\), not \(99,\)$"):
+        clients.add(np.ones(100), 1, known=np.ones(99))
+    assert clients.rounds == 1
+
+
+def test_traces_and_scores_survive_a_crash(tmp_path):
+    schedule = bernoulli(0, 0.4, 7, 1, Insertion(60, observed=40))
+    canaries, rng = Canaries(5, 60, 1000), np.random.default_rng(2)
+    deltas, whole = rng.standard_normal((7, 1000)), CanaryClients(canaries, schedule, 3, 1.0)
+    stopped = CanaryClients(canaries, schedule, 3, 1.0)
+    for t, delta in enumerate(deltas):
+        whole.add(delta + whole.total(t, 1.0), t)
+        if t == 4:
+            stopped.save(tmp_path / "state")
+            stopped = CanaryClients(canaries, schedule, 3, 1.0)
+            stopped.load(tmp_path / "state")
+        stopped.add(delta + stopped.total(t, 1.0), t)
+    for score in ("known rounds", "likelihood", "largest"):
+        first, second = whole.scores(score), stopped.scores(score)
+        assert np.array_equal(first.observed, second.observed)
+        assert np.array_equal(first.record.traces.cosines, second.record.traces.cosines)
+
+
+def test_scores_that_cannot_be_had_are_refused():
+    clients = CanaryClients(Canaries(1, 4, 100), uniform(0, 0, 3, 0, Insertion(4, 2, Presentations(2))))
+    clients.add(np.ones(100), 0)
+    with pytest.raises(ValueError, match=r"^score: must be one of largest, likelihood, known rounds, not 'best'$"):
+        clients.scores("best")
+    with pytest.raises(ValueError, match=r"^likelihoods: need sampling"):
+        clients.scores("likelihood")
+    with pytest.raises(ValueError, match=r"^noise_multiplier: is for rounds that are drawn"):
+        CanaryClients(Canaries(1, 4, 100), clients.participation, noise_multiplier=1.0)

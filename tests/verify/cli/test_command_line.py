@@ -91,9 +91,9 @@ def test_audit_answers_first_in_few_lines(folder: Path) -> None:  # noqa: ARG001
     text = lines(*arguments)
     value, low = (rounded(x, found.estimate.standard_error) for x in (found.estimate.epsilon, found.estimate.low))
     assert text[0].startswith(f"ε̂ = {value} (95%: {low} to ")
-    assert " ".join(text[:2]).startswith(answer(found))
+    assert words("\n".join(text)).startswith(answer(found))
     assert "Consistent with the claimed ε = 1" in answer(found)
-    assert [line.split()[0] for line in text[3:] if line[0] != " "] == [
+    assert [line.split()[0] for line in text[4:] if line[0] != " "] == [
         *("Audited", "Checked", "Estimate", "Bound", "Means", "Next")
     ]
     assert "\n".join(text) == str(found)
@@ -169,14 +169,31 @@ def test_a_job_fails_where_a_bound_exceeds_the_claim(folder: Path, claim: float,
     assert result.stdout == output(*arguments)
 
 
+@pytest.mark.parametrize(("notice", "status"), [(0.01, 0), (0.9, 3)])
+def test_a_job_fails_where_less_is_noticed_than_asked_for(folder: Path, notice: float, status: int) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", 2, "--notice", notice)
+    assert call(*arguments, "--fail-above-claim").exit_code == status
+    assert call(*arguments).exit_code == 0
+
+
+def test_a_job_fails_where_nothing_is_seen_or_could_be(folder: Path) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(2)
+    np.savez("apart.npz", observed=rng.normal(50.0, 1.0, 500), unobserved=rng.normal(size=500))
+    np.savez("equal.npz", observed=rng.normal(size=500), unobserved=rng.normal(size=500))
+    for file, verdict in (("apart.npz", "at its cap"), ("equal.npz", "nothing seen")):
+        arguments = ("audit", file, "--kind", "any", "--delta", "1e-6", "--claim", 8)
+        assert json.loads(output(*arguments, "--json"))["verdict"] == verdict
+        assert call(*arguments, "--fail-above-claim").exit_code == 3
+
+
 def test_a_job_fails_where_the_estimate_is_withheld(folder: Path) -> None:  # noqa: ARG001
     np.save("flipped.npy", -5.0 * np.abs(COSINES))
     arguments = ("audit", "flipped.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", 100)
     text = lines(*arguments)
     assert text[0].startswith("No ε̂: ")
     assert "--force prints the estimates all the same" in words("\n".join(text))
-    assert "not decided: no estimate is given" in words("\n".join(text))
-    assert call(*arguments, "--fail-above-claim").exit_code == 1
+    assert "The claimed ε = 100 is not tested: no bound is given." in words("\n".join(text))
+    assert call(*arguments, "--fail-above-claim").exit_code == 4
     assert output(*arguments, "--force").startswith("ε̂ = ")
 
 
