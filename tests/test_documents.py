@@ -171,9 +171,9 @@ def test_faults_are_counted(page):
 @pytest.mark.parametrize(
     ("said", "page", "shown"),
     [
-        ("at least *2.0* at δ = *1e-5*", "how/losses.md", "at least 2.0 with 95% confidence"),
+        ("at least *2.0* at δ = *1e-5*", "how/losses.md", "At least 2.0 with 95% confidence"),
         ("at least *1.9* at δ = *1e-5*", "reference/bounds.md", "print(bound.value) # 1.9"),
-        ("at least *1.4* at δ = *1e-6*", "how/audit.md", "at least 1.4 with about 95% confidence"),
+        ("at least *1.4* at δ = *1e-6*", "how/audit.md", "at least 1.4 with about 97.5% confidence"),
         ("ε̂ = *3.4* (95% interval *2.8 to 8.5*)", "how/audit.md", "ε̂ = 3.4 (95%: 2.8 to 8.5)"),
         ("ε̂ = *9.0* (*6.0 to 12.5*)", "how/loop.md", "ε̂ = 9.0 (95%: 6.0 to 12.5)"),
         ("ε̂ = *1.17* (95% interval *0.81 to 3.01*)", "how/loop.md", "ε̂ = 1.17 (95%: 0.81 to 3.01)"),

@@ -26,7 +26,7 @@ from canaryproof.verify.audit.result import (
 )
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
-from canaryproof.verify.canaries.scores import Score, Scores, TrainingRecord
+from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
@@ -395,7 +395,7 @@ def _audit(
     )
 
 
-def _check_attacker(record: TrainingRecord, claim: Claim, delta: float) -> None:
+def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:
     """Refuse a claim that does not hold against who has these scores."""
     if record.score is not Score.KNOWN_ROUNDS or claim.attacker == "unstated":
         return
@@ -424,7 +424,7 @@ def _unproven() -> tuple[float, float]:
 _ATTACKERS = {"known rounds": Score.KNOWN_ROUNDS, "sampling": Score.LIKELIHOOD, "unstated": Score.KNOWN_ROUNDS}
 
 
-def _composed(mechanism: MechanismTest, record: TrainingRecord, claim: Claim | None, delta: float) -> EstimateRow:
+def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
     """Compose the measured noise over the rounds of the claim, or of the canary that took part most often."""
     measured = mechanism.measured
     if claim is None or claim.noise_multiplier is None:

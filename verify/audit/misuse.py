@@ -28,7 +28,7 @@ from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.canaries.scores import TrainingRecord
+from canaryproof.verify.canaries.scores import RoundsRecord
 from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
 
 # Largest number of an audit's tests without that of the trace (``declared`` lists them).
@@ -134,7 +134,7 @@ def misuse(
     confidence: float = 0.95,
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
-    record: TrainingRecord | None = None,
+    record: RoundsRecord | None = None,
 ) -> tuple[MisuseWarning, ...]:
     """Warn of what looks wrong with the input of an audit.
 
@@ -174,7 +174,7 @@ def misuse(
     return tuple(sorted(warnings, key=lambda warning: not warning.withholds))
 
 
-def _rounds(record: TrainingRecord) -> Iterator[MisuseWarning]:
+def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
     if record.missing:
         yield MisuseWarning(
             "missing-rounds",

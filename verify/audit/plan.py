@@ -404,7 +404,7 @@ def _count_in_rounds(
     def seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
         others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
-        power = trace_power(
+        probability = trace_power(
             weight * np.sqrt(released.dim / (squares + others)),
             claim=above,
             delta=released.delta,
@@ -413,7 +413,7 @@ def _count_in_rounds(
             null_count=count,
             rounds=rounds,
         )
-        return power >= POWER
+        return probability >= POWER
 
     return least_count(seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))
 

@@ -292,7 +292,7 @@ def _meaning(result: AuditResult) -> str:
     )
 
 
-# What an attacker knows of a canary's rounds, by the score.
+# Knowledge of a canary's rounds that a score needs.
 _KNOWN = {
     Score.LARGEST: "nothing of its rounds",
     Score.LIKELIHOOD: "how its rounds were drawn",
@@ -449,7 +449,7 @@ def _check_cell(symbol: str, check: GoodnessOfFit | None, smallest: str) -> str:
 
 
 def _p_value(p_value: float, smallest: str) -> str:
-    return f"p = {p_value:.2g}" if p_value > 0.0 else f"p < {smallest}"
+    return f"p = {p_value:.2g}" if p_value > float(smallest) else f"p < {smallest}"
 
 
 # With a larger dilution, the data in a release are longer than its noise.

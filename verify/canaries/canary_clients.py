@@ -14,9 +14,9 @@ These calls in each round are all that an audit asks of a training loop, whateve
     observed, unobserved = canary_clients.all_rounds()                  # Algorithm 3 of Andrew et al.
     observed, unobserved = canary_clients.final(theta - initial)        # their Algorithm 2 (arXiv 2302.03098)
 
-The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient. Who
-also knows all other clients' updates subtracts them: ``add(delta, t, known=...)`` takes the part of the delta that is
-theirs, and all scores and traces are then of what remains.
+The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient. An
+attacker who also knows all other clients' updates subtracts them. ``add(delta, t, known=...)`` takes the part of the
+delta that is theirs. All scores and traces are then of what remains.
 """
 
 import math
@@ -37,7 +37,7 @@ from canaryproof.verify.canaries.participation import (
     checked_members,
 )
 from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, SampledTrace, layers_of
-from canaryproof.verify.canaries.scores import Score, Scores, TrainingRecord
+from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files import checkpoint
 
@@ -218,7 +218,7 @@ class CanaryClients:
         if score not in tuple(Score):
             raise ValueError(f"score: must be one of {', '.join(Score)}, not {score!r}")
         counts = self._counts()[self._included]
-        record = TrainingRecord(
+        record = RoundsRecord(
             Score(score),
             self.traces,
             int(counts.max(initial=0)),

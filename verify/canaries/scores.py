@@ -21,8 +21,8 @@ class Score(StrEnum):
 
 
 @dataclass(frozen=True, eq=False)
-class TrainingRecord:
-    """What a training loop recorded beside its scores.
+class RoundsRecord:
+    """A training loop's record of the rounds that its scores are of.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Scores:
     dim: int | None
     inclusion: Inclusion
     kind: ScoreKind
-    record: TrainingRecord | None
+    record: RoundsRecord | None
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Scores:
         dim: float | None = None,
         inclusion: str = "fixed",
         kind: str = "cosine",
-        record: TrainingRecord | None = None,
+        record: RoundsRecord | None = None,
     ) -> None:
         chosen = ScoreKind(rules.choice("kind", kind, ScoreKind))
         dimension = None if dim is None else int(rules.DIM.number("dim", dim))

@@ -1,10 +1,9 @@
 """The noise multiplier of a training, measured from its canaries, one number a round.
 
 In a round, canaries with the sum S join the clipped updates, and noise of standard deviation σ in each coordinate is
-added, all in units of the clip norm. S is independent of the noise. If nothing else is in the release, the cosine c
-between S and the release has a law that depends on σ alone: t = c·√((d − 1)/(1 − c²)) is noncentral t with d − 1
-degrees of freedom and noncentrality ‖S‖/σ. Canaries that share a release need not be independent, and no unit is
-needed.
+added, all in units of the clip norm. S is independent of the noise. If nothing else is in the release, the law of the
+cosine c between S and the release depends on σ alone. Then t = c·√((d − 1)/(1 − c²)) is noncentral t with d − 1 degrees
+of freedom and noncentrality ‖S‖/σ. Canaries that share a release need not be independent, and no unit is needed.
 
 Others' data make the cosine stochastically smaller, whatever they are, if the direction of S is independent of them.
 So c measures √(σ² + ‖data‖²/d), the noise and others' data together, and a test against too little noise keeps its
@@ -193,7 +192,7 @@ class RoundTraces:
 
     @property
     def measures(self) -> str:
-        """What the noise multiplier is of."""
+        """Origin of what looks like noise: the noise, or others' data with it."""
         return "the noise" if self.residual else "noise and others' data together"
 
     def z_scores(self, noise_multiplier: float) -> Array:
@@ -249,8 +248,8 @@ class RoundTraces:
     def log_evidence(self, noise_multiplier: float) -> Array:
         """Return the log of the evidence against noise of at least this multiplier after each measured round.
 
-        It is an e-process: with a probability of at most α it ever exceeds log 1/α, whenever somebody looks, if every
-        round's noise has at least this multiplier given the past (Ville's inequality). It is the mean of likelihood
+        It is an e-process. If every round's noise has at least this multiplier given the past, it ever exceeds log 1/α
+        with a probability of at most α, whenever somebody looks (Ville's inequality). It is the mean of likelihood
         ratios over shares of the claimed noise from 20% to 98%, shape (n,).
         """
         claimed = self.lengths / noise_multiplier
