@@ -8,7 +8,7 @@ of freedom and noncentrality ‖S‖/σ. Canaries that share a release need not 
 Others' data make the cosine stochastically smaller, whatever they are, if the direction of S is independent of them.
 So c measures √(σ² + ‖data‖²/d), the noise and others' data together, and a test against too little noise keeps its
 level. Others' updates depend on a canary once it has taken part. Hence S is the sum of those that take part for the
-first time, unless others' updates are taken out of the release: then c measures the noise alone, in all rounds.
+first time. Where others' updates are taken out of the release, S is the sum of all, and c measures the noise alone.
 
 Rounds are combined by Stouffer's method with the weights ‖S‖. Each round's z-score is standard normal given the past
 if the noise is as claimed, and stochastically smaller if there is more (``proofs_check/noise_multiplier.md``).
