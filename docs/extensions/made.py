@@ -10,9 +10,9 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -55,13 +55,15 @@ def _comments(table: type) -> dict[str, str]:
     return found
 
 
-def _rule(entry: Field[Any]) -> str:
+def _rule(annotation: Any) -> str:
     """Return what a field must be, in the words of its own error."""
-    try:
-        entry.metadata["read"](object())
-    except ValueError as error:
-        return str(error).removeprefix("must be ").rpartition(", not ")[0]
-    raise AssertionError(entry.name)
+    for part in (annotation, *get_args(annotation)):
+        for check in getattr(part, "__metadata__", ()):
+            try:
+                check(object())
+            except ValueError as error:
+                return str(error).removeprefix("must be ").rpartition(", not ")[0]
+    raise AssertionError(annotation)
 
 
 def _tables() -> Iterator[tuple[str, type]]:
@@ -74,13 +76,13 @@ def experiment_fields() -> str:
     """Return a table for each table of an experiment's file."""
     lines = []
     for name, table in _tables():
-        comments = _comments(table)
+        comments, annotations = _comments(table), get_type_hints(table, include_extras=True)
         lines += [f"## Fields {name}", "", (inspect.getdoc(table) or "").replace("``", "`"), ""]
         columns = 4 if any(comments.values()) else 3
         lines += [_row(*("field", "rule", "default", "meaning")[:columns]), "|---" * columns + "|"]
         for entry in fields(table):
             default = {MISSING: "required", None: "none", "": "empty"}.get(entry.default, f"`{entry.default}`")
-            lines.append(_row(*(f"`{entry.name}`", _rule(entry), default, comments[entry.name])[:columns]))
+            lines.append(_row(*(f"`{entry.name}`", _rule(annotations[entry.name]), default, comments[entry.name])[:columns]))
         lines.append("")
     return "\n".join(lines)
 

@@ -14,7 +14,7 @@ from scipy import special, stats
 from canaryproof.kernels import null_cosine
 from canaryproof.verify.accounting.accountant import Claim, as_claim, gaussian
 from canaryproof.verify.audit import text
-from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.misuse import Withheld, misuse
 from canaryproof.verify.audit.result import (
     COMPOSED,
     ESTIMATE,
@@ -25,7 +25,7 @@ from canaryproof.verify.audit.result import (
     MechanismTest,
 )
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
-from canaryproof.verify.bounds.lower_bound import Coverage, LowerBound, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import Coverage, Inclusion, LowerBound, cosine_null, prepare
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
@@ -183,7 +183,7 @@ def audit(
     bounds
         Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
     force
-        Whether to compute estimates even where a warning takes their meaning.
+        Whether to compute estimates and bounds even where a warning takes their meaning.
 
     Returns
     -------
@@ -361,7 +361,8 @@ def _audit(
         release_norm=release_norm,
         record=record,
     )
-    withheld = any(warning.withholds for warning in warnings) and not force
+    meaningless = {Withheld.NOTHING} if force else {warning.withholds for warning in warnings}
+    withheld = Withheld.ALL in meaningless
     result = Audit(
         scores=scores,
         delta=delta,
@@ -382,7 +383,9 @@ def _audit(
     )
     if withheld:
         return result
-    estimates = _estimates(moments, release, delta, confidence)
+    # Coins that the numbers of scores refute prove no bound.
+    inclusion = Inclusion.FIXED if any(warning.kind == "coin" for warning in warnings) else scores.inclusion
+    estimates = () if Withheld.ESTIMATE in meaningless else _estimates(moments, release, delta, confidence)
     if record is not None and mechanism is not None:
         composed = _composed(mechanism, record, claimed, delta)
         # It comes first where it is for the attacker who has these scores.
@@ -391,7 +394,7 @@ def _audit(
     return replace(
         result,
         estimates=estimates,
-        bounds=_bounds(scores, delta, 1.0 - result.level, names),
+        bounds=_bounds(scores, inclusion, delta, 1.0 - result.level, names),
     )
 
 
@@ -524,10 +527,12 @@ def _null_law(unobserved: NDArray[np.float64], dim: int) -> GoodnessOfFit:
     return GoodnessOfFit(float(result.statistic), float(result.pvalue))
 
 
-def _bounds(scores: Scores, delta: float, confidence: float, names: tuple[str, ...]) -> tuple[AuditRow, ...]:
+def _bounds(
+    scores: Scores, inclusion: Inclusion, delta: float, confidence: float, names: tuple[str, ...]
+) -> tuple[AuditRow, ...]:
     null = cosine_null(scores.dim) if scores.unobserved is None and scores.dim is not None else None
     # Scores of one run are not independent.
-    sample = prepare(scores.observed, scores.unobserved, null, inclusion=scores.inclusion)
+    sample = prepare(scores.observed, scores.unobserved, null, inclusion=inclusion)
     return tuple(map(_bound_row, lower_bounds(sample, delta, confidence, names)))
 
 

@@ -19,6 +19,7 @@ are the normal law's, are too large rather than too small.
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from itertools import pairwise
 
@@ -38,6 +39,14 @@ _TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 _FITS = 1e-3
 
 
+class Withheld(StrEnum):
+    """Numbers of an audit whose meaning a warning takes."""
+
+    NOTHING = "nothing"
+    ESTIMATE = "estimate"  # scores have another shape than ε̂ assumes; lower bounds assume none
+    ALL = "all"  # scores are not what they are said to be
+
+
 @dataclass(frozen=True)
 class MisuseWarning:
     """A warning that an audit's input looks wrong.
@@ -53,14 +62,14 @@ class MisuseWarning:
     p_value
         Probability of such scores in an honest audit, at most; None where arithmetic decides and not chance.
     withholds
-        Whether ε̂ means nothing, so that it is shown on demand only.
+        Numbers that mean nothing, so that they are shown on demand only.
     """
 
     kind: str
     message: str
     what_to_do: str
     p_value: float | None
-    withholds: bool
+    withholds: Withheld
 
 
 @dataclass(frozen=True)
@@ -159,7 +168,7 @@ def misuse(
 
     Returns
     -------
-    Warnings, those first that withhold the estimate; none in an honest audit with probability 1 − ``LEVEL``.
+    Warnings, those first that withhold most; none in an honest audit with probability 1 − ``LEVEL``.
     """
     seen = np.sort(np.asarray(observed, dtype=np.float64))
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
@@ -169,9 +178,9 @@ def misuse(
     # Each test presupposes the null hypotheses of those before it.
     for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
         warnings += judge(facts)
-        if any(warning.withholds for warning in warnings):
+        if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
-    return tuple(sorted(warnings, key=lambda warning: not warning.withholds))
+    return tuple(sorted(warnings, key=lambda warning: list(Withheld)[::-1].index(warning.withholds)))
 
 
 def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
@@ -182,7 +191,7 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
             "less often than the claim says.",
             "Audit the finished training, or claim for the rounds that were taken.",
             None,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
     if record.skipped:
         yield MisuseWarning(
@@ -190,7 +199,7 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
             f"{record.skipped:,} of {record.rounds:,} rounds had a delta of zero and were not scored.",
             "Check that each round hands over its delta.",
             None,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
 
 
@@ -201,7 +210,7 @@ def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
             "A score lies outside [−1, 1]: these are no cosines.",
             "Divide each inner product by both norms, or audit them as scores of any kind beside unobserved ones.",
             None,
-            withholds=True,
+            withholds=Withheld.ALL,
         )
 
 
@@ -209,21 +218,34 @@ def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
 
 
 def _resolution(scores: Array) -> Array:
-    """Return the spacing of representable values at each score: float32's, or that of printed digits."""
-    step = np.abs(np.spacing(scores.astype(np.float32))).astype(np.float64)
+    """Return the spacing of representable values at each score: of the shortest floats, or of printed digits."""
+    mantissa, exponent = np.frexp(scores)
+    bits = next((bits for bits in range(1, _FLOAT32) if _is_whole(mantissa, bits)), _FLOAT32)
+    step: Array = np.ldexp(1.0, exponent - bits)
     # Smaller scores have no float nine digits below them.
     printed = np.abs(scores) > 1e-290
     magnitude = np.abs(scores[printed])
     # Mostly the first piece already has all its digits, which spares the work on millions of others.
     pieces = [magnitude[first : first + _PIECE] for first in range(0, len(magnitude), _PIECE)]
-    for digits in range(1, 10) if pieces else ():
+    for digits in range(10) if pieces else ():
         for unit in (_decimals, _significant):
-            if all(_is_printed(piece, unit(piece, digits)) for piece in pieces):
+            if (digits or unit is _decimals) and all(_is_printed(piece, unit(piece, digits)) for piece in pieces):
                 step[printed] = np.maximum(step[printed], unit(magnitude, digits))
                 return step
     return step
 
 
+def _is_whole(mantissa: Array, bits: int) -> bool:
+    """Tell whether so many bits hold all mantissas; mostly the first ones need more."""
+    for piece in (mantissa[:_PIECE], mantissa):
+        scaled = np.ldexp(piece, bits)
+        if not np.array_equal(scaled, np.rint(scaled)):
+            return False
+    return True
+
+
+# Bits of a mantissa in single precision, to which some programs round.
+_FLOAT32 = 24
 _PIECE = 2**16
 
 
@@ -247,12 +269,9 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
     Null hypothesis: scores of a density whose maximum is at most 1/IQR, as that of a normal law is, rounded to the
     digits that they have. The number of repeated ones is then no larger than a Poisson variable (negative association).
     """
-    # Some programs round to float32. A power of two brings all scores into its range.
-    largest = max(float(np.abs(scores).max()) for _, scores in facts.groups)
-    scale = np.ldexp(1.0, -int(np.frexp(largest)[1]))
     rare = []
     for name, scores in facts.groups:
-        values, copies = np.unique((scores * scale).astype(np.float32), return_counts=True)
+        values, copies = np.unique(_in_single_precision(scores), return_counts=True)
         rare.append(values[copies <= _TWICE])
         again = len(scores) - len(copies)
         p_value = _excess(again, _coincidences(scores, 0.5 * len(scores)))
@@ -262,7 +281,7 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
                 f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
                 "Give each canary's score once: a score that is counted twice makes every interval too narrow.",
                 p_value,
-                withholds=True,
+                withholds=Withheld.ALL,
             )
         elif p_value < _LEVEL or again > _MANY_TIES * len(scores):
             yield MisuseWarning(
@@ -271,7 +290,7 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
                 "possible values.",
                 "Save scores with all their digits. If they are truly discrete, ask for bounds that allow it.",
                 p_value if p_value < _LEVEL else None,
-                withholds=bool(copies.max() > _MANY_TIES * len(scores)),
+                withholds=Withheld.ESTIMATE if copies.max() > _MANY_TIES * len(scores) else Withheld.NOTHING,
             )
     if facts.unobserved is not None:
         shared = len(np.intersect1d(rare[0], rare[1]))
@@ -282,8 +301,14 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
                 f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
                 "Give a canary's score to one of the two: observed if it took part, unobserved if it did not.",
                 p_value,
-                withholds=True,
+                withholds=Withheld.ALL,
             )
+
+
+def _in_single_precision(scores: Array) -> Array:
+    """Round to float32's digits, at any scale."""
+    mantissa, exponent = np.frexp(scores)
+    return np.asarray(np.ldexp(mantissa.astype(np.float32).astype(np.float64), exponent))
 
 
 # Up to this many copies, a score is a repetition and not a tie.
@@ -339,7 +364,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             "Swap observed and unobserved if they are the wrong way round. Negate scores that a trace lowers, such as "
             "losses.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ALL,
         )
     elif seen < 0.0 and abs(seen) > abs(unseen):
         yield _flipped("The observed cosines lie below the unobserved ones, and below 0.", p_value)
@@ -349,7 +374,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             "The unobserved cosines lie above the observed ones: it is they that have the trace of canaries.",
             "Swap observed and unobserved.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ALL,
         )
 
 
@@ -360,7 +385,7 @@ def _flipped(message: str, p_value: float) -> MisuseWarning:
         "Check signs: a release must contain plus the canaries, not minus; so must a model delta and not a gradient. "
         "Audit scores that are no cosines as scores of any kind.",
         p_value,
-        withholds=True,
+        withholds=Withheld.ALL,
     )
 
 
@@ -389,7 +414,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
             f"The unobserved scores are no cosines in {facts.dim:,} dimensions: {_shown(z)}.",
             "Check the dimension, that scores are cosines, and that canaries are uniform on all coordinates.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ALL,
         )
         return
     with np.errstate(divide="ignore"):
@@ -403,7 +428,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
             "Expected if they are the largest over rounds that resemble each other. Else check the dimension, and that "
             "none of these canaries took part.",
             p_value,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
 
 
@@ -452,7 +477,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
             "Check the dimension, and that scores are cosines. Largest cosines over rounds need unobserved ones beside "
             "them.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ALL,
         )
         return
     fits = {"missing": _fit(_some_missing(z)), "wide": _fit(special.ndtr((z - z.mean()) / ratio))}
@@ -466,13 +491,15 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
     elif best == "clusters":
         yield _clustered("observed", p_value)
     else:
+        # Unequal weights leave a bound its meaning. A wrong dimension does too, unless the null is by the dimension.
+        scaled = facts.unobserved is None and facts.release_norm is None
         yield MisuseWarning(
             "wide",
             f"The observed scores' deviation is {ratio:.2g} times the null's.",
             "Check the dimension, that scores are cosines, and that all canaries took part, equally often and with one "
             "norm.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ALL if scaled else Withheld.ESTIMATE,
         )
 
 
@@ -521,7 +548,7 @@ def _fewer(message: str, p_value: float) -> MisuseWarning:
         message,
         "Check the number of canaries that took part, and give the scores of these alone as observed.",
         p_value,
-        withholds=True,
+        withholds=Withheld.ESTIMATE,
     )
 
 
@@ -531,7 +558,7 @@ def _clustered(name: str, p_value: float) -> MisuseWarning:
         f"The {name} scores form two clusters.",
         "Audit each release alone, or take each canary's largest cosine over all rounds; do not mix rounds or layers.",
         p_value,
-        withholds=True,
+        withholds=Withheld.ESTIMATE,
     )
 
 
@@ -602,7 +629,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
             "Data dilute it, or there is more noise than claimed, or canaries are missing. An audit of the released "
             "vector says which.",
             p_value,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
     else:
         yield MisuseWarning(
@@ -611,7 +638,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
             "Either they are not in this release (wrong seed, order of the coordinates, or file), or data are much "
             "longer than the noise. An audit of the released vector says which.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ESTIMATE,
         )
 
 
@@ -648,7 +675,7 @@ def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
             "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
             "canary norm.",
             p_value,
-            withholds=True,
+            withholds=Withheld.ALL,
         )
         yield from length
         return
@@ -680,7 +707,7 @@ def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
         f"Divide the release by the canaries' norm in it, some {weight:.3g}, or mend it if it was meant to be 1. "
         "Until then the estimate norm means nothing.",
         p_value,
-        withholds=False,
+        withholds=Withheld.NOTHING,
     )
 
 
@@ -704,7 +731,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
             "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
             "noise is missing.",
             p_short,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
     elif p_long < _LEVEL and long > _LONG:
         yield MisuseWarning(
@@ -714,7 +741,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
             "Do not read a low ε̂ as evidence of the claimed noise. Audit a release with less data, or each round; "
             "check the claimed multiplier.",
             p_long,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
 
 
@@ -731,9 +758,10 @@ def _coin(facts: _Facts) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "coin",
             f"{facts.count:,} observed and {facts.null_count:,} unobserved scores are not what fair coins decided.",
-            "Say that inclusion is fixed, unless each canary's was decided by a fair coin of its own.",
+            "Bounds that rest on coins are labelled heuristic. Say that inclusion is fixed, unless each canary's was "
+            "decided by a fair coin of its own.",
             p_value,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
 
 
@@ -745,7 +773,7 @@ def _large_delta(facts: _Facts, delta: float) -> Iterator[MisuseWarning]:
             f"δ = {delta!r} is more than 1/{facts.count:,}: to publish one of these canaries at random has ε = 0.",
             "Take a δ far below one in the number of people.",
             None,
-            withholds=False,
+            withholds=Withheld.NOTHING,
         )
 
 
@@ -764,7 +792,7 @@ def _too_few(facts: _Facts, delta: float, confidence: float) -> Iterator[MisuseW
         f"There are too few scores for {100.0 * confidence:.10g}% confidence: even ε = 3 could not be told from 0.",
         f"Take at least {enough:,} scores{both}, or a lower confidence.",
         None,
-        withholds=False,
+        withholds=Withheld.NOTHING,
     )
 
 

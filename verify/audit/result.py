@@ -175,7 +175,7 @@ class AuditResult:
     warnings
         What looks like a misuse.
     withheld
-        Whether a warning takes the estimates' meaning, so that there are neither estimates nor bounds.
+        Whether a warning takes the meaning of all numbers, so that there are neither estimates nor bounds.
     estimates
         The estimates, the default first.
     bounds
@@ -216,7 +216,7 @@ class AuditResult:
 
     @property
     def estimate(self) -> EstimateRow | None:
-        """The default estimate; None if it is withheld."""
+        """The default estimate; None if it is withheld, as also where scores have another shape than it assumes."""
         return self.estimates[0] if self.estimates else None
 
     @property

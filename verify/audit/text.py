@@ -82,7 +82,7 @@ def answer(result: AuditResult) -> str:
 
 def _noise_sentence(result: AuditResult) -> str:
     mechanism = result.mechanism
-    if mechanism is None or result.estimate is None:
+    if mechanism is None or result.withheld:
         return ""
     subject = "training" if result.release_norm is None else "release"
     value, low, high = _noise_digits(mechanism)
@@ -105,9 +105,11 @@ def _noise_digits(mechanism: MechanismTest) -> tuple[str, str, str]:
 
 def _estimate_sentence(result: AuditResult) -> str:
     estimate, confidence = result.estimate, percent(result.confidence)
-    if estimate is None:
+    if result.withheld:
         return f"No ε̂: {result.warnings[0].message}"
     bound = _bound_clause(result.bound, percent(1.0 - result.level))
+    if estimate is None:
+        return f"{bound[0].upper()}{bound[1:]}. No ε̂: {result.warnings[0].message}"
     if result.unscaled:
         return f"{bound[0].upper()}{bound[1:]}."
     value, _, low, high = _digits(estimate)
@@ -238,7 +240,7 @@ def _checked(result: AuditResult) -> str:
 
 def _noise(result: AuditResult) -> str:
     mechanism = result.mechanism
-    if mechanism is None or result.estimate is None:
+    if mechanism is None or result.withheld:
         return ""
     traces, (value, _, _) = mechanism.traces, _noise_digits(mechanism)
     error = mechanism.measured.standard_error
@@ -265,7 +267,7 @@ def _estimate(result: AuditResult) -> str:
 
 
 def _bound(result: AuditResult) -> str:
-    if result.estimate is None:
+    if result.withheld:
         return ""
     if result.bound is None:
         return "none of those asked for has a known coverage"
@@ -274,12 +276,12 @@ def _bound(result: AuditResult) -> str:
 
 
 def _meaning(result: AuditResult) -> str:
-    if result.estimate is None:
+    if result.withheld:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
-    if result.unscaled:
+    if result.estimate is None or result.unscaled:
         return (
-            "The bound is for an attacker who knows a random canary and sees these scores alone. It holds under every "
-            "rising transform of the scores. A low value excludes no other attack."
+            f"The bound is for an attacker who knows a random canary and sees these {_noun(result)} alone. It holds "
+            "under every rising transform of the scores. A low value excludes no other attack."
         )
     seen = "this release" if result.release_norm is not None else f"these {_noun(result)} alone"
     record = result.scores.record

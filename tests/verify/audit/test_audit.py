@@ -19,7 +19,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import audit as module
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
-from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.result import AuditRow, GoodnessOfFit
 from canaryproof.verify.audit.text import details
 from canaryproof.verify.bounds.catalogue import lower_bounds
@@ -254,8 +254,10 @@ def test_any_cosines_are_audited_or_refused(
 
 @pytest.mark.parametrize("inclusion", ["fixed", "coin"])
 def test_bounds_stand_beside_the_estimates_proven_ones_first(inclusion: str) -> None:
-    found = of(run(), nulls(), confidence=0.9, inclusion=inclusion)
-    direct = lower_bounds(prepare(run(), nulls(), inclusion=inclusion), DELTA, 0.9)
+    # Fair coins give equal numbers, nearly.
+    unobserved = nulls(1000)
+    found = of(run(), unobserved, confidence=0.9, inclusion=inclusion)
+    direct = lower_bounds(prepare(run(), unobserved, inclusion=inclusion), DELTA, 0.9)
     assert rows(found) == shown(direct)
     assert found.bounds[0].coverage == ("proven" if inclusion == "coin" else "asymptotic")
     assert found.bound == found.bounds[0]
@@ -375,6 +377,38 @@ def trained(noise: float, seed: int, rounds: int = 10, **sampled: Any) -> Canary
     return clients
 
 
+def test_coins_that_the_numbers_refute_prove_nothing() -> None:
+    rng = np.random.default_rng(0)
+    observed, unobserved = rng.normal(1.0, 1.0, 500), rng.normal(size=5000)
+    result = audit(Scores(observed, unobserved, kind="any", inclusion="coin"), 1e-5, claim=0.5)
+    assert [warning.kind for warning in result.warnings] == ["coin"]
+    assert all(row.coverage != "proven" for row in result.bounds)
+
+
+@pytest.mark.parametrize(("rate", "steps", "noise"), [(1 / 8, 64, 0.5), (1 / 20, 20, 0.3)])
+def test_unequal_participation_takes_no_bound(rate: float, steps: int, noise: float) -> None:
+    rng, dim, count = np.random.default_rng(1), 10**6, 1000
+    taken = rng.binomial(steps, rate, count)
+    observed = (taken / (noise * math.sqrt(steps)) + rng.normal(size=count)) / math.sqrt(dim)
+    result = audit(Scores(observed, rng.normal(size=count) / math.sqrt(dim), dim), 1e-5, claim=30.0)
+    assert not result.withheld
+    assert result.bound is not None
+    assert result.bound.low > 0.5
+    assert result.estimate is None or not result.warnings
+
+
+@pytest.mark.parametrize("bits", [8, 11])
+@pytest.mark.parametrize("scale", [1.0, 1e-60, 1e90])
+def test_short_floats_are_no_repetitions(bits: int, scale: float) -> None:
+    mantissa, exponent = np.frexp(exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0)))
+    rounded = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
+    rng = np.random.default_rng(1)
+    scores = Scores(np.ldexp(rounded, round(math.log2(scale))), scale * rng.normal(size=1000), kind="any")
+    result = audit(scores, DELTA)
+    assert not result.withheld
+    assert {warning.kind for warning in result.warnings} <= {"ties"}
+
+
 def test_scores_of_known_rounds_decide_by_the_measured_noise() -> None:
     honest, faulty = (trained(noise, 3).scores("known rounds") for noise in (1.0, 0.6))
     claim = accountant.gaussian(1.0)
@@ -419,7 +453,7 @@ def test_a_training_that_stopped_is_reported() -> None:
     for t in range(4):
         clients.add(clients.total(t, 1.0) + 0.1 * np.random.default_rng(t).normal(size=dim), t)
     result = audit(clients.scores("known rounds"), 1e-5)
-    assert [warning.kind for warning in result.warnings if not warning.withholds] == ["missing-rounds"]
+    assert [warning.kind for warning in result.warnings if warning.withholds is Withheld.NOTHING] == ["missing-rounds"]
     assert "4 of 8 planned rounds were taken" in str(result)
 
 
@@ -460,7 +494,7 @@ def test_a_claim_stands_for_its_noise_in_the_blind_spots() -> None:
 
 
 def test_a_misuse_withholds_the_estimate_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    warnings = (MisuseWarning("sign", "Signs are flipped.", "Negate them.", 1e-9, True),)
+    warnings = (MisuseWarning("sign", "Signs are flipped.", "Negate them.", 1e-9, Withheld.ALL),)
     monkeypatch.setattr(module, "misuse", lambda *_, **__: warnings)
     withheld = audit(Scores(run(), dim=DIM), DELTA, claim=1.0)
     forced = audit(Scores(run(), dim=DIM), DELTA, claim=1.0, force=True)
