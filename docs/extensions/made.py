@@ -63,7 +63,7 @@ def _rule(annotation: Any) -> str:
                 check(object())
             except ValueError as error:
                 return str(error).removeprefix("must be ").rpartition(", not ")[0]
-    raise AssertionError(annotation)
+    return {bool: "true or false"}[annotation]
 
 
 def _tables() -> Iterator[tuple[str, type]]:
@@ -82,7 +82,9 @@ def experiment_fields() -> str:
         lines += [_row(*("field", "rule", "default", "meaning")[:columns]), "|---" * columns + "|"]
         for entry in fields(table):
             default = {MISSING: "required", None: "none", "": "empty"}.get(entry.default, f"`{entry.default}`")
-            lines.append(_row(*(f"`{entry.name}`", _rule(annotations[entry.name]), default, comments[entry.name])[:columns]))
+            lines.append(
+                _row(*(f"`{entry.name}`", _rule(annotations[entry.name]), default, comments[entry.name])[:columns])
+            )
         lines.append("")
     return "\n".join(lines)
 
