@@ -82,9 +82,8 @@ def experiment_fields() -> str:
         lines += [_row(*("field", "rule", "default", "meaning")[:columns]), "|---" * columns + "|"]
         for entry in fields(table):
             default = {MISSING: "required", None: "none", "": "empty"}.get(entry.default, f"`{entry.default}`")
-            lines.append(
-                _row(*(f"`{entry.name}`", _rule(annotations[entry.name]), default, comments[entry.name])[:columns])
-            )
+            cells = f"`{entry.name}`", _rule(annotations[entry.name]), default, comments[entry.name]
+            lines.append(_row(*cells[:columns]))
         lines.append("")
     return "\n".join(lines)
 

@@ -38,9 +38,9 @@ def _estimators() -> tuple[Check, ...]:
 
 
 def _audit() -> tuple[Check, ...]:
-    from canaryproof.verify.suites import audit
+    from canaryproof.verify.suites import audit, noise_multiplier
 
-    return audit.CHECKS
+    return (*audit.CHECKS, *noise_multiplier.CHECKS)
 
 
 def _theorems() -> tuple[Check, ...]:
