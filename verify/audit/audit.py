@@ -332,6 +332,8 @@ def _audit(
     delta = rules.DELTA.number("delta", delta)
     confidence = rules.CONFIDENCE.number("confidence", confidence)
     names = rules.bounds(bounds, METHODS)
+    if not isinstance(force, bool):
+        raise ValueError(f"force: must be True or False, not {force!r}")
     claimed = None if claim is None else as_claim(claim, delta)
     record = scores.record
     if noise_multiplier is not None:

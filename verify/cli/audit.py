@@ -16,7 +16,7 @@ from rich.filesize import decimal
 
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.rules import Rule
-from canaryproof.verify.cli.command_line import one_line
+from canaryproof.verify.cli.command_line import FilePath, one_line
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_release, read_scores
 
@@ -64,7 +64,7 @@ _DIRECTIONS = click.option(
 
 
 @click.command("audit")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("file", type=FilePath())
 @click.option("--delta", type=_number(rules.DELTA), required=True, help="Target delta of (epsilon, delta)-privacy.")
 @click.option("--dim", type=_number(rules.DIM), help="Dimension d of the released vector.")
 @click.option(
@@ -131,7 +131,7 @@ _DIRECTIONS = click.option(
 @click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
 @click.option(
     "--plot",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="FILE",
     help="Draw scores, estimate and claim in a .svg or .png file, which must not exist.",
 )
@@ -232,7 +232,7 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
     help="Dimension, the columns.",
 )
 @_DIRECTIONS
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="The .npy file to write; must not exist.")
+@click.option("--out", type=FilePath(), required=True, help="The .npy file to write; must not exist.")
 def canaries_command(seed: int, count: int, dim: int, directions: str, out: Path) -> None:
     """Write canaries for your own mechanism.
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.json_records import written
-from canaryproof.verify.cli.command_line import cluster, engine_option
+from canaryproof.verify.cli.command_line import FilePath, cluster, engine_option
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.files.errors import InputError
@@ -34,7 +34,7 @@ def benchmark_command() -> None:
 @benchmark_command.command("canife")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Folder with the IDX files of MNIST or the like; scikit-learn's digits, at smaller sizes, without.",
 )
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Trainings of each scenario: 3, or 10 at the full level.")
@@ -45,7 +45,7 @@ def benchmark_command() -> None:
     show_default=True,
     help="On MNIST minutes or an hour on two cores; full also breaks assumptions and tries learning rates.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for canife.md, its picture and its numbers.")
+@click.option("--out", type=FilePath(), help="Folder for canife.md, its picture and its numbers.")
 @engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def canife_command(

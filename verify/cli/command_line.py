@@ -6,6 +6,7 @@ pipe with 1. A command's module is loaded when the command runs.
 
 import _thread
 import contextlib
+import difflib
 import io
 import os
 import re
@@ -47,6 +48,18 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
+class FilePath(click.Path):
+    """A path that is not empty: the empty one would be the working folder."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, **options)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        if not str(value):
+            self.fail("must not be empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Group(click.Group):
     """A group whose commands fail in one line, and are interrupted quietly."""
 
@@ -60,6 +73,16 @@ class _Group(click.Group):
         # numpy, rich and whatever else a command loads take seconds, for which no other command waits.
         command: click.Command = getattr(import_module(module), f"{cmd_name}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            for name in difflib.get_close_matches(args[0], COMMANDS, n=1):
+                error.message += f" Did you mean {name!r}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = formatter.width - 6 - max(map(len, COMMANDS))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from canaryproof.verify.cli.command_line import one_line
+from canaryproof.verify.cli.command_line import FilePath, one_line
 from canaryproof.verify.engine.run_folder import read_material
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.report_input import CANIFE, RESULTS
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("report")
-@click.argument("run", type=click.Path(path_type=Path))
+@click.argument("run", type=FilePath())
 @click.option(
     "--format",
     "form",
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="Pages in Markdown and report.html by default.",
 )
 @click.option("--open", "show", is_flag=True, help="Open the report when it is made.")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder to write to; RUN by default.")
+@click.option("--out", type=FilePath(), help="Folder to write to; RUN by default.")
 def report_command(run: Path, form: str | None, show: bool, out: Path | None) -> None:
     """Write the reports of a run anew.
 

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.json_records import plain, written
-from canaryproof.verify.cli.command_line import INTERRUPTED, cluster, engine_option, given_again
+from canaryproof.verify.cli.command_line import INTERRUPTED, FilePath, cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.provenance import code_and_machine
@@ -36,7 +36,7 @@ def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list
 
 @click.command("train", epilog=f"Experiments that come with the package:\n\n{', '.join(names())}.")
 @click.argument("config", shell_complete=_experiments)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for all results; must not exist.")
+@click.option("--out", type=FilePath(), help="Folder for all results; must not exist.")
 @click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
 @click.option(
     "--size",
@@ -45,7 +45,7 @@ def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list
     show_default=True,
     help="Those that come with the package end in two minutes or in an hour, on two cores.",
 )
-@click.option("--data", type=click.Path(path_type=Path), help="Folder of the data, for experiments that need one.")
+@click.option("--data", type=FilePath(), help="Folder of the data, for experiments that need one.")
 @click.option("--estimate", is_flag=True, help="Print what it will cost and end; no --out needed.")
 @engine_option
 def train_command(

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
-from canaryproof.verify.cli.command_line import cluster, engine_option, given_again
+from canaryproof.verify.cli.command_line import FilePath, cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
@@ -57,11 +57,11 @@ def _seconds(text: str) -> float:
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
 @click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), help="Folder to leave results in.")
+@click.option("--out", type=FilePath(file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
 @click.option(
     "--data",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     metavar="DIR",
     help="Folder with finished experiments, which decide claims that need data.",
 )

@@ -163,6 +163,8 @@ def floats(values: object) -> NDArray[Any]:
     ValueError
         If it is not.
     """
+    if np.ma.is_masked(values):
+        raise ValueError("must have no masked values: leave them out")
     # A tensor of another device or with a gradient raises what its library chooses.
     try:
         vector = np.asarray(values)
@@ -414,6 +416,9 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
             has_header = "observed" in names
             if has_header:
                 _check_names("column", names)
+            elif len(names) > 1 and not any(map(_is_number, names)):
+                shown = shortened(", ".join(names))
+                raise ValueError(f"line 1: its columns must be observed and, optionally, unobserved, not {shown}")
             table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
             if has_header:
                 text = io.StringIO(block.decode(), newline="")
@@ -421,6 +426,13 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
                 block = text.read().encode()
         table.add(block)
     return (table or _Table(["observed"], first_line=1)).columns()
+
+
+def _is_number(cell: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(cell)
+        return True
+    return False
 
 
 def _blocks(file: IO[bytes]) -> Iterator[bytes]:

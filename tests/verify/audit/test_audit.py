@@ -582,3 +582,11 @@ def test_scores_that_are_not_normal_are_remarked_upon() -> None:
     for observed, remarked in ((rng.standard_t(3.0, 400), True), (rng.standard_normal(400), False)):
         found = audit(Scores(observed, rng.standard_normal(400), kind="any"), DELTA, bounds=("bonferroni",), force=True)
         assert ("The observed scores are not normal" in " ".join(details(found).split())) is remarked
+
+
+def test_masked_scores_and_a_word_for_a_truth_value_are_refused() -> None:
+    masked = np.ma.masked_array(nulls(), mask=nulls() > 0.001)
+    with pytest.raises(ValueError, match=r"^observed: must have no masked values: leave them out$"):
+        Scores(masked, dim=DIM)
+    with pytest.raises(ValueError, match=r"^force: must be True or False, not 'False'$"):
+        audit(Scores(run(), dim=DIM), DELTA, force="False")  # type: ignore[arg-type]

@@ -713,8 +713,10 @@ def test_other_swallowed_exceptions_are_reported_as_ever(monkeypatch: pytest.Mon
 
 def test_audit_prints_bounds_for_what_they_are(folder: Path) -> None:  # noqa: ARG001
     asked = ("--bound", "andrew", "--bound", "bayesian", "--bound", "one-run", "--bound", "fixed-sequence")
+    # Fair coins give equal numbers, nearly.
+    np.savez("equal.npz", observed=COSINES[:100], unobserved=OTHERS)
     fixed, coin = (
-        words(output("audit", "both.npz", "--delta", 1e-6, *asked, "--inclusion", kind, "--details"))
+        words(output("audit", "equal.npz", "--delta", 1e-6, *asked, "--inclusion", kind, "--details"))
         for kind in ("fixed", "coin")
     )
     for text in (fixed, coin):
@@ -798,3 +800,21 @@ def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # n
     assert "too favourable here" in swamped
     assert "dilution ‖ρ‖²/(σ²d) − 1" in honest
     assert "favourable" not in honest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("audti",), "No such command 'audti'. Did you mean 'audit'?"),
+        (("qwertz",), "No such command 'qwertz'."),
+        (("verify", "--out", ""), "Invalid value for '--out': must not be empty"),
+    ],
+)
+def test_a_slip_is_named(arguments: tuple[str, ...], answer: str) -> None:
+    assert refusal(*arguments).partition(" (see ")[0] == answer
+
+
+def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:
+    (folder / "other.csv").write_text("score,member\n1.2,1\n0.2,0\n")
+    said = refusal("audit", "other.csv", "--delta", "1e-5", "--kind", "any")
+    assert said == "other.csv: line 1: its columns must be observed and, optionally, unobserved, not score, member"
