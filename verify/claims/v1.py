@@ -442,7 +442,7 @@ def _cited(sources: str) -> Outcome:
     )
 
 
-# Tables 2 and 4 have the noise with other digits than Table 3.
+# Table 2 prints the noise with these digits. Table 3 has 0.102 for 0.1023, and Table 4 and Figure 1 0.102 and 0.234.
 NOISES = ("0", "0.1023", "0.2344")
 _NOISES_OF_TABLE_2 = tuple(row[0] for row in FirstVersion.TABLE_2)
 
