@@ -81,7 +81,7 @@ class _Group(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             for name in difflib.get_close_matches(args[0], COMMANDS, n=1):
-                error.message += f" Did you mean {name!r}?"
+                raise click.UsageError(f"{error.message} Did you mean {name!r}?", ctx) from None
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
