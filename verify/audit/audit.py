@@ -245,7 +245,9 @@ def audit_release(
         The canaries, all of which took part. Beside ``OrthonormalCanaries`` all other directions of their transform are
         scored too: they are unobserved canaries, and the null is fitted to them.
     delta, confidence, claim, noise_multiplier, bounds, force
-        As for ``audit``.
+        As for ``audit``. With a noise multiplier the noise is tested by the sum of all canaries, which assumes that
+        nothing else in the release depends on them. It is so in one round. In a model that was trained for several,
+        others' updates may answer canaries: audit the rounds instead (``CanaryClients``).
     advance
         Called now and then with the number of canaries scored since the last call.
 
