@@ -417,8 +417,8 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
             if has_header:
                 _check_names("column", names)
             elif len(names) > 1 and not any(map(_is_number, names)):
-                shown = shortened(", ".join(names))
-                raise ValueError(f"line 1: its columns must be observed and, optionally, unobserved, not {shown}")
+                listed = shortened(", ".join(names))
+                raise ValueError(f"line 1: its columns must be observed and, optionally, unobserved, not {listed}")
             table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
             if has_header:
                 text = io.StringIO(block.decode(), newline="")
