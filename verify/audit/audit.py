@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special, stats
+from scipy import stats
 
 from canaryproof.kernels import null_cosine
 from canaryproof.verify.accounting.accountant import Claim, as_claim, gaussian
@@ -21,9 +21,9 @@ from canaryproof.verify.audit.result import (
     AuditResult,
     AuditRow,
     EstimateRow,
-    GoodnessOfFit,
     MechanismTest,
 )
+from canaryproof.verify.audit.shape import GoodnessOfFit, Shape, normality, shape
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, Inclusion, LowerBound, cosine_null, prepare
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
@@ -98,7 +98,7 @@ class Audit(AuditResult):
             **{name: getattr(self, name) for name in names},
             **{
                 name: None if (part := getattr(self, name)) is None else asdict(part)
-                for name in ("normality", "null_law", "blind_spots")
+                for name in ("normality", "shape", "null_law", "blind_spots")
             },
             "warnings": [asdict(warning) for warning in self.warnings],
             "estimates": [_record(row) for row in self.estimates],
@@ -216,10 +216,6 @@ _COORDINATES_AT_ONCE = 10**8
 # cosines in any dimension keep to the upper one.
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
-# Number of scores that a formula of several steps takes at once, to save memory.
-_PIECE = 2**18
-# The p-value's formula has no basis for fewer scores.
-_FEWEST_FOR_NORMALITY = 8
 _FEWEST_UNOBSERVED = 2
 
 
@@ -377,7 +373,8 @@ def _audit(
         standardised_mean=float(moments.distance),
         deviation_ratio=float(moments.ratio),
         variance_p_value=float(estimators.variance_p_value(moments)),
-        normality=_normality(scores.observed),
+        normality=normality(scores.observed),
+        shape=_shape(scores, release),
         null_law=None if scores.unobserved is None or scores.dim is None else _null_law(scores.unobserved, scores.dim),
         release_norm=release_norm,
         warnings=warnings,
@@ -485,44 +482,12 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     return moments
 
 
-def _normality(observed: NDArray[np.float64]) -> GoodnessOfFit | None:
-    if len(observed) < _FEWEST_FOR_NORMALITY:
-        return None
-    # The tail probability of a far outlier may underflow to 0, and the statistic is then infinite.
-    with np.errstate(all="ignore"):
-        statistic = _anderson_darling(observed)
-    return GoodnessOfFit(statistic, _anderson_darling_p_value(statistic, len(observed)))
-
-
-def _anderson_darling(scores: NDArray[np.float64]) -> float:
-    """Return Anderson and Darling's statistic of normality with fitted mean and variance.
-
-    It is bit-equal to ``normal_ad`` of statsmodels, which needs ten times the memory.
-    """
-    count = len(scores)
-    z = np.sort(scores)
-    z -= scores.mean()
-    z /= scores.std(ddof=1)
-    special.ndtr(z, out=z)
-    terms = np.empty(count)
-    for first in range(0, count, _PIECE):
-        last = min(first + _PIECE, count)
-        weights = (2 * np.arange(first + 1, last + 1) - 1.0) / count
-        terms[first:last] = weights * (np.log(z[first:last]) + np.log1p(-z[count - last : count - first][::-1]))
-    return float(-count - terms.sum())
-
-
-def _anderson_darling_p_value(statistic: float, count: int) -> float:
-    """Return Stephens' approximation (D'Agostino and Stephens, Goodness-of-Fit Techniques, 1986, Table 4.9)."""
-    a = statistic * (1 + 0.75 / count + 2.25 / count**2)
-    if a < 0.2:
-        return 1.0 - math.exp(-13.436 + 101.14 * a - 223.73 * a**2)
-    if a < 0.34:
-        return 1.0 - math.exp(-8.318 + 42.796 * a - 59.938 * a**2)
-    if a < 0.6:
-        return math.exp(0.9177 - 4.279 * a - 1.38 * a**2)
-    # Beyond 13 the parabola rises again.
-    return math.exp(1.2937 - 5.709 * a + 0.0186 * a**2) if a <= 13.0 else 0.0
+def _shape(scores: Scores, release: NDArray[np.floating] | None) -> Shape:
+    """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
+    if release is not None:
+        return Shape(1.0, "")
+    scale = 1.0 / math.sqrt(scores.dim) if scores.kind is ScoreKind.COSINE and scores.dim is not None else None
+    return shape(scores.observed, scores.unobserved, scale)
 
 
 def _null_law(unobserved: NDArray[np.float64], dim: int) -> GoodnessOfFit:

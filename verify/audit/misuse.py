@@ -17,7 +17,7 @@ are the normal law's, are too large rather than too small.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -29,14 +29,23 @@ from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.arrays import Array
+from canaryproof.verify.audit.shape import (
+    FITS,
+    fit,
+    missing_below,
+    missing_share,
+    some_left_a_trace,
+    some_missing,
+    two_clusters,
+    valley,
+    valley_p_values,
+)
 from canaryproof.verify.canaries.scores import RoundsRecord
 from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
 
 # Largest number of an audit's tests without that of the trace (``declared`` lists them).
 _OTHERS = 20
 _TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
-# A hypothesis with a larger p-value is taken to fit; this chooses the words of a warning, never whether to warn.
-_FITS = 1e-3
 
 
 class Withheld(StrEnum):
@@ -106,6 +115,14 @@ class _Facts:
         if self.dim is not None:
             return 1.0 / math.sqrt(self.dim)
         return float(np.sqrt((self.unobserved**2).mean())) if self.unobserved is not None and self.single else None
+
+    @cached_property
+    def quartiles(self) -> float:
+        """Interquartile range of the null."""
+        if self.unobserved is None and self.dim is not None:
+            return _QUARTILES / math.sqrt(self.dim)
+        low, high = np.quantile(self.observed if self.unobserved is None else self.unobserved, (0.25, 0.75))
+        return float(high - low)
 
     @cached_property
     def single(self) -> bool:
@@ -264,18 +281,24 @@ def _is_printed(magnitude: Array, unit: Array) -> bool:
 
 
 def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
-    """Warn of scores that are equal more often than their rounding explains.
+    """Warn of scores that are equal more often than chance and rounding explain.
 
-    Null hypothesis: scores of a density whose maximum is at most 1/IQR, as that of a normal law is, rounded to the
-    digits that they have. The number of repeated ones is then no larger than a Poisson variable (negative association).
+    Null hypothesis: scores of one kind are independent with one law, rounded to the digits that they have. A cosine's
+    law has a density, at most that of the null. Its number of repeated scores is then no larger than a Poisson variable
+    (negative association). Other scores may have any law, discrete ones too (``_pairs_p_value``).
     """
-    rare = []
-    for name, scores in facts.groups:
-        values, copies = np.unique(_in_single_precision(scores), return_counts=True)
-        rare.append(values[copies <= _TWICE])
-        again = len(scores) - len(copies)
-        p_value = _excess(again, _coincidences(scores, 0.5 * len(scores)))
-        if p_value < _LEVEL and np.median(copies[copies > 1]) <= _TWICE:
+    values, counts = np.unique(
+        _in_single_precision(np.concatenate([scores for _, scores in facts.groups])), return_inverse=True
+    )
+    copies = [np.bincount(part, minlength=len(values)) for part in np.split(counts, [facts.count]) if len(part)]
+    for (name, scores), number in zip(facts.groups, copies, strict=True):
+        again = len(scores) - int(np.count_nonzero(number))
+        if facts.cosines:
+            p_value = _excess(again, _coincidences(scores, 0.5 * len(scores), facts.quartiles))
+        else:
+            once, twice, thrice = (int(np.count_nonzero(number == n)) for n in (1, 2, 3))
+            p_value = _pairs_p_value(twice, (once, thrice), 1.5, len(scores))
+        if p_value < _LEVEL:
             yield MisuseWarning(
                 "repeated",
                 f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
@@ -283,26 +306,48 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
                 p_value,
                 withholds=Withheld.ALL,
             )
-        elif p_value < _LEVEL or again > _MANY_TIES * len(scores):
-            yield MisuseWarning(
-                "ties",
-                f"{copies[copies > 1].sum():,} of {len(scores):,} {name} scores are tied: rounded, clipped, or of few "
-                "possible values.",
-                "Save scores with all their digits. If they are truly discrete, ask for bounds that allow it.",
-                p_value if p_value < _LEVEL else None,
-                withholds=Withheld.ESTIMATE if copies.max() > _MANY_TIES * len(scores) else Withheld.NOTHING,
-            )
-    if facts.unobserved is not None:
-        shared = len(np.intersect1d(rare[0], rare[1]))
-        p_value = _excess(shared, _coincidences(facts.observed, facts.null_count))
-        if p_value < _LEVEL:
-            yield MisuseWarning(
-                "shared",
-                f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
-                "Give a canary's score to one of the two: observed if it took part, unobserved if it did not.",
-                p_value,
-                withholds=Withheld.ALL,
-            )
+    if facts.unobserved is None:
+        return
+    seen, unseen = copies
+    if facts.cosines:
+        shared = int(np.count_nonzero((seen > 0) & (seen <= _TWICE) & (unseen > 0) & (unseen <= _TWICE)))
+        p_value = _excess(shared, _coincidences(facts.observed, facts.null_count, facts.quartiles))
+    else:
+        shared, *alone = (int(np.count_nonzero((seen == n) & (unseen == m))) for n, m in ((1, 1), (2, 0), (0, 2)))
+        p_value = _pairs_p_value(shared, alone, 4.0, facts.count + facts.null_count)
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "shared",
+            f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
+            "Give a canary's score to one of the two: observed if it took part, unobserved if it did not.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+
+
+def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int) -> float:
+    """Return the p-value of a number of values that come in pairs, for independent scores of any law.
+
+    With Poisson numbers of scores, means of how many values come once, twice and thrice obey E₂² ≤ 1.5·E₁·E₃; of pairs
+    in both groups, in one and in the other E₁₁² ≤ 4·E₂₀·E₀₂ (Cauchy and Schwarz). Each number is a sum of independent
+    indicators, with tails below Poisson's (Hoeffding 1956). Given the true total, probabilities are at most 1.1·√(2π)
+    times the square root of the total times as large; two groups have two totals, and the product of both factors.
+    """
+    given = 1.1 * math.sqrt(2.0 * math.pi * total)
+    given *= given if factor > 2.0 else 1.0
+
+    def rejects(log_level: float) -> bool:
+        share = math.exp(log_level) / (3.0 * given)
+        limits = [float(special.gammainccinv(number + 1.0, share)) for number in others]
+        return float(special.pdtrc(pairs - 1, math.sqrt(factor * limits[0] * limits[1]))) < share
+
+    low, high = math.log(1e-100), 0.0
+    if not pairs or not rejects(high):
+        return 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rejects(middle) else (middle, high)
+    return math.exp(high)
 
 
 def _in_single_precision(scores: Array) -> Array:
@@ -313,8 +358,6 @@ def _in_single_precision(scores: Array) -> Array:
 
 # Up to this many copies, a score is a repetition and not a tie.
 _TWICE = 2
-# From this share of tied scores on, rounding is reported; from this share of one value on, no Gaussian fits.
-_MANY_TIES = 0.1
 
 
 def _excess(count: int, expected: float) -> float:
@@ -322,12 +365,16 @@ def _excess(count: int, expected: float) -> float:
     return float(special.pdtrc(count - 1, expected)) if count else 1.0
 
 
-def _coincidences(scores: Array, others: float) -> float:
-    """Bound the expected number of scores that are rounded to the value of one of the others."""
-    low, high = np.quantile(scores, (0.25, 0.75))
-    if not high > low:
-        return 0.0
-    return float(_resolution(scores).sum()) * others / float(high - low)
+def _coincidences(scores: Array, others: float, quartiles: float) -> float:
+    """Bound the expected number of scores that are rounded to the value of one of the others.
+
+    A cosine's density is at most that of the null, which is below one in the null's interquartile range.
+    """
+    return float(_resolution(scores).sum()) * others / quartiles if quartiles > 0.0 else 0.0
+
+
+# Interquartile range of N(0, 1).
+_QUARTILES = 1.3489795
 
 
 # The order of observed and unobserved scores.
@@ -440,17 +487,19 @@ def _normal_p_value(z: Array) -> float:
     """Return the smallest p-value of three tests that values in increasing order are normal with variance 1."""
     square = len(z) * float(z.var())
     return min(
-        _fit(special.ndtr(z - z.mean())),
+        fit(special.ndtr(z - z.mean())),
         float(special.chdtr(len(z) - 1, square)),
         float(special.chdtrc(len(z) - 1, square)),
     )
 
 
 def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
-    """Warn of observed cosines of one release that are not normal with the null's variance.
+    """Warn of observed cosines of one release with less than the null's variance, or of another law than normal.
 
-    Null hypothesis: canaries of equal weight in one release. Where the scale is that of k₀ unobserved cosines, the test
-    of the variance is Fisher's, and that of the shape compares the two samples.
+    Null hypothesis: traces only add to the variance. Where a release was given, all its canaries have one weight, and
+    cosines are normal with the null's variance; scores alone may be of canaries that took part unequally (``shape``).
+    Where the scale is that of k₀ unobserved cosines, the test of the variance is Fisher's, and that of the shape
+    compares the two samples.
     """
     if facts.scale is None or not facts.single:
         return
@@ -460,14 +509,14 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         square = facts.count * ratio**2
         narrow, wide = special.chdtr(facts.count - 1, square), special.chdtrc(facts.count - 1, square)
         # Fitting the mean makes the p-value larger. The distance bounds that of a cosine's law from the normal one.
-        shape = _fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
+        shape = fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
     else:
         unobserved = np.asarray(facts.unobserved) / facts.scale
         freedoms = facts.count - 1, facts.null_count
         square = ratio**2 * facts.count / (facts.count - 1)
         narrow, wide = special.fdtr(*freedoms, square), special.fdtrc(*freedoms, square)
         shape = float(stats.ks_2samp(z - z.mean(), unobserved - unobserved.mean(), method="asymp").pvalue)
-    p_value = float(min(narrow, wide, shape))
+    p_value = float(min(narrow, wide, shape) if facts.release_norm is not None else narrow)
     if p_value >= _LEVEL:
         return
     if narrow < _LEVEL:
@@ -480,66 +529,30 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
             withholds=Withheld.ALL,
         )
         return
-    fits = {"missing": _fit(_some_missing(z)), "wide": _fit(special.ndtr((z - z.mean()) / ratio))}
+    if facts.release_norm is None:
+        return
+    fits = {"missing": fit(some_missing(z)), "wide": fit(special.ndtr((z - z.mean()) / ratio))}
     best = max(fits, key=lambda name: fits[name])
     # The law of two clusters has one more parameter, and nearly always fits better.
-    if fits[best] < _FITS < _fit(_two_clusters(z)):
+    if fits[best] < FITS < fit(two_clusters(z)):
         best = "clusters"
     if best == "missing":
-        share = 100.0 * _missing_share(z)[0]
+        share = 100.0 * missing_share(z)[0]
         yield _fewer(f"It is as if {share:.2g}% of the canaries left a trace and the others none.", p_value)
     elif best == "clusters":
         yield _clustered("observed", p_value)
     else:
-        # Unequal weights leave a bound its meaning. A wrong dimension does too, unless the null is by the dimension.
-        scaled = facts.unobserved is None and facts.release_norm is None
         yield MisuseWarning(
             "wide",
             f"The observed scores' deviation is {ratio:.2g} times the null's.",
-            "Check the dimension, that scores are cosines, and that all canaries took part, equally often and with one "
-            "norm.",
+            "Check that all canaries took part, equally often and with one norm.",
             p_value,
-            withholds=Withheld.ALL if scaled else Withheld.ESTIMATE,
+            withholds=Withheld.ESTIMATE,
         )
 
 
 # Kolmogorov's distance between √d times a cosine and N(0, 1) is at most this over d − 1 (proofs_check.normal_distance).
 _NORMAL_DISTANCE = 0.138
-
-
-def _fit(distribution: Array, distance: float = 0.0) -> float:
-    """Return the p-value of the test that values follow a law, whose distribution function is known up to a distance.
-
-    The function's values come in increasing order. scipy's own test needs five times the memory.
-    """
-    count = len(distribution)
-    steps = np.arange(count + 1.0) / count
-    largest = float(max((steps[1:] - distribution).max(), (distribution - steps[:-1]).max()))
-    return float(stats.kstwo.sf(max(0.0, largest - distance), count))
-
-
-def _some_missing(z: Array) -> Array:
-    """Return the distribution function of a mixture of N(0, 1) and N(s, 1) with the sample's mean and variance."""
-    share, shift = _missing_share(z)
-    return np.asarray((1.0 - share) * special.ndtr(z) + share * special.ndtr(z - shift))
-
-
-def _missing_share(z: Array) -> tuple[float, float]:
-    mean, excess = float(z.mean()), max(float(z.var()) - 1.0, 0.0)
-    if mean <= 0.0:
-        return 1.0, mean
-    shift = mean + excess / mean
-    return mean / shift, shift
-
-
-def _two_clusters(z: Array) -> Array:
-    """Return the distribution of a mixture of two normal laws of variance 1, with the sample's three moments."""
-    excess = max(float(z.var()) - 1.0, 1e-12)
-    skew = float(((z - z.mean()) ** 3).mean()) / excess
-    apart = math.hypot(skew, 2.0 * math.sqrt(excess))
-    share = 0.5 * (1.0 - skew / apart)
-    low = float(z.mean()) - share * apart
-    return np.asarray((1.0 - share) * special.ndtr(z - low) + share * special.ndtr(z - low - apart))
 
 
 def _fewer(message: str, p_value: float) -> MisuseWarning:
@@ -562,46 +575,22 @@ def _clustered(name: str, p_value: float) -> MisuseWarning:
     )
 
 
-# Widths of an interval in interquartile ranges, and number of its centres.
-_WIDTHS = (0.2, 0.3, 0.45, 0.7, 1.0, 1.5)
-_CENTRES = 48
-
-
 def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
-    """Warn of scores with two modes.
-
-    Null hypothesis: a law with one mode. Among three neighbouring intervals of one width, the middle one then has at
-    least the probability of one of the others. Each triple has two binomial tests, both of which must reject, and the
-    number of triples is corrected for (Bonferroni).
-    """
+    """Warn of scores with two modes in one release, where all canaries have one weight."""
+    if facts.release_norm is None:
+        return
     for name, scores in facts.groups:
-        low, high, first, last = np.quantile(scores, (0.25, 0.75, 0.01, 0.99))
-        widths, centres = np.array(_WIDTHS)[:, np.newaxis] * (high - low), np.linspace(first, last, _CENTRES)
-        edges = [np.searchsorted(scores, centres + offset * widths) for offset in (-1.5, -0.5, 0.5, 1.5)]
-        left, middle, right = (after - before for before, after in pairwise(edges))
-        p_values = _valley_p_values(left, middle, right)
-        p_value = float(p_values.min())
+        p_value, where = valley(scores)
         if p_value < _LEVEL:
-            where = centres[np.unravel_index(int(p_values.argmin()), p_values.shape)[1]]
-            yield _valley(facts, name, float(where), p_value)
-
-
-def _valley_p_values(left: Array, middle: Array, right: Array) -> Array:
-    """Return the p-values of counts in neighbouring intervals, each times the number of triples."""
-    return np.asarray(middle.size * np.maximum(*(special.bdtr(middle, middle + side, 0.5) for side in (left, right))))
+            yield _valley(facts, name, where, p_value)
 
 
 def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWarning:
     """Name the cause of a valley: two clusters, or missing canaries, which score like unobserved ones."""
     if name == "observed" and facts.unobserved is not None:
-        lower = facts.observed[facts.observed < where]
-        missing = float(facts.unobserved.std()) * 0.5 > abs(float(lower.mean() - facts.unobserved.mean()))
-        if missing and where > facts.unobserved.mean():
-            share = 100.0 * (1.0 - len(lower) / facts.count)
-            return _fewer(
-                f"Only some {share:.2g}% of the observed canaries left a trace; the others score like unobserved ones.",
-                p_value,
-            )
+        share = missing_below(facts.observed, facts.unobserved, where)
+        if share is not None:
+            return _fewer(some_left_a_trace(share), p_value)
     return _clustered(name, p_value)
 
 
@@ -643,7 +632,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
 
 
 def _seen(facts: _Facts) -> bool:
-    return float(special.ndtr(-facts.trace * math.sqrt(facts.count))) < _FITS
+    return float(special.ndtr(-facts.trace * math.sqrt(facts.count))) < FITS
 
 
 def _trace_found(facts: _Facts) -> str:
@@ -849,10 +838,10 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
     repetitions = _visible_repetitions(count, 0.5 * count)
     tests = [
         _declared(
-            ("repeated", "ties"),
+            ("repeated",),
             2 if null_count else 1,
-            "scores have a density, or are rounded to the digits that they have",
-            f"{repetitions} repetitions of {count:,} observed scores, in single precision",
+            "scores are independent, rounded to the digits that they have; a cosine's density is at most the null's",
+            f"{repetitions} repetitions of {count:,} observed cosines, in single precision",
         ),
         _declared(
             ("sign", "swapped", "order"),
@@ -863,13 +852,13 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
         _declared(
             ("narrow", "wide", "missing", "clusters"),
             3,
-            "observed cosines of one release are normal, with the null's variance",
-            f"a deviation less than {narrow:.3g} or more than {wide:.3g} times the null's",
+            "observed cosines have no less than the null's variance; in a release they are normal, with that variance",
+            f"a deviation in a release less than {narrow:.3g} or more than {wide:.3g} times the null's",
         ),
         _declared(
             ("clusters", "missing"),
             2 if null_count else 1,
-            "scores have one mode",
+            "cosines with a release have one mode",
             f"two equal clusters {_visible_clusters(count):.2g} deviations apart",
         ),
         MisuseTest(
@@ -893,7 +882,7 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
                 ("shared",),
                 1,
                 "no canary's score is in both groups",
-                f"{_visible_repetitions(count, null_count)} scores that are in both, in single precision",
+                f"{_visible_repetitions(count, null_count)} cosines that are in both, in single precision",
             ),
             _declared(
                 ("null-law",),
@@ -930,7 +919,7 @@ def _visible_order(count: int, null_count: int) -> float:
 
 def _visible_repetitions(count: int, others: float) -> int:
     normal = special.ndtri((np.arange(count) + 0.5) / count)
-    return int(stats.poisson.isf(_LEVEL, _coincidences(normal, others))) + 1
+    return int(stats.poisson.isf(_LEVEL, _coincidences(normal, others, _QUARTILES))) + 1
 
 
 def _visible_clusters(count: int) -> float:
@@ -942,7 +931,7 @@ def _visible_clusters(count: int) -> float:
         # Each count is taken to be a deviation or two worse than expected.
         z = math.sqrt(2.0) * float(special.ndtri(POWER))
         worse = middle + z * np.sqrt(middle), *(np.maximum(0.0, x - z * np.sqrt(x)) for x in (left, right))
-        p_values = _valley_p_values(*(np.floor(x).astype(np.int64) for x in (worse[1], worse[0], worse[2])))
+        p_values = valley_p_values(*(np.floor(x).astype(np.int64) for x in (worse[1], worse[0], worse[2])))
         if p_values.min() < _LEVEL:
             return float(apart)
     return math.inf

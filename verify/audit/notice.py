@@ -19,6 +19,8 @@ from scipy import optimize, special
 from scipy.stats import qmc
 
 from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, BlindSpots, ranges
+from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism
 from canaryproof.verify.bounds import one_run
 from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP
 from canaryproof.verify.bounds.fixed_sequence import designs, least_rejecting, sum_design
@@ -28,6 +30,7 @@ from canaryproof.verify.bounds.lower_bound import Inclusion, prepare
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
 from canaryproof.verify.bounds.thresholds import band, band_ranks
 from canaryproof.verify.check.levels import POWER
+from canaryproof.verify.estimators.noise_multiplier import power as power_by_sum
 
 # Blocks of ε before the claim's that are looked at; the ones before them are rejected almost always where these are.
 _BLOCKS = 4
@@ -580,3 +583,123 @@ def least_count(suffices: Callable[[int], bool], most: int) -> int | None:
         middle = (few + many) // 2
         few, many = (few, middle) if suffices(int(grid[middle])) else (middle, many)
     return int(grid[many])
+
+
+# Faults of the atlas that an audit notices.
+
+
+# Number of residuals that a probability averages over, and of their quantiles where each takes long.
+_RESIDUALS, _QUANTILES = 40, 5
+
+
+def residuals(mechanism: Mechanism, value: float, claim: AtlasClaim) -> tuple[Array, float]:
+    """Return squared lengths of some releases without canaries, and the weight of a canary's vector.
+
+    Equal residuals each time make a probability a function of the fault alone.
+
+    Parameters
+    ----------
+    mechanism, value
+        A fault of the atlas in single releases, and the value of its parameter.
+    claim
+        The claimed noise, with δ and the dimension.
+
+    Returns
+    -------
+    The squared lengths, shape (40,), and the weight.
+    """
+    squares = mechanism.residual(value, claim, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
+    return squares, float(mechanism.weights(value)[0, 0])
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The tests that decide on a claim, in one audit.
+
+    Attributes
+    ----------
+    claim
+        The claimed noise, with δ and the dimension.
+    epsilon
+        Claimed ε.
+    level
+        Level of each test.
+    count, null_count, inclusion
+        As for ``bound_power``.
+    lengths
+        ‖S‖ of each round whose noise is measured; None if the claimed noise is not tested.
+    bound
+        Whether the default bound decides, of one release.
+    orthonormal
+        Whether canaries are orthonormal. Independent ones are noise to each other.
+    """
+
+    claim: AtlasClaim
+    epsilon: float
+    level: float
+    count: int
+    null_count: int | None
+    inclusion: str
+    lengths: tuple[float, ...] | None
+    bound: bool
+    orthonormal: bool
+
+    def power(self, mechanism: Mechanism, value: float) -> float:
+        """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
+
+        Parameters
+        ----------
+        mechanism, value
+            A fault of the atlas in single releases, and the value of its parameter.
+
+        Returns
+        -------
+        The probability.
+        """
+        squares, weight = residuals(mechanism, value, self.claim)
+        best = 0.0
+        if self.lengths is not None:
+            with np.errstate(divide="ignore"):
+                traces = weight * np.sqrt(self.claim.dim / squares)
+            sigma = self.claim.noise_multiplier
+            best = float(power_by_sum(traces, sigma, self.lengths, self.claim.dim, self.level).mean())
+        if self.bound and best < POWER:
+            others = 0.0 if self.orthonormal else self.count * weight**2
+            with np.errstate(divide="ignore"):
+                traces = weight * np.sqrt(self.claim.dim / (squares + others))
+            quantiles = np.quantile(np.minimum(traces, _LARGEST_TRACE), (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+            # All canaries of a release share its residual.
+            best = max(best, float(np.mean([self._by_bound(trace) for trace in np.unique(quantiles)])))
+        return best
+
+    def _by_bound(self, trace: float) -> float:
+        return trace_power(
+            np.array([trace]),
+            claim=self.epsilon,
+            delta=self.claim.delta,
+            confidence=1.0 - self.level,
+            count=self.count,
+            null_count=self.null_count,
+            inclusion=self.inclusion,
+        )
+
+
+@lru_cache(maxsize=16)
+def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
+    """List the faults of the atlas that an audit notices, and the others, by the tests that decide on its claim.
+
+    Parameters
+    ----------
+    deciding
+        Those tests.
+    given
+        Whether the noise was claimed, and is not that of ε = 3.
+
+    Returns
+    -------
+    The lists; None below 1,000 dimensions, or if no test of known power decides.
+    """
+    if deciding.claim.dim < SMALLEST_DIM or not (deciding.bound or deciding.lengths):
+        return None
+    noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.epsilon)
+    return BlindSpots(deciding.claim.noise_multiplier, deciding.epsilon, given, noticed, unnoticed)

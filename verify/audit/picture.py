@@ -95,8 +95,8 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
     if bound is not None:
         axes.hlines(1.2, bound.low, right, color=_BOUND, linewidth=1.0)
     axes.set_xlim(0.0, right)
-    if estimate is None:
+    if result.withheld:
         axes.set_xticks([])
-        axes.text(0.5, 1.5, "estimates withheld", transform=axes.get_yaxis_transform(), ha="center")
+        axes.text(0.5, 1.5, "estimates and bounds withheld", transform=axes.get_yaxis_transform(), ha="center")
     if axes.get_legend_handles_labels()[0]:
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.55), ncols=3)

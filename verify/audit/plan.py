@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.misuse import visible_trace
-from canaryproof.verify.audit.notice import MOST_SCORES, least_count, trace_power
+from canaryproof.verify.audit.notice import MOST_SCORES, least_count, residuals, trace_power
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check import rules
@@ -34,8 +33,6 @@ MOST = 10**7
 INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
 # Orthonormal canaries take up to 20 bytes a dimension; in more dimensions plans take independent ones, which take none.
 _LARGEST_TRANSFORM = 10**8
-# Number of residuals that a probability is averaged over, as in an audit's own predictions.
-_RESIDUALS = 40
 # The confidence of an audit.
 _CONFIDENCE = 0.95
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
@@ -375,7 +372,7 @@ def _faults(released: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[P
 
 def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | None:
     """Return the smallest number of canaries that notices a fault of a release with probability ``POWER``."""
-    squares, weight = _residuals(mechanism, value, released)
+    squares, weight = residuals(mechanism, value, released)
     with np.errstate(divide="ignore"):
         traces = weight * np.sqrt(released.dim / squares)
 
@@ -399,7 +396,7 @@ def _count_in_rounds(
     mechanism: Mechanism, value: float, released: AtlasClaim, rounds: int, directions: str, above: float
 ) -> int | None:
     """Return the number of canaries, to 5%, whose lower bound is above ε with probability at least ``POWER``."""
-    squares, weight = _residuals(mechanism, value, released)
+    squares, weight = residuals(mechanism, value, released)
 
     def seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
@@ -416,13 +413,6 @@ def _count_in_rounds(
         return probability >= POWER
 
     return least_count(seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))
-
-
-def _residuals(mechanism: Mechanism, value: float, released: AtlasClaim) -> tuple[Array, float]:
-    """Return squared lengths of some releases without canaries, and the weight of a canary's vector."""
-    # Equal residuals each time make the probability a function of the number alone.
-    squares = mechanism.residual(value, released, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
-    return squares, float(mechanism.weights(value)[0, 0])
 
 
 # Number of coordinates whose time is measured.

@@ -11,10 +11,11 @@ from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.audit.shape import GoodnessOfFit, Shape
 from canaryproof.verify.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
 from canaryproof.verify.canaries.scores import Score, Scores
-from canaryproof.verify.check.levels import POWER
+from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
 from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces, noticed_share
 from canaryproof.verify.files.reading import ScoreKind
@@ -93,14 +94,6 @@ class EstimateRow(AuditRow):
 
 
 @dataclass(frozen=True)
-class GoodnessOfFit:
-    """A goodness-of-fit test."""
-
-    statistic: float  # infinite where a tail probability underflows
-    p_value: float  # 0 below the smallest that its formula serves
-
-
-@dataclass(frozen=True)
 class MechanismTest:
     """The noise multiplier that a training's canaries measure, and the test that it is at least the claimed one.
 
@@ -167,6 +160,8 @@ class AuditResult:
         Two-sided p-value of equal variances of observed scores and null.
     normality
         Anderson–Darling test that the observed scores are normal; None for fewer than 8.
+    shape
+        Test that scores have the shape that the estimators but ``norm`` assume.
     null_law
         Kolmogorov–Smirnov test that the unobserved cosines follow the closed-form null law in R^d; None without
         unobserved cosines or without a dimension.
@@ -192,6 +187,7 @@ class AuditResult:
     deviation_ratio: float
     variance_p_value: float
     normality: GoodnessOfFit | None
+    shape: Shape
     null_law: GoodnessOfFit | None
     release_norm: float | None
     warnings: tuple[MisuseWarning, ...]
@@ -216,8 +212,16 @@ class AuditResult:
 
     @property
     def estimate(self) -> EstimateRow | None:
-        """The default estimate; None if it is withheld, as also where scores have another shape than it assumes."""
-        return self.estimates[0] if self.estimates else None
+        """The default estimate; None if it is withheld, or means nothing for these scores.
+
+        The estimators take scores for normal. So there is none where a rising function of the scores would do as well,
+        as of any score but a cosine, and none where the scores' shape is another one.
+        """
+        if not self.estimates:
+            return None
+        first = self.estimates[0]
+        means = first.name == COMPOSED or (self.scores.kind is ScoreKind.COSINE and not self.shape.reason)
+        return first if means else None
 
     @property
     def bound(self) -> AuditRow | None:
@@ -250,17 +254,9 @@ class AuditResult:
             return ClaimVerdict.NOTHING_SEEN
         if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or self._by_default):
             return ClaimVerdict.AT_ITS_CAP
-        if self.estimate is not None and not self.unscaled and self.estimate.low > self.claim:
+        if self.estimate is not None and self.estimate.low > self.claim:
             return ClaimVerdict.NOT_DECIDED
         return ClaimVerdict.CONSISTENT
-
-    @property
-    def unscaled(self) -> bool:
-        """Whether the default estimate would change if a rising function were applied to the scores.
-
-        Only their order means something then, and ε̂ is no headline.
-        """
-        return self.scores.kind is ScoreKind.ANY and self.estimate is not None and self.estimate.name != COMPOSED
 
     @property
     def refuted(self) -> bool:
@@ -338,18 +334,36 @@ class AuditResult:
 
     @cached_property
     def blind_spots(self) -> "BlindSpots | None":
-        """Faults that the default estimator would have noticed, and others; None where d is unknown or below 1,000.
+        """Faults of the atlas that the tests which decide would have noticed, and others.
 
-        They are those of a mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3 if nothing is
-        claimed.
+        None where d is unknown or below 1,000, and of scores whose tests have no known power. The faults are those of a
+        mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3 if nothing is claimed.
         """
-        # This import loads the atlas, which a summary does not need.
-        from canaryproof.verify.blindspots.alarms import blind_spots
+        # These imports load the atlas, which a summary does not need.
+        from canaryproof.verify.audit import notice
+        from canaryproof.verify.blindspots.mechanisms import AtlasClaim
 
-        noise = self.noise_multiplier
-        if noise is None and self.claim is not None:
-            noise = float(gaussian_mechanism.noise_multiplier(self.claim, self.delta))
         # A release without a dimension was scored along all its directions.
         orthonormal = self.release_norm is not None and self.dim is None
         dim = self.count + (self.null_count or 0) if orthonormal else self.dim
-        return blind_spots(dim, self.delta, self.count, self.null_count, noise, orthonormal=orthonormal)
+        if dim is None:
+            return None
+        epsilon = EPSILON if self.claim is None else self.claim
+        noise = self.noise_multiplier
+        if noise is None:
+            noise = float(gaussian_mechanism.noise_multiplier(epsilon, self.delta))
+        lengths = None
+        if self.mechanism is not None and self.mechanism.claimed is not None:
+            lengths = tuple(self.mechanism.traces.lengths.tolist())
+        deciding = notice.Deciding(
+            claim=AtlasClaim(noise, self.delta, dim),
+            epsilon=epsilon,
+            level=self.level,
+            count=self.count,
+            null_count=self.null_count,
+            inclusion=self.scores.inclusion,
+            lengths=lengths,
+            bound=self._by_default and self.scores.record is None,
+            orthonormal=orthonormal,
+        )
+        return notice.blind_spots(deciding, given=self.noise_multiplier is not None or self.claim is not None)

@@ -18,9 +18,9 @@ from canaryproof.verify.audit.result import (
     AuditRow,
     ClaimVerdict,
     EstimateRow,
-    GoodnessOfFit,
     MechanismTest,
 )
+from canaryproof.verify.audit.shape import GoodnessOfFit
 from canaryproof.verify.bounds.lower_bound import Coverage
 from canaryproof.verify.canaries.scores import Score
 from canaryproof.verify.files.reading import ScoreKind
@@ -109,9 +109,8 @@ def _estimate_sentence(result: AuditResult) -> str:
         return f"No ε̂: {result.warnings[0].message}"
     bound = _bound_clause(result.bound, percent(1.0 - result.level))
     if estimate is None:
-        return f"{bound[0].upper()}{bound[1:]}. No ε̂: {result.warnings[0].message}"
-    if result.unscaled:
-        return f"{bound[0].upper()}{bound[1:]}."
+        why = "" if result.estimates else f" No ε̂: {result.warnings[0].message}"
+        return f"{bound[0].upper()}{bound[1:]}.{why}"
     value, _, low, high = _digits(estimate)
     return f"ε̂ = {value} ({confidence}: {low} to {high}); {bound}."
 
@@ -251,10 +250,10 @@ def _noise(result: AuditResult) -> str:
 
 
 def _estimate(result: AuditResult) -> str:
-    if result.estimate is None:
+    if not result.estimates:
         return ""
-    if result.unscaled:
-        return "in --details alone: it takes scores for normal, which another scale of these scores would change"
+    if result.estimate is None:
+        return _unshown(result)
     value, error, low, high = _digits(result.estimate)
     if result.estimate.name == COMPOSED:
         which = "the measured noise, in the rounds of the claim or record"
@@ -264,6 +263,16 @@ def _estimate(result: AuditResult) -> str:
         )
     interval = f"{percent(result.confidence)} interval {low} to {high}"
     return f"{result.estimate.name} {value} ± {error}, {interval} ({which})"
+
+
+def _unshown(result: AuditResult) -> str:
+    """Say why the estimate is no headline."""
+    if result.scores.kind is not ScoreKind.COSINE:
+        return "in --details alone: it takes scores for normal, which another scale of these scores would change"
+    record = result.scores.record
+    if record is not None and record.score is Score.LARGEST:
+        return "the paper's (Algorithm 3) in --details alone: it takes the largest cosines for normal, and they are not"
+    return f"in --details alone, as it takes scores for normal. {result.shape.reason}"
 
 
 def _bound(result: AuditResult) -> str:
@@ -278,7 +287,7 @@ def _bound(result: AuditResult) -> str:
 def _meaning(result: AuditResult) -> str:
     if result.withheld:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
-    if result.estimate is None or result.unscaled:
+    if result.estimate is None:
         return (
             f"The bound is for an attacker who knows a random canary and sees these {_noun(result)} alone. It holds "
             "under every rising transform of the scores. A low value excludes no other attack."
@@ -461,7 +470,7 @@ _SWAMPED = 1.0
 def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     spots = result.blind_spots
     if spots is None:
-        yield "Which faults would have been noticed is known for cosines with d of at least 1,000 only."
+        yield "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
         return
     for heading, rows in zip(_headings(spots), (_noticed(spots), _unnoticed(spots)), strict=True):
         yield heading
@@ -477,7 +486,7 @@ def _headings(spots: "BlindSpots") -> tuple[str, str]:
     claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
     whose = "" if spots.given else "; --noise-multiplier says what yours is"
     return (
-        f"Would have been noticed, by adaptive and with probability 90%, beside {claim}{whose}:",
+        f"Would have been noticed with probability 90%, by the tests that decide, beside {claim}{whose}:",
         "Would not have been noticed:",
     )
 
@@ -508,10 +517,6 @@ _COVERAGE = {
 }
 
 
-# At this level of the test of normality, a remark is made.
-_NOT_NORMAL = 0.01
-
-
 def _remarks(result: AuditResult) -> Iterator[str]:
     """Yield remarks on the meaning of the numbers."""
     if result.estimates and result.equal_variances:
@@ -521,10 +526,10 @@ def _remarks(result: AuditResult) -> Iterator[str]:
     if result.standardised_mean <= 0.0:
         mean = "positive" if result.null_count is None else "above the null's"
         yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace of the canaries."
-    if result.estimates and result.normality is not None and result.normality.p_value < _NOT_NORMAL:
+    if result.estimates and result.shape.reason:
         yield (
-            "The observed scores are not normal: the estimates and their intervals are of ε of two Gaussians with the "
-            "scores' means and variances, which is not the mechanism's."
+            f"{result.shape.reason} The estimates and their intervals are of ε of two Gaussians with the scores' means "
+            "and variances, which is not the mechanism's."
         )
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."

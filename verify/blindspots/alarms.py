@@ -12,14 +12,14 @@ matrix has Bartlett's triangular factor.
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
+from canaryproof.kernels import binomial, exact_law
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism, ReleaseResidual, gaussian_truth
 from canaryproof.verify.bounds.catalogue import METHODS
@@ -32,7 +32,7 @@ from canaryproof.verify.bounds.lower_bound import (
     prepare,
 )
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
-from canaryproof.verify.check.levels import EPSILON, POWER
+from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate
 from canaryproof.verify.estimators.moments import Moments, Shape, from_dimension, from_unobserved, shape_of
@@ -480,62 +480,50 @@ class BlindSpots:
     unnoticed: tuple[Range, ...]
 
 
-def blind_spots(
-    dim: int | None,
-    delta: float,
-    count: int,
-    null_count: int | None,
-    noise_multiplier: float | None,
-    *,
-    orthonormal: bool = False,
-) -> BlindSpots | None:
-    """List the faults that an audit would have noticed; None where the dimension is not known, or too small.
-
-    The noise is in units of the canary norm; that of ε = 3 if None.
-    """
-    if dim is None or dim < SMALLEST_DIM:
-        return None
-    given = noise_multiplier is not None
-    sigma = float(gaussian_mechanism.noise_multiplier(EPSILON, delta)) if noise_multiplier is None else noise_multiplier
-    claim = AtlasClaim(sigma, delta, dim)
-    noticed, unnoticed = ranges(claim, count, null_count, orthonormal=orthonormal)
-    return BlindSpots(sigma, claim.epsilon, given, noticed, unnoticed)
+# Probability of an alarm where a mechanism has a value of its parameter.
+Alarm = Callable[[Mechanism, float], float]
 
 
-@lru_cache(maxsize=64)
-def ranges(
-    claim: AtlasClaim, count: int, null_count: int | None = None, *, orthonormal: bool = False
-) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """List the faults that an audit notices with probability 90%, and the others whose ε is above the claimed one.
+def by_estimate(claim: AtlasClaim, count: int, null_count: int | None = None, *, orthonormal: bool = False) -> Alarm:
+    """Return the probability of an alarm by the default estimator; arguments as of ``alarm_probability``.
 
-    The null is of ``null_count`` unobserved canaries, whose scores may be maxima over rounds; None for a single
-    release. Orthonormal canaries are in a single release, and all other directions are unobserved.
+    Orthonormal canaries are in a single release, and all other directions are unobserved.
     """
     if orthonormal:
         null_count = claim.dim - count
-    noticed, missed = [], []
-    for mechanism in MECHANISMS.values():
-        several = any(mechanism.weights(value).shape[1] > 1 for value in mechanism.values)
-        if mechanism.scores is not None or (several and (orthonormal or null_count is None)):
-            continue
-        for part, seen in _parts(mechanism, claim, count, null_count, orthonormal=orthonormal):
-            if seen:
-                noticed.append(part)
-            elif part.epsilon > claim.epsilon * (1.0 + 1e-9):
-                missed.append(part)
-    return tuple(noticed), tuple(missed)
 
-
-def _parts(
-    mechanism: Mechanism, claim: AtlasClaim, count: int, null_count: int | None, *, orthonormal: bool
-) -> Iterator[tuple[Range, bool]]:
-    """Split the values of a mechanism where alarms become probable, or cease to be."""
-
-    def alarm(value: float) -> float:
+    def alarm(mechanism: Mechanism, value: float) -> float:
         # Equal residuals each time make the probability a function of the parameter alone.
         rng = np.random.default_rng(0)
         return alarm_probability(mechanism, value, claim, count, rng, null_count, _RESIDUALS, orthonormal=orthonormal)
 
+    return alarm
+
+
+def ranges(
+    claim: AtlasClaim, alarm: Alarm, *, several: bool = False, above: float | None = None
+) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
+    """List the faults that an audit notices with probability 90%, and the others whose ε is above the claimed one.
+
+    Faults of several releases are listed on demand, and the claimed ε is that of the claim's noise by default.
+    """
+    noticed, missed = [], []
+    claimed = claim.epsilon if above is None else above
+    for mechanism in MECHANISMS.values():
+        releases = max(mechanism.weights(value).shape[1] for value in mechanism.values)
+        if mechanism.scores is not None or (releases > 1 and not several):
+            continue
+        for part, seen in _parts(mechanism, claim, alarm):
+            if seen:
+                noticed.append(part)
+            elif part.epsilon > claimed * (1.0 + 1e-9):
+                missed.append(part)
+    return tuple(noticed), tuple(missed)
+
+
+def _parts(mechanism: Mechanism, claim: AtlasClaim, probability: Alarm) -> Iterator[tuple[Range, bool]]:
+    """Split the values of a mechanism where alarms become probable, or cease to be."""
+    alarm = partial(probability, mechanism)
     values = sorted(mechanism.values)
     alarms = dict(zip(values, map(alarm, values), strict=True))
     whole = all(value == round(value) for value in values if math.isfinite(value))

@@ -16,7 +16,7 @@ from canaryproof.kernels.canaries import noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
 from canaryproof.proofs_check import consistency, orthonormal_canaries
-from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability, ranges
+from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability, by_estimate, ranges
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Coverage, Method, ScoreSample, normal_null, prepare
@@ -529,7 +529,7 @@ _NUMBERS = tuple(round(10.0 ** (half / 2)) for half in range(6, 13))
 
 def _seen(claim: AtlasClaim, count: int, *, orthonormal: bool = False) -> dict[str, Range]:
     """Return the parameters at which faults of single releases are seen with probability 90%, by mechanism."""
-    noticed, _ = ranges(claim, count, orthonormal=orthonormal)
+    noticed, _ = ranges(claim, by_estimate(claim, count, orthonormal=orthonormal))
     return {part.mechanism: part for part in noticed if part.epsilon > claim.epsilon * (1.0 + 1e-9)}
 
 
@@ -552,7 +552,7 @@ def _alarms(context: Context, claim: AtlasClaim, name: str, value: float, runs: 
 def _blind_spots(context: Context) -> Outcome:
     """Compare what orthonormal canaries see of the atlas with what the best number of independent ones sees."""
     claim = AtlasClaim(float(gaussian_mechanism.noise_multiplier(EPSILON, 1e-5)), 1e-5, 10**6)
-    every, missed = ranges(claim, _MANY, orthonormal=True)
+    every, missed = ranges(claim, by_estimate(claim, _MANY, orthonormal=True))
     orthonormal, independent = _seen(claim, _MANY, orthonormal=True), [_seen(claim, count) for count in _NUMBERS]
     seen: list[dict[str, Any]] = []
     for name, part in orthonormal.items():

@@ -9,7 +9,7 @@ from scipy import stats
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.result import GoodnessOfFit
+from canaryproof.verify.audit.shape import GoodnessOfFit
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
 from canaryproof.verify.canaries.scores import Scores

@@ -1,11 +1,22 @@
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.audit.notice import bound_power, canaries_needed, least_count, noticed_share
+from canaryproof.verify.audit.notice import (
+    Deciding,
+    blind_spots,
+    bound_power,
+    canaries_needed,
+    least_count,
+    noticed_share,
+)
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.lower_bound import normal_null, prepare
 from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.estimators import noise_multiplier
 
 NOISE = 5.0
 # Scores that are simulated at once.
@@ -153,3 +164,73 @@ def test_the_least_number_of_a_grid():
 def test_an_exact_null_has_one_round_and_no_coins(asked):
     with pytest.raises(ValueError, match=r"^null_count: must be given"):
         noticed_share(**asked)
+
+
+SIGMA = 1.54
+CLAIM = AtlasClaim(SIGMA, 1e-6, 10**6)
+
+
+def deciding(count, null_count=None, *, lengths=None, bound=True, claim=CLAIM, epsilon=3.0):
+    return Deciding(
+        claim=claim,
+        epsilon=epsilon,
+        level=0.025,
+        count=count,
+        null_count=null_count,
+        inclusion="fixed",
+        lengths=lengths,
+        bound=bound,
+        orthonormal=False,
+    )
+
+
+@pytest.mark.parametrize("lengths", [None, (math.sqrt(300.0),)])
+def test_the_list_of_faults_begins_where_the_audit_s_own_promise_ends(lengths):
+    tests = deciding(300, lengths=lengths, bound=lengths is None)
+    (edge,) = (part.high for part in blind_spots(tests, given=True).noticed if part.mechanism == "less-noise")
+    if lengths is None:
+        share = noticed_share(
+            noise_multiplier=SIGMA, claim=3.0, delta=1e-6, confidence=0.975, count=300, null_count=None
+        )
+    else:
+        share = noise_multiplier.noticed_share(SIGMA, np.array(lengths), 10**6, 0.025)
+    assert edge == pytest.approx(share, rel=0.01)
+
+
+def test_a_fault_is_noticed_as_often_as_listed():
+    """Releases are drawn along two axes: the residual, and what the canaries add."""
+    tests, runs = deciding(200), 600
+    (low,) = (part.low for part in blind_spots(tests, given=True).noticed if part.mechanism == "no-noise-on-a-share")
+    rng = np.random.default_rng(3)
+    residual = MECHANISMS["no-noise-on-a-share"].residual(low, CLAIM, runs, rng)
+    traces = np.sqrt(CLAIM.dim / (residual.gram[:, 0, 0] + 200.0))
+    observed = traces[:, np.newaxis] + rng.standard_normal((runs, 200))
+    scores = prepare(observed, null=normal_null())
+    above = int((METHODS[DEFAULT].values(scores, 1e-6, 0.025)[0] > 3.0).sum())
+    assert stats.binom.cdf(above, runs, POWER) > LEVEL
+
+
+def test_faults_that_no_number_sees_are_never_listed_as_noticed():
+    spots = blind_spots(deciding(10_000), given=True)
+    never = {"unclipped", "memorised", "released-outright", "few-states"}
+    assert never.isdisjoint(part.mechanism for part in spots.noticed)
+    assert never <= {part.mechanism for part in spots.unnoticed}
+    assert all(part.epsilon > 3.0 for part in spots.unnoticed)
+
+
+@pytest.mark.parametrize("sigma", [0.01, 1e6])
+@pytest.mark.parametrize("delta", [1e-300, 0.9])
+@pytest.mark.parametrize(("dim", "count"), [(1000, 2), (10**12, 10**4)])
+def test_any_claim_has_its_lists(sigma, delta, dim, count):
+    claim = AtlasClaim(sigma, delta, dim)
+    epsilon = min(max(claim.epsilon, 0.001), 10_000.0)
+    spots = blind_spots(deciding(count, lengths=(math.sqrt(count),), claim=claim, epsilon=epsilon), given=True)
+    for part in (*spots.noticed, *spots.unnoticed):
+        assert part.mechanism in MECHANISMS
+        assert part.low <= part.high
+        assert 0.0 <= part.alarm <= 1.0
+
+
+def test_where_no_test_decides_there_is_no_list():
+    assert blind_spots(deciding(100, bound=False), given=True) is None
+    assert blind_spots(deciding(100, claim=AtlasClaim(SIGMA, 1e-6, 999)), given=True) is None

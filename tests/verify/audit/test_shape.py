@@ -1,0 +1,93 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.audit.misuse import misuse
+from canaryproof.verify.audit.shape import LEVEL, fit, shape
+from canaryproof.verify.check.levels import LEVEL as TEST_LEVEL
+
+
+def draws(law, seed=0, count=400):
+    rng = np.random.default_rng(seed)
+    return rng, law(rng, count)
+
+
+@pytest.mark.parametrize("distance", [0.0, 0.01])
+def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
+    values = np.sort(np.random.default_rng(0).random(500) ** 1.2)
+    exact = stats.kstest(values, "uniform")
+    expected = stats.kstwo.sf(max(0.0, exact.statistic - distance), 500)
+    assert fit(values, distance) == expected
+    assert distance or expected == pytest.approx(exact.pvalue, rel=1e-6)
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(100, 100), (1000, 0), (30, 1000)])
+def test_normal_scores_of_any_mean_and_variance_fit_at_the_level(count, null_count):
+    rng, runs = np.random.default_rng([count, null_count]), 1500
+    refused = sum(
+        bool(shape(3.0 + 2.0 * rng.normal(size=count), rng.normal(size=null_count) if null_count else None).reason)
+        for _ in range(runs)
+    )
+    # The p-values are a corrected minimum, and may be too large. Twice the level allows for their formulas.
+    assert stats.binom.sf(refused - 1, runs, 2.0 * LEVEL) > TEST_LEVEL
+
+
+def test_a_hundred_scores_show_laplace_s_law():
+    rng, runs = np.random.default_rng(1), 300
+    seen = sum(bool(shape(rng.laplace(0.7, 1.0, 100), rng.laplace(0.0, 1.0, 100)).reason) for _ in range(runs))
+    # Geary's ratio of 200 scores has the mean .707 with the deviation .024; .752 and less is refused.
+    assert stats.binom.cdf(seen, runs, 0.9) > TEST_LEVEL
+
+
+def two_clusters(rng, count):
+    return rng.normal(size=count) + 8.0 * rng.integers(0, 2, count)
+
+
+def largest(rng, count):
+    return rng.normal(size=(count, 30)).max(axis=1)
+
+
+def label_only(rng, count):
+    return (rng.random(count) < 0.7).astype(float)
+
+
+@pytest.mark.parametrize(
+    ("law", "reason"),
+    [
+        (two_clusters, "left a trace; the others score like unobserved ones"),
+        (largest, "not normal"),
+        (label_only, "400 of 400 observed scores are tied"),
+        (lambda rng, count: rng.standard_cauchy(count), "not normal"),
+    ],
+)
+def test_another_shape_is_named(law, reason):
+    rng, observed = draws(law)
+    unobserved = rng.normal(size=400) if law is two_clusters else law(rng, 400)
+    assert reason in shape(observed, unobserved).reason
+
+
+def test_a_deviation_that_the_dimension_does_not_explain_is_named():
+    observed = 1.6 * np.random.default_rng(3).normal(0.6, 1.0, 500)
+    assert "deviation is 1.6 times the null's" in shape(observed, scale=1.0).reason
+    assert shape(observed, np.random.default_rng(4).normal(size=500)).reason == ""
+
+
+@pytest.mark.parametrize(("rate", "rounds", "noise"), [(0.125, 64, 0.5), (0.05, 20, 0.3), (0.5, 4, 0.2)])
+@pytest.mark.parametrize("closed", [False, True])
+def test_unequal_participation_is_no_misuse(rate, rounds, noise, closed):
+    rng, dim = np.random.default_rng(5), 10**6
+    trace = rng.binomial(rounds, rate, 2000) / (noise * math.sqrt(rounds))
+    observed = (trace + rng.normal(size=2000)) / math.sqrt(dim)
+    assert misuse(observed, None if closed else rng.normal(size=2000) / math.sqrt(dim), dim) == ()
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-60, 1.0, 1e300])
+@pytest.mark.parametrize("law", [label_only, lambda rng, count: rng.beta(0.3, 0.3, count), two_clusters])
+@pytest.mark.parametrize("digits", [None, 2])
+def test_scores_of_any_shape_and_scale_are_no_misuse(law, scale, digits):
+    rng = np.random.default_rng(6)
+    both = law(rng, 1500)
+    both = both if digits is None else both.round(digits)
+    assert misuse(scale * both[:1000], scale * both[1000:], kind="any") == ()
