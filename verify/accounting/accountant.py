@@ -42,7 +42,7 @@ Attacker = Literal["known rounds", "sampling", "unstated"]
 _ROUNDS = Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 _RATE = Rule("lie between 0 and 1", 0.0, 1.0)
 _PROBABILITY = Rule("lie between 0 and 1", 0.0, 1.0)
-_NEIGHBOURS = ("add-or-remove", "replace")
+NEIGHBOURS = ("add-or-remove", "replace")
 # Events of dp-accounting whose ε needs no sampling; any other may count on it.
 _UNSAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent", "RandomizedResponseDpEvent", "ZCDpEvent")
 
@@ -551,7 +551,7 @@ def _least_sampled_noise(claim: Any, target: float, delta: float, high: float) -
 
 
 def _relation(neighbours: object) -> Neighbours:
-    return "replace" if rules.choice("neighbours", neighbours, _NEIGHBOURS) == "replace" else "add-or-remove"
+    return "replace" if rules.choice("neighbours", neighbours, NEIGHBOURS) == "replace" else "add-or-remove"
 
 
 def _distance(claim: Claim) -> float:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from canaryproof.kernels import null_cosine
-from canaryproof.verify.accounting.accountant import Claim, as_claim, gaussian
+from canaryproof.verify.accounting.accountant import Claim, Neighbours, as_claim, gaussian
 from canaryproof.verify.audit import text
 from canaryproof.verify.audit.misuse import Withheld, misuse
 from canaryproof.verify.audit.result import (
@@ -85,7 +85,17 @@ class Audit(AuditResult):
     def to_json(self) -> str:
         """Return the audit as a JSON document, equal for equal input; infinite numbers are null."""
         names = (
-            *("count", "null_count", "dim", "delta", "confidence", "claim", "verdict", "noise_multiplier"),
+            *(
+                "count",
+                "null_count",
+                "dim",
+                "delta",
+                "confidence",
+                "claim",
+                "neighbours",
+                "verdict",
+                "noise_multiplier",
+            ),
             *("withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error", "variance_p_value"),
             *("release_norm", "dilution"),
         )
@@ -207,7 +217,8 @@ def audit(
     if not isinstance(scores, Scores):
         raise ValueError(f"scores: must be Scores, as made by Scores(observed, dim=...), not {type(scores).__name__}")
     traces = None if scores.record is None else scores.record.traces
-    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, traces, force=force)
+    neighbours: Neighbours | None = "replace" if scores.neighbours == "replace" else None
+    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, traces, neighbours, force=force)
 
 
 # Coordinates between two reports of progress; they take about a tenth of a second.
@@ -228,6 +239,7 @@ def audit_release(
     noise_multiplier: float | None = None,
     bounds: Sequence[str] = (),
     force: bool = False,
+    neighbours: Neighbours | None = None,
     advance: Callable[[int], None] = lambda _: None,
 ) -> Audit:
     """Audit a released vector by the canaries that were added to it.
@@ -244,6 +256,9 @@ def audit_release(
         As for ``audit``. With a noise multiplier the noise is tested by the sum of all canaries, which assumes that
         nothing else in the release depends on them. It is so in one round. In a model that was trained for several,
         others' updates may answer canaries: audit the rounds instead (``CanaryClients``).
+    neighbours
+        Those of the claim, ``"add-or-remove"`` by default. Canaries were only added: for ``"replace"`` the lower bound
+        is valid and weak, and what is composed of the noise doubles the distance.
     advance
         Called now and then with the number of canaries scored since the last call.
 
@@ -275,7 +290,7 @@ def audit_release(
     traces = None
     if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
         traces = _release_traces(canaries, float(scores.observed.sum()))
-    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, traces, force=force)
+    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, traces, neighbours, force=force)
 
 
 def _release_traces(canaries: "AnyCanaries", cosines: float) -> RoundTraces:
@@ -324,6 +339,7 @@ def _audit(
     bounds: Sequence[str],
     release: NDArray[np.float32] | NDArray[np.float64] | None,
     traces: RoundTraces | None,
+    neighbours: Neighbours | None,
     *,
     force: bool,
 ) -> Audit:
@@ -332,14 +348,15 @@ def _audit(
     names = rules.bounds(bounds, METHODS)
     if not isinstance(force, bool):
         raise ValueError(f"force: must be True or False, not {force!r}")
-    claimed = None if claim is None else as_claim(claim, delta)
+    claimed = None if claim is None else as_claim(claim, delta, neighbours)
     record = scores.record
     if noise_multiplier is not None:
         if scores.kind is ScoreKind.ANY and record is None:
             raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
         noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
         if claimed is None and (release is not None or record is not None or scores.unobserved is None):
-            claimed = gaussian(noise_multiplier, participations=1 if record is None else record.participations)
+            taken = 1 if record is None else record.participations
+            claimed = gaussian(noise_multiplier, participations=taken, neighbours=neighbours or "add-or-remove")
     elif claimed is not None and (record is not None or release is not None):
         noise_multiplier = claimed.noise_multiplier
     if record is not None and claimed is not None:
@@ -347,13 +364,21 @@ def _audit(
     mechanism = None
     if traces is not None:
         mechanism = MechanismTest(traces, traces.noise_multiplier(confidence), noise_multiplier)
-    moments = _moments(scores.observed, scores.unobserved, scores.dim)
+    try:
+        moments = _moments(scores.observed, scores.unobserved, scores.dim)
+    except ValueError:
+        if scores.kind is not ScoreKind.ANY:
+            raise
+        # Of other scores the order alone means something.
+        scores = scores.by_rank()
+        moments = _moments(scores.observed, scores.unobserved, scores.dim)
     release_norm = None if release is None else math.sqrt(len(release)) / float(estimators.norm_distance(release))
     warnings = misuse(
         scores.observed,
         scores.unobserved,
         scores.dim,
-        kind=scores.kind,
+        # Where canaries enter with either sign, no law of a cosine is known.
+        kind=ScoreKind.ANY if scores.neighbours == "replace" else scores.kind,
         inclusion=scores.inclusion,
         delta=delta,
         confidence=confidence,
@@ -368,6 +393,7 @@ def _audit(
         delta=delta,
         confidence=confidence,
         claim=None if claimed is None else claimed.epsilon(delta),
+        neighbours=scores.neighbours if claimed is None else claimed.neighbours,
         noise_multiplier=noise_multiplier,
         mechanism=mechanism,
         standardised_mean=float(moments.distance),
@@ -375,7 +401,7 @@ def _audit(
         variance_p_value=float(estimators.variance_p_value(moments)),
         normality=normality(scores.observed),
         shape=_shape(scores, release),
-        null_law=None if scores.unobserved is None or scores.dim is None else _null_law(scores.unobserved, scores.dim),
+        null_law=_null_law(scores),
         release_norm=release_norm,
         warnings=warnings,
         withheld=withheld,
@@ -490,9 +516,12 @@ def _shape(scores: Scores, release: NDArray[np.floating] | None) -> Shape:
     return shape(scores.observed, scores.unobserved, scale)
 
 
-def _null_law(unobserved: NDArray[np.float64], dim: int) -> GoodnessOfFit:
+def _null_law(scores: Scores) -> GoodnessOfFit | None:
+    """Test that unobserved cosines follow their law in R^d; None where there are none, or they entered negated."""
+    if scores.unobserved is None or scores.dim is None or scores.neighbours == "replace":
+        return None
     # The probability transform turns the closed-form law into the uniform.
-    result = stats.kstest(null_cosine.cdf(unobserved, dim), "uniform")
+    result = stats.kstest(null_cosine.cdf(scores.unobserved, scores.dim), "uniform")
     return GoodnessOfFit(float(result.statistic), float(result.pvalue))
 
 

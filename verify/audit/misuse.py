@@ -623,7 +623,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     else:
         yield MisuseWarning(
             "no-trace",
-            f"Nothing of the canaries is seen. Their trace is {message}",
+            f"The canaries are hardly there: their trace is {message}",
             "Either they are not in this release (wrong seed, order of the coordinates, or file), or data are much "
             "longer than the noise. An audit of the released vector says which.",
             p_value,

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
@@ -558,6 +559,33 @@ def canaries_needed(
         return reached >= power
 
     return least_count(suffices, MOST_SCORES)
+
+
+def doubled(share: float, start: int, *, exact: bool, **asked: Any) -> int | None:
+    """Return a number of canaries whose bound is above the claim with probability 90%, at a share of the noise.
+
+    Parameters
+    ----------
+    share
+        Deviation of the noise, as a share of the claimed one, positive.
+    start
+        Number that is doubled until it suffices, positive.
+    exact
+        Whether the null is exact. Else as many canaries more do not take part.
+    **asked
+        The claim, δ and the bound, as for ``bound_power``.
+
+    Returns
+    -------
+    The number in two digits, rounded up; None if 1,000,000 are too few.
+    """
+    count = start
+    while bound_power(share, count=count, null_count=None if exact else count, **asked) < POWER:
+        if count >= MOST_SCORES:
+            return None
+        count = min(2 * count, MOST_SCORES)
+    unit = int(10 ** max(len(str(count)) - 2, 0))
+    return -(-count // unit) * unit
 
 
 def least_count(suffices: Callable[[int], bool], most: int) -> int | None:

@@ -135,6 +135,8 @@ class ClaimVerdict(StrEnum):
     CONSISTENT = "consistent"  # none of these
 
 
+# Warnings that leave the tests their meaning and their power, which is computed.
+_HARMLESS = ("dilution", "large-delta", "too-few", "coin")
 # A trace is taken to be seen from this number of standard errors on.
 _SEEN = 3.0
 
@@ -150,6 +152,8 @@ class AuditResult:
     delta, confidence, claim, noise_multiplier
         As asked; a claim that was not given is that of the noise multiplier, where one vector is released or a training
         recorded its rounds.
+    neighbours
+        Those of the claim, and of the scores if nothing is claimed: ``add-or-remove`` or ``replace``.
     mechanism
         The measured noise, and the test of the claimed one; None for scores without a record of rounds.
     standardised_mean
@@ -181,6 +185,7 @@ class AuditResult:
     delta: float
     confidence: float
     claim: float | None
+    neighbours: str
     noise_multiplier: float | None
     mechanism: MechanismTest | None
     standardised_mean: float
@@ -259,6 +264,14 @@ class AuditResult:
         return ClaimVerdict.CONSISTENT
 
     @property
+    def doubtful(self) -> bool:
+        """Whether a warning says that the input may not be what it should be, so that a gate must not pass it.
+
+        Data that dilute the trace, few scores and a large δ leave the tests their meaning.
+        """
+        return any(warning.kind not in _HARMLESS for warning in self.warnings)
+
+    @property
     def refuted(self) -> bool:
         """Whether there is less noise than claimed, at ``level``."""
         p_value = None if self.mechanism is None else self.mechanism.p_value
@@ -291,7 +304,7 @@ class AuditResult:
             rounds = self.scores.record.rounds
         if self._by_default:
             share = notice.noticed_share(
-                noise_multiplier=float(gaussian_mechanism.noise_multiplier(self.claim, self.delta)),
+                noise_multiplier=self._claimed_noise(self.claim),
                 claim=self.claim,
                 delta=self.delta,
                 confidence=1.0 - self.level,
@@ -302,6 +315,16 @@ class AuditResult:
             )
             shares.append(share or 0.0)
         return max(shares) or None
+
+    def _claimed_noise(self, epsilon: float) -> float:
+        """Return the claimed noise in the distance of two groups' scores: as stated, or that of a claimed ε."""
+        halved = self.scores.neighbours == "replace"
+        # A round's noise is not that of the claim, which is for several.
+        if self.noise_multiplier is not None and self.scores.record is None:
+            return 0.5 * self.noise_multiplier if halved else self.noise_multiplier
+        # Canaries that are only added move the sum half as far as the claim's neighbours do.
+        doubled = self.neighbours == "replace" and not halved
+        return (2.0 if doubled else 1.0) * float(gaussian_mechanism.noise_multiplier(epsilon, self.delta))
 
     @property
     def _by_default(self) -> bool:
@@ -346,12 +369,10 @@ class AuditResult:
         # A release without a dimension was scored along all its directions.
         orthonormal = self.release_norm is not None and self.dim is None
         dim = self.count + (self.null_count or 0) if orthonormal else self.dim
-        if dim is None:
+        if dim is None or self.scores.neighbours == "replace":
             return None
         epsilon = EPSILON if self.claim is None else self.claim
-        noise = self.noise_multiplier
-        if noise is None:
-            noise = float(gaussian_mechanism.noise_multiplier(epsilon, self.delta))
+        noise = self.noise_multiplier or self._claimed_noise(epsilon)
         lengths = None
         if self.mechanism is not None and self.mechanism.claimed is not None:
             lengths = tuple(self.mechanism.traces.lengths.tolist())

@@ -5,6 +5,7 @@ import math
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.result import (
     COMPOSED,
     AuditResult,
@@ -170,8 +172,11 @@ def shown_bound(bound: AuditRow) -> str:
     return f"{bound.name} ≥ {rounded_down(bound.low)}"
 
 
-def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") -> str:
-    """Print the result in at most 25 lines of 80 columns, or more lines of fewer columns, the answer first."""
+def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *, shell: bool = False) -> str:
+    """Print the result in at most 25 lines of 80 columns, or more lines of fewer columns, the answer first.
+
+    Calls that print more are named as a shell has them, or as Python does.
+    """
     say, width = _speaker(encoding), min(width, WIDTH)
 
     def block(label: str, text: str) -> list[str]:
@@ -186,7 +191,7 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") ->
             ("Estimate", _estimate(result)),
             ("Bound", _bound(result)),
             ("Means", _meaning(result)),
-            ("Next", _next(result)),
+            ("Next", _next(result, _SHELL if shell else _PYTHON)),
         )
         if text
         for line in block(label, text)
@@ -209,7 +214,7 @@ def _warnings(result: AuditResult, room: int, block: Callable[[str, str], list[s
     for i, lines in enumerate(blocks):
         last = i == len(blocks) - 1
         if len(shown) + len(lines) + (not last) > room:
-            return [*shown, *block("Warning", f"{len(blocks) - i} more: --details prints all.")]
+            return [*shown, *block("Warning", f"{len(blocks) - i} more, in the details.")]
         shown += lines
     return shown
 
@@ -226,7 +231,9 @@ def _audited(result: AuditResult) -> str:
         subject = f"{result.count:,} observed {_noun(result)}"
     else:
         subject = f"{result.count:,} observed against {result.null_count:,} unobserved {_noun(result)}"
-    return f"{subject}{dim}, at δ = {result.delta!r}"
+    ranks = ", by their ranks" if result.scores.ranked else ""
+    neighbours = "" if result.neighbours == "add-or-remove" else f", neighbours: {result.neighbours}"
+    return f"{subject}{ranks}{dim}, at δ = {result.delta!r}{neighbours}"
 
 
 def _checked(result: AuditResult) -> str:
@@ -268,11 +275,13 @@ def _estimate(result: AuditResult) -> str:
 def _unshown(result: AuditResult) -> str:
     """Say why the estimate is no headline."""
     if result.scores.kind is not ScoreKind.COSINE:
-        return "in --details alone: it takes scores for normal, which another scale of these scores would change"
+        return "in the details alone: it takes scores for normal, which another scale of these scores would change"
     record = result.scores.record
     if record is not None and record.score is Score.LARGEST:
-        return "the paper's (Algorithm 3) in --details alone: it takes the largest cosines for normal, and they are not"
-    return f"in --details alone, as it takes scores for normal. {result.shape.reason}"
+        return (
+            "the paper's (Algorithm 3) in the details alone: it takes the largest cosines for normal, and they are not"
+        )
+    return f"in the details alone, as it takes scores for normal. {result.shape.reason}"
 
 
 def _bound(result: AuditResult) -> str:
@@ -281,7 +290,9 @@ def _bound(result: AuditResult) -> str:
     if result.bound is None:
         return "none of those asked for has a known coverage"
     confidence = percent(1.0 - result.level)
-    return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}"
+    added = result.neighbours != result.scores.neighbours
+    weak = "; canaries were only added, which moves a sum half as far as replacing" if added else ""
+    return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}{weak}"
 
 
 def _meaning(result: AuditResult) -> str:
@@ -297,9 +308,13 @@ def _meaning(result: AuditResult) -> str:
     if record is not None:
         seen = f"all releases, and knows {_KNOWN[record.score]}"
         seen += ", and all others' data" if record.traces is not None and record.traces.residual else ""
+    added = (
+        result.neighbours == "replace" and result.scores.neighbours != "replace" and result.estimate.name != COMPOSED
+    )
+    whose = " It is of adding or removing a record, while the claim is of replacing one." if added else ""
     return (
-        f"ε̂ is an estimate for an attacker who knows a random canary and sees {seen}. It is neither an upper nor a "
-        "lower bound, and a low value excludes no other attack."
+        f"ε̂ is an estimate for an attacker who knows a random canary and sees {seen}.{whose} It is neither an upper "
+        "nor a lower bound, and a low value excludes no other attack."
     )
 
 
@@ -311,10 +326,25 @@ _KNOWN = {
 }
 
 
-def _next(result: AuditResult) -> str:
+@dataclass(frozen=True)
+class _Calls:
+    """The names of what prints more, as a shell or Python has them."""
+
+    details: str
+    plot: str
+    force: str
+    claim: str
+
+
+_SHELL = _Calls("--details", "--plot FILE.svg", "--force", "--claim EPSILON")
+_PYTHON = _Calls("details()", "plot()", "force=True", "claim=EPSILON")
+
+
+def _next(result: AuditResult, calls: _Calls) -> str:
     if result.withheld:
-        return "Mend the cause and audit again; --force prints the estimates all the same."
-    more = "--details prints all estimates, bounds and tests; --plot FILE.svg draws them."
+        return f"Mend the cause and audit again; {calls.force} computes the estimates all the same."
+    shown = f"shows all estimates, bounds and tests; {calls.plot} draws them."
+    more = f"{calls.details} {shown}"
     if not result.seen:
         # Scores alone do not decide whether canaries are missing (see ``misuse``).
         cosines = result.scores.kind is ScoreKind.COSINE
@@ -325,18 +355,16 @@ def _next(result: AuditResult) -> str:
         return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{more}"
     match result.verdict:
         case None:
-            return f"What is claimed? --claim EPSILON compares it. {more}"
+            return f"What is claimed? {calls.claim} compares it. {more}"
         case ClaimVerdict.CONSISTENT:
             blind = (
-                " and the faults that this audit would not have noticed"
-                if result.scores.dim is not None or result.release_norm is not None
-                else ""
+                "" if result.dim is None and result.release_norm is None else " and the faults that this audit misses"
             )
-            return f"--details prints all estimates, bounds and tests{blind}; --plot FILE.svg draws them."
+            return f"{calls.details} shows all estimates, bounds and tests{blind}; {calls.plot} draws them."
         case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
             return f"Look for less noise, or less clipping, than was claimed. {more}"
         case _:
-            return f'Take more canaries: "canaryproof plan" says how many notice which fault. {more}'
+            return f"Take more canaries: {calls.details} says how many notice half of the claimed noise, and {shown}"
 
 
 # The details.
@@ -531,6 +559,8 @@ def _remarks(result: AuditResult) -> Iterator[str]:
             f"{result.shape.reason} The estimates and their intervals are of ε of two Gaussians with the scores' means "
             "and variances, which is not the mechanism's."
         )
+    if result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED) and result.claim is not None:
+        yield _enough(result, result.claim)
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):
@@ -545,6 +575,27 @@ def _remarks(result: AuditResult) -> Iterator[str]:
             "Only cosines have a known null: for these scores there is no exact null, no test of the null law, no "
             "estimate from a norm, and no list of faults that would have been noticed."
         )
+
+
+def _enough(result: AuditResult, claim: float) -> str:
+    """Say how many canaries would notice half of the claimed noise."""
+    # This import loads tables of the bounds, which a summary does not need.
+    from canaryproof.verify.audit import notice
+
+    count = notice.doubled(
+        0.5,
+        start=result.count,
+        noise_multiplier=float(gaussian_mechanism.noise_multiplier(claim, result.delta)),
+        claim=claim,
+        delta=result.delta,
+        confidence=1.0 - result.level,
+        exact=result.null_count is None,
+        inclusion=result.scores.inclusion,
+    )
+    if count is None:
+        return f"No lower bound from up to a million canaries would notice half of the noise of {claimed(claim)}."
+    kinds = "" if result.null_count is None else " of either kind"
+    return f"Some {count:,} canaries{kinds} would notice half of the noise of {claimed(claim)}."
 
 
 # Numbers.

@@ -1,11 +1,13 @@
 """The scores of one run's canaries, checked: what an audit takes."""
 
+import copy
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.verify.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces
@@ -69,13 +71,19 @@ class Scores:
         scores, such as logits or negated losses.
     record
         What the training loop recorded, if ``CanaryClients`` made the scores.
+    neighbours
+        ``"add-or-remove"``, or ``"replace"`` if canaries that did not take part were added with the other sign, as
+        replacing a record moves a sum by two clip norms. Both groups' laws are then estimated.
 
     Attributes
     ----------
     observed, unobserved
-        As given, in float64; they cannot be written to.
-    dim, inclusion, kind, record
+        As given, in float64; they cannot be written to. Of scores that are infinite, or beyond 1e100, they are the
+        ranks among all, ties at their mean: the bounds take nothing but the order.
+    dim, inclusion, kind, record, neighbours
         As given.
+    ranked
+        Whether ranks take the place of the scores.
 
     Raises
     ------
@@ -89,6 +97,8 @@ class Scores:
     inclusion: Inclusion
     kind: ScoreKind
     record: RoundsRecord | None
+    neighbours: str
+    ranked: bool
 
     def __init__(
         self,
@@ -98,19 +108,29 @@ class Scores:
         inclusion: str = "fixed",
         kind: str = "cosine",
         record: RoundsRecord | None = None,
+        neighbours: str = "add-or-remove",
     ) -> None:
         chosen = ScoreKind(rules.choice("kind", kind, ScoreKind))
         dimension = None if dim is None else int(rules.DIM.number("dim", dim))
         if chosen is ScoreKind.ANY and dimension is not None:
             raise ValueError("dim: is for cosines; scores of any kind have none")
+        seen = _checked("observed", observed, chosen)
+        unseen = None if unobserved is None else _checked("unobserved", unobserved, chosen)
+        ranked = unseen is not None and max(np.abs(seen).max(), np.abs(unseen).max()) > _LARGEST
+        if unseen is not None and ranked:
+            seen, unseen = _ranked(seen, unseen)
         fields = {
-            "observed": _checked("observed", observed, chosen),
-            "unobserved": None if unobserved is None else _checked("unobserved", unobserved, chosen),
+            "observed": seen,
+            "unobserved": unseen,
             "dim": dimension,
             "inclusion": Inclusion(rules.choice("inclusion", inclusion, Inclusion)),
             "kind": chosen,
             "record": record,
+            "neighbours": rules.choice("neighbours", neighbours, NEIGHBOURS),
+            "ranked": ranked,
         }
+        if unobserved is None and neighbours == "replace":
+            raise ValueError("unobserved: is needed where canaries replace others, as no law is known then")
         if unobserved is None and chosen is ScoreKind.ANY:
             raise ValueError("unobserved: is needed for scores of any kind, as only cosines have a known null")
         if unobserved is None and dimension is None:
@@ -118,11 +138,35 @@ class Scores:
         # A frozen class refuses assignments, and each field differs in type from its argument.
         vars(self).update(fields)
 
+    def by_rank(self) -> "Scores":
+        """Return these scores by their ranks among all of both kinds, as infinite ones are."""
+        if self.unobserved is None:
+            return self
+        ranked = copy.copy(self)
+        seen, unseen = _ranked(self.observed, self.unobserved)
+        vars(ranked).update(observed=seen, unobserved=unseen, ranked=True)
+        return ranked
+
     def __repr__(self) -> str:
         parts = [f"{len(self.observed):,} observed"]
         parts += [] if self.unobserved is None else [f"{len(self.unobserved):,} unobserved"]
         parts += [] if self.dim is None else [f"dim={self.dim:,}"]
         return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
+
+
+# Squares of larger scores overflow.
+_LARGEST = 1e100
+
+
+def _ranked(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return the ranks of scores among all of both kinds."""
+    # scipy.stats takes a second to load, and few scores need it.
+    from scipy.stats import rankdata
+
+    groups = np.split(rankdata(np.concatenate([observed, unobserved])), [len(observed)])
+    for group in groups:
+        group.flags.writeable = False
+    return groups
 
 
 def _checked(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:

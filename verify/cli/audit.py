@@ -18,7 +18,7 @@ from canaryproof.verify.check import rules
 from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.cli.command_line import FilePath, one_line
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_release, read_scores
+from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_release, read_scores
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
@@ -126,6 +126,21 @@ _DIRECTIONS = click.option(
     show_default=True,
     help="What the scores are: cosines, or any real scores beside unobserved ones, higher where a canary left a trace.",
 )
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="FILE is a .csv or .parquet with a line for each canary; its column of scores.",
+)
+@click.option(
+    "--member", metavar="COLUMN", help="Its column with 1 or true for a canary that took part, else 0 or false."
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-or-remove", "replace"]),
+    default="add-or-remove",
+    show_default=True,
+    help="Those of the claim. With replace, canaries in the column unobserved entered with the other sign.",
+)
 @click.option("--details", is_flag=True, help="Print all estimates, bounds, tests and blind spots too.")
 @click.option("--force", is_flag=True, help="Print estimates even where a warning takes their meaning.")
 @click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
@@ -143,6 +158,9 @@ def audit_command(
     dim: int | None,
     kind: str,
     inclusion: str,
+    neighbours: str,
+    score: str | None,
+    member: str | None,
     fail_above_claim: bool,
     notice: float,
     details: bool,
@@ -154,9 +172,9 @@ def audit_command(
 
     FILE holds scores of canaries, by default their cosines with the release. It is a one-dimensional .npy, or an .npz
     with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
-    naming these columns. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of
-    the canary norm, and its canaries are made again as "canaryproof canaries" makes them. All values are
-    floating-point.
+    naming these columns. Or it is a .csv or .parquet with a line for each canary, whose columns --score and --member
+    name. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary
+    norm, and its canaries are made again as "canaryproof canaries" makes them. All values are floating-point.
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
@@ -167,10 +185,16 @@ def audit_command(
     """
     if plot is not None:
         _check_output(plot, _PICTURES, 0)
+    if (score is None) != (member is None):
+        raise InputError("--score and --member: must be given together")
+    if score is not None and count is not None:
+        raise InputError("--score: must not be given with --canaries, as a released vector has no columns")
     if count is None and seed is None:
         if directions != _INDEPENDENT:
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
-        result = _audit_scores(file, dim, inclusion, ScoreKind(kind), **asked)
+        columns = None if score is None or member is None else (score, member)
+        given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
+        result = _audit_scores(file, columns, given, **asked)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
@@ -178,7 +202,7 @@ def audit_command(
     elif kind != ScoreKind.COSINE:
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     else:
-        result = _audit_release(file, count, seed, directions, **asked)
+        result = _audit_release(file, count, seed, directions, neighbours=neighbours, **asked)
     if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier where one vector is released")
     if plot is not None:
@@ -198,7 +222,7 @@ def _status(result: "Audit", notice: float) -> int:
             return 1
         case "withheld":
             return 4
-        case "consistent" if (result.noticed or 0.0) >= notice:
+        case "consistent" if (result.noticed or 0.0) >= notice and not result.doubtful:
             return 0
     return 3
 
@@ -211,7 +235,7 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
     from canaryproof.verify.audit import text
 
     terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
-    click.echo(text.summary(result, *terminal))
+    click.echo(text.summary(result, *terminal, shell=True))
     if details:
         click.echo()
         click.echo(text.details(result, *terminal))
@@ -250,21 +274,22 @@ def canaries_command(seed: int, count: int, dim: int, directions: str, out: Path
 
 
 def _audit_scores(
-    file: Path, dim: int | None, inclusion: str, kind: ScoreKind, bounds: tuple[str, ...], **asked: Any
+    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
 ) -> "Audit":
+    kind, dim = given["kind"], given["dim"]
     if dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
-    given = read_scores(file, kind)
-    if given.unobserved is None and dim is None and kind is ScoreKind.COSINE:
+    read = read_scores(file, kind) if columns is None else read_labelled(file, *columns, kind)
+    if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
         raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.audit.audit import audit
     from canaryproof.verify.canaries.scores import Scores
 
     _check_bounds(bounds)
     try:
-        scores = Scores(given.observed, given.unobserved, dim, inclusion, kind)
+        scores = Scores(read.observed, read.unobserved, **given)
         # They are copied, and may be many.
-        del given
+        del read
         return audit(scores, bounds=bounds, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error

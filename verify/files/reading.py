@@ -49,8 +49,15 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...  # noqa: D102
 
 
-# This holds for all scores but cosines: squares must not overflow.
-_LARGEST_SCORE, _SCORE_RULE = 1e100, "a score must lie in [-1e100, 1e100]"
+# How pandas reads a table as it stands, and words for a canary that took part and one that did not.
+_PLAIN_TEXT: dict[str, Any] = {
+    "dtype": str,
+    "keep_default_na": False,
+    "encoding": "utf-8-sig",
+    "skip_blank_lines": False,
+    "nrows": LARGEST_COUNT + 2,
+}
+_MEMBERS = {"1": True, "true": True, "1.0": True, "0": False, "false": False, "0.0": False}
 
 
 def require(holds: bool, rule: str) -> None:
@@ -119,6 +126,71 @@ def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
         )
 
 
+def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
+    """Read scores from a table with a line for each canary, a ``.csv`` or ``.parquet`` file.
+
+    Parameters
+    ----------
+    path
+        The file. A ``.csv`` file is in UTF-8 with a header; a ``.parquet`` file needs pyarrow.
+    score, member
+        Names of the columns with the score, and with 1 or true if the canary took part, 0 or false if it did not.
+    kind
+        What the scores are.
+
+    Returns
+    -------
+    The scores in float64.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, lacks a column, or breaks a rule.
+    """
+    # Pandas takes half a second to load.
+    import pandas as pd
+
+    parquet = path.suffix.lower() == ".parquet"
+    with opened(path, (".csv", ".parquet")) as file:
+        try:
+            # Without a header, pandas neither renames columns of one name nor takes the first for an index.
+            frame = pd.read_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
+        except ImportError as error:
+            raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
+        except Exception as error:
+            # Pandas and pyarrow have no closed list of exceptions.
+            raise ValueError(f"is no table that can be read ({shortened(str(error).strip(), 200)})") from error
+        names = [str(name).strip() for name in (frame.columns if parquet else frame.iloc[0])]
+        cells = []
+        for name in (score, member):
+            if names.count(name) != 1:
+                listed = shortened(", ".join(names), 200)
+                raise ValueError(f"must have one column {shown(name)}; its columns are {listed}")
+            cells.append([str(cell) for cell in frame.iloc[0 if parquet else 1 :, names.index(name)]])
+        if len(cells[0]) > LARGEST_COUNT:
+            raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+        first_line = 0 if parquet else 2
+        values = np.array([_number(score, first_line + i, cell) for i, cell in enumerate(cells[0])], dtype=np.float64)
+        took_part = np.array([_member(member, first_line + i, cell) for i, cell in enumerate(cells[1])], dtype=np.bool_)
+        lines = first_line + np.arange(len(values))
+        groups = (("observed", took_part), ("unobserved", ~took_part))
+        checked = {
+            name: checked_scores(name, values[group], kind, lambda i, group=group: f"{score}, line {lines[group][i]}")  # type: ignore[misc]
+            for name, group in groups
+            if name == "observed" or group.any()
+        }
+        return ScoreColumns(**checked)
+
+
+def _member(name: str, line: int, cell: str) -> bool:
+    member = _MEMBERS.get(cell.strip().lower())
+    if member is None:
+        raise ValueError(
+            f"{name}, line {line}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
+        )
+    return member
+
+
 def checked_scores(
     name: str, values: NDArray[np.float64], kind: ScoreKind, position: Callable[[int], str] | None = None
 ) -> NDArray[np.float64]:
@@ -142,12 +214,15 @@ def checked_scores(
     Raises
     ------
     ValueError
-        If one is not finite or out of its range, or there are too few, or all are equal.
+        If one is no number, a cosine is out of its range, or there are too few, or all are equal.
     """
     where = position or (lambda i: f"{name}[{i}]")
-    _check_finite(values, where)
-    largest, rule = (1.0, "a cosine must lie in [-1, 1]") if kind is ScoreKind.COSINE else (_LARGEST_SCORE, _SCORE_RULE)
-    _check_each(values, lambda piece: np.abs(piece) <= largest, where, rule)
+    if kind is ScoreKind.COSINE:
+        _check_finite(values, where)
+        _check_each(values, lambda piece: np.abs(piece) <= 1.0, where, "a cosine must lie in [-1, 1]")
+    else:
+        # A certain guess has an infinite score, whose rank is known.
+        _check_each(values, lambda piece: ~np.isnan(piece), where, "must be a number")
     if len(values) < 2:
         raise ValueError(f"{name}: must have at least 2 values, not {len(values)}")
     if values.min() == values.max():

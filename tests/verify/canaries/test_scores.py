@@ -47,8 +47,25 @@ def test_what_was_given_can_change_without_changing_the_scores():
 def test_scores_of_any_kind_may_be_large_and_cosines_not():
     scores = Scores([1e100, -3.0], [5.0, 7.0], kind="any")
     assert scores.observed.tolist() == [1e100, -3.0]
-    with pytest.raises(ValueError, match=r"^observed\[0\]: a score must lie in \[-1e100, 1e100\], not 2e\+100$"):
-        Scores([2e100, 0.0], [5.0, 7.0], kind="any")
+    assert not scores.ranked
+
+
+@pytest.mark.parametrize("largest", [2e100, math.inf])
+def test_scores_that_are_infinite_or_overflow_stand_for_their_ranks(largest):
+    scores = Scores([largest, 0.0, largest], [5.0, -largest, 0.0], kind="any")
+    assert scores.ranked
+    assert scores.observed.tolist() == [5.5, 2.5, 5.5]
+    assert scores.unobserved.tolist() == [4.0, 1.0, 2.5]
+    with pytest.raises(ValueError, match=r"^observed\[1\]: must be a number, not nan$"):
+        Scores([largest, math.nan], [5.0, 7.0], kind="any")
+
+
+def test_canaries_that_replace_others_need_unobserved_ones():
+    assert Scores(VALUES, VALUES, neighbours="replace").neighbours == "replace"
+    with pytest.raises(ValueError, match=r"^unobserved: is needed where canaries replace others"):
+        Scores(VALUES, dim=10, neighbours="replace")
+    with pytest.raises(ValueError, match=r"^neighbours: must be one of add-or-remove, replace, not 'swap'$"):
+        Scores(VALUES, VALUES, neighbours="swap")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from canaryproof.verify.files import reading
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreColumns, read_release, read_scores
+from canaryproof.verify.files.reading import (
+    LARGEST_COUNT,
+    ScoreColumns,
+    ScoreKind,
+    read_labelled,
+    read_release,
+    read_scores,
+)
 
 COSINES = np.array([0.25, -0.5, 0.125])
 OTHERS = np.array([0.5, 0.0])
@@ -429,3 +436,52 @@ def test_holes_in_a_release_take_no_memory(tmp_path: Path, place: int | None, va
         assert np.flatnonzero(release).tolist() == [place]
     # The file says 268 MB.
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 130_000
+
+
+LABELLED = b"id,score,member\n1,0.25,1\n2,-0.5,true\n3,0.5,0\n4,0.125,TRUE\n5,0.0,False\n"
+
+
+@pytest.mark.parametrize("content", [LABELLED, b"\xef\xbb\xbf" + LABELLED, LABELLED.replace(b"\n", b"\r\n")])
+def test_a_table_with_a_line_for_each_canary_is_read(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(content)
+    scores = read_labelled(path, "score", "member")
+    np.testing.assert_array_equal(scores.observed, COSINES)
+    np.testing.assert_array_equal(scores.unobserved, OTHERS)
+    path.write_bytes(content.replace(b"0.125", b"inf"))
+    assert read_labelled(path, "score", "member", ScoreKind.ANY).observed[-1] == np.inf
+
+
+def test_a_table_of_columns_of_other_kinds_is_read(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "c.parquet"
+    pandas.DataFrame({"s": [0.25, -0.5, 0.5, 0.125, 0.0], "m": [True, True, False, True, False]}).to_parquet(path)
+    np.testing.assert_array_equal(read_labelled(path, "s", "m").observed, COSINES)
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        (LABELLED.replace(b"score", b"loss"), "must have one column 'score'; its columns are id, loss, member"),
+        (LABELLED.replace(b"id,", b"score,"), "must have one column 'score'; its columns are score, score, member"),
+        (
+            LABELLED.replace(b"TRUE", b"2"),
+            "member, line 5: must be 1 or true if the canary took part, else 0 or false,",
+        ),
+        (LABELLED.replace(b"-0.5", b"x"), "score, line 3: must be a number, not 'x'"),
+        (LABELLED.replace(b"-0.5", b""), "score, line 3: must be a number, not ''"),
+        (LABELLED.replace(b"-0.5", b"7"), "score, line 3: a cosine must lie in [-1, 1], not 7.0"),
+        (LABELLED.replace(b"\n2,", b"\n\n2,"), "score, line 3: must be a number, not ''"),
+        (LABELLED[:24], "observed: must have at least 2 values, not 1"),
+        (b"\xff" + LABELLED, "is no table that can be read ("),
+        (LABELLED.replace(b",1\n", b",1,9,9,9\n"), "is no table that can be read ("),
+        (b"", "the file is empty"),
+    ],
+)
+def test_another_table_is_refused_in_one_line(tmp_path: Path, content: bytes, rule: str) -> None:
+    path = tmp_path / "c.csv"
+    path.write_bytes(content)
+    message = refusal(path, lambda file: read_labelled(file, "score", "member"))
+    assert message.startswith(rule)
+    assert "\n" not in message
