@@ -214,12 +214,50 @@ def _largest(
     return seen.max(axis=1), unseen.max(axis=1)
 
 
+def _unequal(count: int, dim: int, noise: float, rng: np.random.Generator) -> Array:
+    """Draw cosines with the sum of rounds that canaries take part in at random, with decaying learning rates or not."""
+    rounds, rate = int(rng.choice([4, 20, 64])), float(rng.choice([0.02, 0.125, 0.5]))
+    weights = float(rng.choice([1.0, 0.9])) ** np.arange(rounds)
+    norms = (rng.random((count, rounds)) < rate) @ weights
+    # The other canaries are noise to each one.
+    length = math.sqrt(dim * noise**2 * float((weights**2).sum()) + float((norms**2).sum()))
+    along = rng.standard_normal(count) + math.sqrt(dim) * norms / length
+    return np.asarray(along / np.sqrt(along**2 + rng.chisquare(dim - 1, count)))
+
+
+def _of_any_shape(count: int, null_count: int, rng: np.random.Generator) -> list[Array]:
+    """Draw scores of an arbitrary law and scale: as they are, rounded, in half precision or in few values."""
+    total = count + null_count
+    laws = (
+        lambda: rng.standard_cauchy(total),
+        lambda: rng.beta(0.3, 0.3, total),
+        lambda: np.exp(2.0 * rng.standard_normal(total)),
+        lambda: rng.standard_normal(total) + 8.0 * rng.integers(0, 2, total),
+    )
+    scores = laws[rng.integers(len(laws))]()
+    forms = (
+        lambda x: x,
+        lambda x: x.round(2),
+        lambda x: np.clip(x, -100.0, 100.0).astype(np.float16).astype(np.float64),
+        lambda x: (x > np.median(x)).astype(np.float64),
+        np.floor,
+    )
+    scores = forms[rng.integers(len(forms))](scores) * float(rng.choice([1e-300, 1e-20, 1.0, 1e60]))
+    return np.split(scores, [count])
+
+
 def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
     """Draw an honest audit of a random size and kind, and return the warnings that rest on a test."""
     count, null_count = (int(x) for x in rng.choice(_COUNTS, 2))
     dim, noise, data = int(rng.choice(_DIMS)), float(rng.choice(_NOISES)), float(rng.choice(_DATA_NORMS))
-    kind = rng.choice(["release", "scores", "unobserved", "unknown dimension", "rounds", "any"])
-    if kind == "rounds":
+    kind = rng.choice(["release", "scores", "unobserved", "unknown dimension", "rounds", "any", "unequal", "shapes"])
+    if kind == "unequal":
+        unseen = _unseen(null_count, dim, rng) if rng.integers(2) else None
+        warnings = misuse.misuse(_unequal(count, dim, noise, rng), unseen, dim)
+    elif kind == "shapes":
+        seen, unseen = _of_any_shape(count, null_count, rng)
+        warnings = misuse.misuse(seen, unseen, kind="any")
+    elif kind == "rounds":
         warnings = misuse.misuse(*_largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng), dim)
     else:
         products, norm = exact_law.inner_products(count, dim, noise, rng, data)
@@ -290,7 +328,8 @@ CHECKS = (
     _check(
         "honest",
         "verify.audit.misuse",
-        "honest audits of all sizes, dimensions and ε, with data too, are not warned of misuse",
+        "honest audits of all sizes, dimensions and ε, with data, unequal participation and scores of any shape too, "
+        "are not warned of misuse",
         _honest,
     ),
     _check("files", "verify.files.reading", "files of every form are read as they were written", _files),
