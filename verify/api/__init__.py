@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
     from canaryproof.verify.audit.plan import plan as plan
+    from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
     from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
@@ -78,6 +79,7 @@ _MODULES = {
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
     "null_cosine": "canaryproof.kernels.null_cosine",
     "plan": "canaryproof.verify.audit.plan",
+    "plan_rounds": "canaryproof.verify.audit.rounds_plan",
     "scheduled": "canaryproof.verify.canaries.participation",
     "shuffled_epochs": "canaryproof.verify.canaries.participation",
     "split": "canaryproof.verify.canaries.shapes",

@@ -182,7 +182,7 @@ class AuditPlan:
             scored = f"Each of {self.rounds:,} rounds, all of which the attacker sees,"
         else:
             scored = "The release" + (f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
-        yield from _wrapped(
+        yield from wrapped(
             f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {scored} has noise of {self.release_noise:.4g} "
             f"canary norms in {self.dim:,} dimensions: ε = {self.release_epsilon:.3g} for a client who takes part once."
         )
@@ -197,7 +197,7 @@ class AuditPlan:
         short = f"{self.short_noise:.2g} of the claimed noise"
         yield f"  {_so_many(self.seeing, 'see')} {short}, which is ε = {_WORTH_SEEING * self.claim:.3g}."
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
-        yield from _wrapped(
+        yield from wrapped(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "
             f"of {instead:.7g} instead of {self.noise_multiplier:g}.",
             others="  ",
@@ -209,7 +209,7 @@ class AuditPlan:
         yield ""
         yield "Lines that carry it out" + ("; t is the number of the round:" if self.rounds > 1 else ":")
         for line in self.commands():
-            parts = _wrapped(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
+            parts = wrapped(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
             yield "  " + " \\\n    ".join(parts)
 
     def _table(self) -> Iterator[str]:
@@ -232,7 +232,7 @@ class AuditPlan:
             yield from _row(label, width, [f"{fault.value:g}" for fault in faults])
 
 
-def _wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:
+def wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:
     """Break lines at blanks; a NUL stands for a blank that does not break."""
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
@@ -245,7 +245,7 @@ def _so_many(count: int | None, verb: str) -> str:
 
 
 def _row(label: str, width: int, cells: list[str]) -> list[str]:
-    return _wrapped(", ".join(cells), f"  {label:<{width}} ", " " * (width + 3))
+    return wrapped(", ".join(cells), f"  {label:<{width}} ", " " * (width + 3))
 
 
 def _span(seconds: float) -> str:

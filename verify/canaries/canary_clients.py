@@ -38,7 +38,8 @@ from canaryproof.verify.canaries.participation import (
 )
 from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, SampledTrace, layers_of
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
-from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.check import rules
+from canaryproof.verify.estimators.noise_multiplier import Evidence, RoundTraces
 from canaryproof.verify.files import checkpoint
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -255,6 +256,33 @@ class CanaryClients:
             return None
         cosines, lengths = self._cosines[measured], self._lengths[measured]
         return RoundTraces(cosines, lengths, self.canaries.dim, bool(self._residual), self.rounds)
+
+    def evidence(self, noise_multiplier: float) -> Evidence:
+        """Return the evidence against a claimed noise multiplier after each round so far.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Claimed standard deviation of a round's noise, in clip norms, positive.
+
+        Returns
+        -------
+        The evidence; it has no rounds before a canary took part.
+
+        Raises
+        ------
+        ValueError
+            If the multiplier is out of its range.
+
+        Notes
+        -----
+        An honest training raises an alarm with a probability of at most the level if its clip norm and its canaries
+        are fixed before each release. Without knowledge of others' updates it takes each canary's first round alone.
+        """
+        sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+        if self.traces is None:
+            return Evidence(np.arange(0), np.zeros(0))
+        return Evidence(np.flatnonzero(self._lengths > 0.0), self.traces.log_evidence(sigma))
 
     def all_rounds(self) -> Pair:
         """Return each canary's largest cosine with any round's delta: lines 14 to 16 of Algorithm 3.

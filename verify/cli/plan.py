@@ -3,10 +3,15 @@
 import json
 import math
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from canaryproof.verify.files.errors import InputError
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.plan import AuditPlan
+    from canaryproof.verify.audit.rounds_plan import RoundsPlan
 
 
 @click.command("plan")
@@ -17,6 +22,13 @@ from canaryproof.verify.files.errors import InputError
 @click.option("--rounds", type=float, default=1, show_default=True, help="Number of rounds.")
 @click.option("--delta", type=float, default=1e-6, show_default=True, help="Target delta of (epsilon, delta)-privacy.")
 @click.option("--claim", type=float, help="Claimed epsilon; that of the noise in the release unless given.")
+@click.option("--rate", type=float, help="Rate of Poisson sampling; plan for a training whose rounds are all scored.")
+@click.option("--participations", type=float, help="Rounds of each client instead, which the attacker knows.")
+@click.option(
+    "--data-norm",
+    type=float,
+    help="With either: norm of the others' clipped sum in a round, in clip norms; 0 by default.",
+)
 @click.option("--all-rounds", is_flag=True, help="Plan for an attacker who sees each round (Algorithm 3).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def plan_command(
@@ -25,6 +37,9 @@ def plan_command(
     rounds: float,
     delta: float,
     claim: float | None,
+    rate: float | None,
+    participations: float | None,
+    data_norm: float | None,
     all_rounds: bool,
     as_json: bool,
 ) -> None:
@@ -34,19 +49,42 @@ def plan_command(
     no number of them sees, and the lines that carry the plan out.
 
     The audit is that of the released vector: what all rounds together added to the model. With --all-rounds it is that
-    of each canary's largest cosine with any round. Each canary takes part in one round, with the clip norm.
+    of each canary's largest cosine with any round. Each canary takes part in one round, with the clip norm. With --rate
+    or --participations canaries take part as clients do, and the noise is measured in each round.
     """
+    known = rate is not None or participations is not None
+    if known and all_rounds:
+        raise InputError("--all-rounds: must not be given with --rate or --participations")
+    if data_norm is not None and not known:
+        raise InputError("--data-norm: must be given with --rate or --participations")
     # Loads compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.audit.plan import plan
+    from canaryproof.verify.audit.rounds_plan import plan_rounds
 
+    planned: AuditPlan | RoundsPlan
     try:
-        planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds)
+        if known:
+            planned = plan_rounds(
+                noise_multiplier,
+                dim,
+                rounds,
+                rate=rate,
+                participations=participations,
+                delta=delta,
+                claim=claim,
+                data_norm=data_norm or 0.0,
+            )
+        else:
+            planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     if not as_json:
         click.echo(str(planned))
         return
-    faults = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in planned.rows()]
-    click.echo(
-        json.dumps(asdict(planned) | {"faults": faults, "commands": planned.commands()}, indent=2, allow_nan=False)
-    )
+    document = asdict(planned) | {"commands": planned.commands()}
+    if not known:
+        rows = planned.rows()
+        document["faults"] = [
+            row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in rows
+        ]
+    click.echo(json.dumps(document, indent=2, allow_nan=False))

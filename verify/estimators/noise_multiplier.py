@@ -17,13 +17,17 @@ if the noise is as claimed, and stochastically smaller if there is more (``proof
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
-from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.check.levels import POWER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Steps of the trapezoidal rule in widths of the integrand, which decays more slowly to the left.
 _STEPS = np.arange(-16.0, 10.25, 0.25)
@@ -274,6 +278,66 @@ class RoundTraces:
             return self.statistic(math.exp(log)) - level
 
         return math.exp(float(optimize.brentq(excess, math.log(_LEAST), math.log(_MOST), xtol=1e-10)))
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The evidence against a claimed noise multiplier while a training runs, an e-process.
+
+    If every round's noise has at least that multiplier given the past, the evidence ever exceeds 1/α with a probability
+    of at most α, whenever somebody looks (Ville's inequality).
+
+    Attributes
+    ----------
+    rounds
+        Numbers of the rounds that were measured, shape (n,).
+    log_values
+        Natural logarithm of the evidence after each of them, shape (n,).
+    """
+
+    rounds: Ints
+    log_values: Array
+
+    def alarm(self, level: float = 1e-3) -> int | None:
+        """Return the first round after which the evidence is above 1/level; None if there is none.
+
+        Parameters
+        ----------
+        level
+            Probability, in (0, 1), with which an honest training is ever stopped.
+
+        Returns
+        -------
+        The number of the round, or None.
+        """
+        above = np.flatnonzero(self.log_values > -math.log(level))
+        return int(self.rounds[above[0]]) if len(above) else None
+
+    def plot(self, level: float = 1e-3) -> "Figure":
+        """Draw the evidence against rounds, with the alarm.
+
+        Parameters
+        ----------
+        level
+            As for ``alarm``.
+
+        Returns
+        -------
+        A matplotlib figure.
+        """
+        # Matplotlib takes half a second to load.
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.0, 3.2), layout="constrained")
+        axes = figure.subplots()
+        axes.step(self.rounds + 1, np.exp(np.clip(self.log_values, -700.0, 700.0)), where="post", color="#0072B2")
+        axes.axhline(1.0 / level, color="#D55E00", linestyle="--", label=f"alarm: 1/{level:g}")
+        axes.axhline(1.0, color="#666666", linewidth=0.8)
+        axes.set_yscale("log")
+        axes.set_xlabel("rounds")
+        axes.set_ylabel("evidence against the claim")
+        axes.legend(frameon=False)
+        return figure
 
 
 def power(traces: ArrayLike, noise_multiplier: float, lengths: ArrayLike, dim: float, level: float) -> Array:

@@ -13,6 +13,7 @@ from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, Presentations, bernoulli, shuffled_epochs, uniform
 from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.estimators.noise_multiplier import Evidence
 from canaryproof.verify.files import checkpoint
 
 DIM, COUNT, OBSERVED, ROUNDS = 600, 40, 25, 10
@@ -499,3 +500,29 @@ def test_scores_that_cannot_be_had_are_refused():
         clients.scores("likelihood")
     with pytest.raises(ValueError, match=r"^noise_multiplier: is for rounds that are drawn"):
         CanaryClients(Canaries(1, 4, 100), clients.participation, noise_multiplier=1.0)
+
+
+def test_evidence_stops_a_training_without_noise_and_no_honest_one():
+    dim, rounds = 2000, 6
+    alarms = []
+    for sigma in (0.3, 1.0):
+        clients = CanaryClients(Canaries(0, 120, dim), bernoulli(0, 0.5, rounds, 1, Insertion(120, observed=60)))
+        assert clients.evidence(1.0).alarm() is None
+        assert len(clients.evidence(1.0).rounds) == 0
+        rng = np.random.default_rng(5)
+        for t in range(rounds):
+            clients.add(clients.total(t, 1.0) + sigma * rng.normal(size=dim), t)
+        evidence = clients.evidence(1.0)
+        # Nobody took part for the first time in round 3.
+        assert evidence.rounds.tolist() == [0, 1, 2, 4, 5]
+        np.testing.assert_array_equal(evidence.log_values, clients.traces.log_evidence(1.0))
+        alarms.append(evidence.alarm(1e-3))
+        (axes,) = evidence.plot().axes
+        assert axes.get_ylabel() == "evidence against the claim"
+        assert axes.lines[0].get_xdata().tolist() == [1, 2, 3, 5, 6]
+    assert alarms[0] is not None
+    assert alarms[1] is None
+    known = Evidence(np.array([0, 2, 5]), np.log([3.0, 50.0, 2.0]))
+    assert [known.alarm(level) for level in (0.4, 0.1, 0.01)] == [0, 2, None]
+    with pytest.raises(ValueError, match=r"^noise_multiplier: must "):
+        clients.evidence(0.0)

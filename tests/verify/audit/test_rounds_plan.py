@@ -1,0 +1,113 @@
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import canaryproof as cp
+from canaryproof.verify.audit.rounds_plan import _first_rounds, plan_rounds
+from canaryproof.verify.check.levels import LEVEL, POWER
+
+DIM = 2000
+
+
+@cache
+def once():
+    return plan_rounds(1.0, DIM, 10, delta=1e-5)
+
+
+@cache
+def sampled():
+    return plan_rounds(0.8, DIM, 12, rate=0.25, delta=1e-5)
+
+
+def test_the_claim_is_that_of_the_accounting():
+    assert once().claim == cp.accounting.gaussian(1.0).epsilon(1e-5)
+    assert sampled().claim == cp.accounting.poisson(0.8, rate=0.25, rounds=12).epsilon(1e-5)
+    # It is below the ε of an attacker who knows the rounds, and may be claimed.
+    assert sampled().claim < cp.accounting.gaussian(0.8, participations=12).epsilon(1e-5)
+    for share in sampled().shares:
+        claim = cp.accounting.poisson(0.8 * share.share, rate=0.25, rounds=12)
+        assert share.epsilon == claim.epsilon(1e-5)
+
+
+def test_the_first_of_some_rounds_has_the_law_of_the_smallest():
+    rng = np.random.default_rng(0)
+    drawn = rng.permuted(np.tile(np.arange(9), (20_000, 1)), axis=1)[:, :3].min(axis=1)
+    expected = 20_000 * _first_rounds(9, 3)
+    assert expected.sum() == pytest.approx(20_000)
+    counts = np.bincount(drawn, minlength=9)
+    assert (counts[expected == 0.0] == 0).all()
+    assert stats.chisquare(counts[:7], expected[:7]).pvalue > LEVEL
+
+
+def trained(planned, share, seed, known):
+    """Carry the plan's lines out, with a share of the noise; return its audit."""
+    lines, canary_lines = planned.commands(), "\n".join(planned.commands()[:3])
+    names = {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0}
+    exec(canary_lines.replace("seed=7", f"seed={seed}"), names)
+    sigma, rng = share * planned.mechanism.noise_multiplier, np.random.default_rng(seed)
+    for t in range(planned.mechanism.rounds):
+        names |= {"t": t, "total": np.zeros(planned.dim), "others": np.zeros(planned.dim)}
+        exec(lines[3], names)
+        names["delta"] = names["total"] + sigma * rng.normal(size=planned.dim)
+        exec(lines[4].replace(", t)", ", t, known=others)") if known else lines[4], names)
+    exec(lines[5], names)
+    exec("found = " + lines[6].removeprefix("print(").removesuffix(")"), names)
+    return names["found"]
+
+
+def count_of(planned, share, known):
+    row = next(row for row in planned.shares if row.share == share)
+    return row.count_of_known if known else row.count
+
+
+@pytest.mark.parametrize(
+    ("planned", "share", "known"),
+    [(once, 0.5, False), (sampled, 0.75, True), pytest.param(sampled, 0.5, False, marks=pytest.mark.deep)],
+)
+def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
+    import dataclasses
+
+    count, runs = count_of(planned(), share, known), 80
+    asked = dataclasses.replace(planned(), count=count)
+    found = [trained(asked, share, seed, known) for seed in range(runs)]
+    noticed = sum(result.mechanism.p_value < result.level for result in found)
+    # The numbers of canaries a round are random where the plan has their mean.
+    assert stats.binom.cdf(noticed, runs, POWER - 0.03) > LEVEL
+    assert all(result.verdict in {"refuted", "exceeded"} for result in found if result.mechanism.p_value < result.level)
+
+
+def test_an_honest_training_by_the_plans_lines_is_consistent():
+    found = trained(once(), 1.0, 3, False)
+    assert found.verdict == "consistent"
+    assert found.noticed == pytest.approx(once().short_noise, abs=0.05)
+
+
+def test_data_hide_the_noise_and_knowing_them_does_not():
+    hidden = plan_rounds(1.0, DIM, 10, delta=1e-5, data_norm=10.0 * math.sqrt(DIM))
+    assert hidden.known
+    assert [row.count for row in hidden.shares] == [None] * 4
+    assert [row.count_of_known for row in hidden.shares] == [row.count_of_known for row in once().shares]
+    assert ", t, known=others)" in hidden.commands()[4]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"rate": 0.1, "participations": 2}, "participations: must be left out where a rate is given"),
+        ({"rate": 1.5}, "rate: must lie above 0 and be at most 1"),
+        ({"participations": 11}, "participations: must be a whole number from 1 to 10"),
+        ({"claim": 1.0}, "claim: must be at least 4.377, the ε of this noise, not 1"),
+        ({"data_norm": -1.0}, "data_norm: must be a number from 0 to 1e12"),
+    ],
+)
+def test_bad_arguments_are_refused(options, rule):
+    with pytest.raises(ValueError, match=f"^{rule}"):
+        plan_rounds(1.0, DIM, 10, delta=1e-5, **options)
+
+
+def test_it_fits_eighty_columns():
+    for planned in (once(), sampled()):
+        assert max(map(len, str(planned).splitlines())) <= 80
