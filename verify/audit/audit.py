@@ -384,6 +384,7 @@ def _audit(
         confidence=confidence,
         noise_multiplier=noise_multiplier if record is None else None,
         release_norm=release_norm,
+        zeros=0 if release is None else len(release) - int(np.count_nonzero(release)),
         record=record,
     )
     meaningless = {Withheld.NOTHING} if force else {warning.withholds for warning in warnings}

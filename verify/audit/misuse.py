@@ -92,6 +92,12 @@ class _Facts:
     inclusion: str
     noise_multiplier: float | None
     release_norm: float | None
+    zeros: int  # Number of the release's coordinates that are exactly zero
+
+    @property
+    def release_dim(self) -> int:
+        """Dimension of a release; without one that was given, all its directions are scored."""
+        return self.count + self.null_count if self.dim is None else self.dim
 
     @property
     def groups(self) -> list[tuple[str, Array]]:
@@ -160,6 +166,7 @@ def misuse(
     confidence: float = 0.95,
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
+    zeros: int = 0,
     record: RoundsRecord | None = None,
 ) -> tuple[MisuseWarning, ...]:
     """Warn of what looks wrong with the input of an audit.
@@ -178,8 +185,9 @@ def misuse(
         Of the audit.
     noise_multiplier
         Claimed standard deviation of the noise in the release, in units of the canary norm.
-    release_norm
-        Norm of the released vector in the same units, if the scores are its cosines.
+    release_norm, zeros
+        Norm of the released vector in the same units, if the scores are its cosines, and the number of its coordinates
+        that are exactly zero. Without ``dim`` the scores are those of all directions.
     record
         What a training loop recorded, if the scores are its.
 
@@ -189,15 +197,32 @@ def misuse(
     """
     seen = np.sort(np.asarray(observed, dtype=np.float64))
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
-    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm)
+    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm, zeros)
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     warnings += [] if record is None else _rounds(record)
+    warnings += _zeros(facts)
     # Each test presupposes the null hypotheses of those before it.
     for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
         warnings += judge(facts)
         if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
     return tuple(sorted(warnings, key=lambda warning: list(Withheld)[::-1].index(warning.withholds)))
+
+
+def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of coordinates without noise: any noise of a density, rounded to single precision, leaves hardly a zero."""
+    if facts.zeros > max(_FEW_ZEROS, _FEW_ZEROS * 1e-3 * facts.release_dim):
+        yield MisuseWarning(
+            "zeros",
+            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, without noise.",
+            "Check that noise is added to all coordinates. Leave out those that are not trained, as frozen layers.",
+            None,
+            withholds=Withheld.NOTHING,
+        )
+
+
+# A few coordinates, or as many in a thousand, may be zero in half precision.
+_FEW_ZEROS = 2
 
 
 def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
@@ -601,8 +626,8 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     """Warn of a trace that differs from the one by the release's norm, or is below the one by the claimed noise."""
     if facts.scale is None:
         return
-    if facts.release_norm is not None and facts.dim is not None:
-        yield from _release(facts, facts.dim, facts.release_norm)
+    if facts.release_norm is not None:
+        yield from _release(facts, facts.release_dim, facts.release_norm, facts.scale)
         return
     if facts.noise_multiplier is None:
         return
@@ -641,15 +666,17 @@ def _trace_found(facts: _Facts) -> str:
     return f"{facts.trace:.{digits}f} ± {error:.{digits}f} deviations of the null"
 
 
-def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
+def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[MisuseWarning]:
     """Compare the trace of canaries of norm 1 with the one by the release's norm, and the norm with the claim.
 
     Null hypotheses: all canaries are in the release with the same weight 1; its noise is the claimed one, and there are
     no data. ‖ρ‖² is at least σ²χ²_d in law whatever the data; without any it is (σ² + k/d)χ²_d, nearly.
     """
-    expected = math.sqrt(dim) / norm
-    # The sum of canaries has a random length, whose square is k + O(k/√d).
-    variance = (1.0 + facts.count / norm**2) / facts.count
+    expected = 1.0 / (norm * scale)
+    # The sum of independent canaries has a random length, whose square is k + O(k/√d). Orthonormal ones add nothing to
+    # each other's scores.
+    others = 0.0 if facts.dim is None else facts.count / norm**2
+    variance = (1.0 + others) / facts.count
     p_value = 2.0 * float(special.ndtr(-abs(facts.trace - expected) / math.sqrt(variance)))
     length = list(_length(facts, dim, norm))
     if p_value >= _TRACE_LEVEL:
@@ -679,7 +706,7 @@ def _release(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
         # With missing canaries, scores are a mixture of known variance.
         excess = weight * (1.0 - weight) * expected**2
         distinct = excess > 7.0 * math.sqrt(2.0 / facts.count)
-        mixed = float(facts.observed.var()) * dim > 1.0 + 0.5 * excess
+        mixed = float(facts.observed.var()) / scale**2 > 1.0 + 0.5 * excess
         if (distinct and mixed) or (not distinct and facts.noise_multiplier is not None and not length):
             yield _fewer(f"{message} It is as if {100.0 * weight:.2g}% of the canaries were there.", p_value)
             return

@@ -250,13 +250,24 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
     """Draw an honest audit of a random size and kind, and return the warnings that rest on a test."""
     count, null_count = (int(x) for x in rng.choice(_COUNTS, 2))
     dim, noise, data = int(rng.choice(_DIMS)), float(rng.choice(_NOISES)), float(rng.choice(_DATA_NORMS))
-    kind = rng.choice(["release", "scores", "unobserved", "unknown dimension", "rounds", "any", "unequal", "shapes"])
-    if kind == "unequal":
+    kind = rng.choice(
+        ["release", "orthonormal", "scores", "unobserved", "unknown dimension", "rounds", "any", "unequal", "shapes"]
+    )
+    if kind == "orthonormal":
+        # A release's coordinates along all directions, of which the first are canaries.
+        dim = min(dim, 10**4)
+        along = noise * rng.standard_normal(dim)
+        count = min(count, dim // 2)
+        along[:count] += 1.0
+        length = float(np.linalg.norm(along))
+        given = {"noise_multiplier": noise if data == 0.0 else None, "release_norm": length}
+        warnings = misuse.misuse(along[:count] / length, along[count:] / length, **given)
+    elif kind == "unequal":
         unseen = _unseen(null_count, dim, rng) if rng.integers(2) else None
         warnings = misuse.misuse(_unequal(count, dim, noise, rng), unseen, dim)
     elif kind == "shapes":
-        seen, unseen = _of_any_shape(count, null_count, rng)
-        warnings = misuse.misuse(seen, unseen, kind="any")
+        both = _of_any_shape(count, null_count, rng)
+        warnings = misuse.misuse(both[0], both[1], kind="any")
     elif kind == "rounds":
         warnings = misuse.misuse(*_largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng), dim)
     else:

@@ -595,3 +595,56 @@ def test_masked_scores_and_a_word_for_a_truth_value_are_refused() -> None:
         Scores(masked, dim=DIM)
     with pytest.raises(ValueError, match=r"^force: must be True or False, not 'False'$"):
         audit(Scores(run(), dim=DIM), DELTA, force="False")  # type: ignore[arg-type]
+
+
+def released(name: str, canaries: Canaries | OrthonormalCanaries, noise: np.ndarray) -> np.ndarray:
+    honest = canaries.sum() + noise
+    match name:
+        case "half of the norm beside half of the noise":
+            return 0.5 * honest
+        case "half of the noise":
+            return honest - 0.5 * noise
+        case "twice the norm":
+            return 2.0 * honest - noise
+        case "in other units":
+            return honest / 1000.0
+        case "half of the canaries":
+            return canaries.sum(np.arange(250)) + noise
+        case "no noise on a share":
+            return honest * (np.arange(20_000) >= 6000)
+        case "another seed":
+            return dataclasses.replace(canaries, seed=8).sum() + noise
+        case "reversed":
+            return honest[::-1].copy()
+    return honest
+
+
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+@pytest.mark.parametrize(
+    ("name", "kinds", "verdict"),
+    [
+        ("honest", (), "consistent"),
+        ("half of the norm beside half of the noise", ("units",), "consistent"),
+        ("half of the noise", ("less-noise",), "exceeded"),
+        ("twice the norm", ("units",), "exceeded"),
+        ("in other units", ("units",), "consistent"),
+        ("half of the canaries", ("missing",), "consistent"),
+        ("no noise on a share", ("zeros", "less-noise"), "consistent"),
+        ("another seed", ("absent",), "withheld"),
+        ("reversed", ("absent",), "withheld"),
+    ],
+)
+def test_each_misuse_of_a_release_is_seen_by_canaries_of_each_kind(
+    name: str, kinds: tuple[str, ...], verdict: str, kind: type
+) -> None:
+    canaries, noise = kind(7, 500, 20_000), 1.54 * np.random.default_rng(1).normal(size=20_000)
+    release = released(name, canaries, noise)
+    result = audit_release(release, canaries, DELTA, noise_multiplier=1.54)
+    assert {warning.kind for warning in result.warnings} >= set(kinds)
+    assert bool(result.warnings) == bool(kinds)
+    assert result.verdict == verdict
+    # A gate passes the honest release alone.
+    assert (result.verdict == "consistent" and not result.doubtful) == (name == "honest")
+    # A claim without the noise multiplier needs no unit to say that canaries are absent.
+    stated = audit_release(release, canaries, DELTA, claim=3.0)
+    assert (stated.verdict == "withheld") == (verdict == "withheld")
