@@ -260,8 +260,9 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
         count = min(count, dim // 2)
         along[:count] += 1.0
         length = float(np.linalg.norm(along))
-        given = {"noise_multiplier": noise if data == 0.0 else None, "release_norm": length}
-        warnings = misuse.misuse(along[:count] / length, along[count:] / length, **given)
+        sides = along[:count] / length, along[count:] / length
+        claimed = noise if data == 0.0 else None
+        warnings = misuse.misuse(*sides, noise_multiplier=claimed, release_norm=length)
     elif kind == "unequal":
         unseen = _unseen(null_count, dim, rng) if rng.integers(2) else None
         warnings = misuse.misuse(_unequal(count, dim, noise, rng), unseen, dim)

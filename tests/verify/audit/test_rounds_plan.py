@@ -1,3 +1,4 @@
+import dataclasses
 import math
 from functools import cache
 
@@ -43,10 +44,9 @@ def test_the_first_of_some_rounds_has_the_law_of_the_smallest():
 
 
 def trained(planned, share, seed, known):
-    """Carry the plan's lines out, with a share of the noise; return its audit."""
-    lines, canary_lines = planned.commands(), "\n".join(planned.commands()[:3])
-    names = {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0}
-    exec(canary_lines.replace("seed=7", f"seed={seed}"), names)
+    """Carry the plan's lines out, with a share of the noise; return the scores and the line that audits them."""
+    lines, names = planned.commands(), {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0}
+    exec("\n".join(lines[:3]).replace("seed=7", f"seed={seed}"), names)
     sigma, rng = share * planned.mechanism.noise_multiplier, np.random.default_rng(seed)
     for t in range(planned.mechanism.rounds):
         names |= {"t": t, "total": np.zeros(planned.dim), "others": np.zeros(planned.dim)}
@@ -54,8 +54,7 @@ def trained(planned, share, seed, known):
         names["delta"] = names["total"] + sigma * rng.normal(size=planned.dim)
         exec(lines[4].replace(", t)", ", t, known=others)") if known else lines[4], names)
     exec(lines[5], names)
-    exec("found = " + lines[6].removeprefix("print(").removesuffix(")"), names)
-    return names["found"]
+    return names["scores"], lines[6].removeprefix("print(").removesuffix(")")
 
 
 def count_of(planned, share, known):
@@ -68,19 +67,18 @@ def count_of(planned, share, known):
     [(once, 0.5, False), (sampled, 0.75, True), pytest.param(sampled, 0.5, False, marks=pytest.mark.deep)],
 )
 def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
-    import dataclasses
-
     count, runs = count_of(planned(), share, known), 80
     asked = dataclasses.replace(planned(), count=count)
-    found = [trained(asked, share, seed, known) for seed in range(runs)]
-    noticed = sum(result.mechanism.p_value < result.level for result in found)
+    traces = [trained(asked, share, seed, known)[0].record.traces for seed in range(runs)]
+    # Half of what 95% leaves belongs to the bound.
+    noticed = sum(trace.p_value(planned().mechanism.noise_multiplier) < 0.025 for trace in traces)
     # The numbers of canaries a round are random where the plan has their mean.
     assert stats.binom.cdf(noticed, runs, POWER - 0.03) > LEVEL
-    assert all(result.verdict in {"refuted", "exceeded"} for result in found if result.mechanism.p_value < result.level)
 
 
 def test_an_honest_training_by_the_plans_lines_is_consistent():
-    found = trained(once(), 1.0, 3, False)
+    scores, line = trained(once(), 1.0, 3, False)
+    found = eval(line, {"cp": cp, "scores": scores})
     assert found.verdict == "consistent"
     assert found.noticed == pytest.approx(once().short_noise, abs=0.05)
 
