@@ -369,7 +369,7 @@ def _audit(
     except ValueError:
         if scores.kind is not ScoreKind.ANY:
             raise
-        # Of other scores the order alone means something.
+        # The order of other scores alone means something.
         scores = scores.by_rank()
         moments = _moments(scores.observed, scores.unobserved, scores.dim)
     release_norm = None if release is None else math.sqrt(len(release)) / float(estimators.norm_distance(release))

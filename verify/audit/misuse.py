@@ -353,8 +353,9 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
 def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int) -> float:
     """Return the p-value of a number of values that come in pairs, for independent scores of any law.
 
-    With Poisson numbers of scores, means of how many values come once, twice and thrice obey E₂² ≤ 1.5·E₁·E₃; of pairs
-    in both groups, in one and in the other E₁₁² ≤ 4·E₂₀·E₀₂ (Cauchy and Schwarz). Each number is a sum of independent
+    With Poisson numbers of scores, let E₁, E₂ and E₃ be the mean numbers of values that come once, twice and thrice.
+    They obey E₂² ≤ 1.5·E₁·E₃ (Cauchy and Schwarz). Pairs in both groups, in one and in the other obey
+    E₁₁² ≤ 4·E₂₀·E₀₂. Each number is a sum of independent
     indicators, with tails below Poisson's (Hoeffding 1956). Given the true total, probabilities are at most 1.1·√(2π)
     times the square root of the total times as large; two groups have two totals, and the product of both factors.
     """

@@ -219,8 +219,8 @@ class AuditResult:
     def estimate(self) -> EstimateRow | None:
         """The default estimate; None if it is withheld, or means nothing for these scores.
 
-        The estimators take scores for normal. So there is none where a rising function of the scores would do as well,
-        as of any score but a cosine, and none where the scores' shape is another one.
+        The estimators take scores for normal. So there is none where the scores' shape is another one. There is none of
+        scores that are no cosines: a rising function of them would do as well, and give another estimate.
         """
         if not self.estimates:
             return None
@@ -262,6 +262,20 @@ class AuditResult:
         if self.estimate is not None and self.estimate.low > self.claim:
             return ClaimVerdict.NOT_DECIDED
         return ClaimVerdict.CONSISTENT
+
+    def passes(self, notice: float = 0.5) -> bool:
+        """Whether a gate lets this audit pass.
+
+        Parameters
+        ----------
+        notice
+            Share of the claimed noise, in (0, 1), that must be noticed with probability 90%.
+
+        Returns
+        -------
+        Whether the verdict is consistent, so much less noise would have been noticed, and nothing is ``doubtful``.
+        """
+        return self.verdict is ClaimVerdict.CONSISTENT and (self.noticed or 0.0) >= notice and not self.doubtful
 
     @property
     def doubtful(self) -> bool:

@@ -70,7 +70,8 @@ def shape(observed: Array, unobserved: Array | None = None, scale: float | None 
     and standard deviation sees heavy tails, as of Laplace's law, in a hundred scores.
     """
     groups = [("observed", observed)] if unobserved is None else [("observed", observed), ("unobserved", unobserved)]
-    p_values = [fit.p_value for _, scores in groups if (fit := normality(scores)) is not None]
+    tests = [normality(scores) for _, scores in groups]
+    p_values = [test.p_value for test in tests if test is not None]
     p_value = min(1.0, (len(p_values) + 1) * min(*p_values, _geary([scores for _, scores in groups]), 1.0))
     reason = next(_reasons(groups, scale), "")
     if not reason and p_value < LEVEL:

@@ -173,7 +173,8 @@ def audit_command(
     FILE holds scores of canaries, by default their cosines with the release. It is a one-dimensional .npy, or an .npz
     with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
     naming these columns. Or it is a .csv or .parquet with a line for each canary, whose columns --score and --member
-    name. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary
+    name. Or it is a .json that Scores.save of Python wrote, with the record of a training's rounds, whose noise is then
+    measured. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary
     norm, and its canaries are made again as "canaryproof canaries" makes them. All values are floating-point.
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
@@ -204,7 +205,7 @@ def audit_command(
     else:
         result = _audit_release(file, count, seed, directions, neighbours=neighbours, **asked)
     if fail_above_claim and result.claim is None:
-        raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier where one vector is released")
+        raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
     if plot is not None:
         # Loads matplotlib.
         from canaryproof.verify.audit import picture
@@ -222,9 +223,7 @@ def _status(result: "Audit", notice: float) -> int:
             return 1
         case "withheld":
             return 4
-        case "consistent" if (result.noticed or 0.0) >= notice and not result.doubtful:
-            return 0
-    return 3
+    return 0 if result.passes(notice) else 3
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
@@ -277,6 +276,8 @@ def _audit_scores(
     file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
 ) -> "Audit":
     kind, dim = given["kind"], given["dim"]
+    if file.suffix.lower() == ".json":
+        return _audit_saved(file, columns, given, bounds, **asked)
     if dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
     read = read_scores(file, kind) if columns is None else read_labelled(file, *columns, kind)
@@ -293,6 +294,29 @@ def _audit_scores(
         return audit(scores, bounds=bounds, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+def _audit_saved(
+    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
+) -> "Audit":
+    for name, value in given.items():
+        if value != _UNASKED[name]:
+            raise InputError(f"--{name}: must not be given with {file}, which says it")
+    if columns is not None:
+        raise InputError(f"--score: must not be given with {file}, which has no columns")
+    from canaryproof.verify.audit.audit import audit
+    from canaryproof.verify.canaries.scores import Scores
+
+    _check_bounds(bounds)
+    scores = Scores.load(file)
+    try:
+        return audit(scores, bounds=bounds, **asked)
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+# Values of options that a file with its own leaves alone.
+_UNASKED = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
 
 
 def _audit_release(

@@ -1,10 +1,13 @@
+import json
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.files.errors import InputError
 
 VALUES = [0.25, -0.5, 0.125]
 
@@ -118,3 +121,63 @@ def test_they_are_shown_in_a_line():
         repr(Scores(VALUES, [0.1, 0.2], kind="any"))
         == "Scores(3 observed, 2 unobserved, inclusion='fixed', kind='any')"
     )
+
+
+def recorded(**fields):
+    traces = RoundTraces(np.array([0.25, -0.5]), np.array([3.0, 4.5]), 100, residual=False, rounds=4)
+    record = {"participations": 2, "left_out": 1, "rounds": 4, "missing": 3, "skipped": 2, "traces": traces} | fields
+    return RoundsRecord(score=Score.KNOWN_ROUNDS, **record)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        Scores(VALUES, dim=10),
+        Scores(VALUES, VALUES, inclusion="coin", neighbours="replace"),
+        Scores([math.inf, 0.0], [1.0, -3.0], kind="any"),
+        Scores(VALUES, dim=100, record=recorded()),
+        Scores(VALUES, VALUES, kind="any", record=recorded(traces=None)),
+    ],
+)
+def test_saved_scores_are_read_as_they_were(tmp_path, scores):
+    scores.save(tmp_path / "s.json")
+    read = Scores.load(tmp_path / "s.json")
+    for name in ("dim", "inclusion", "kind", "neighbours"):
+        assert getattr(read, name) == getattr(scores, name)
+    for name in ("observed", "unobserved"):
+        np.testing.assert_array_equal(getattr(read, name), getattr(scores, name))
+    if scores.record is None:
+        assert read.record is None
+        return
+    for name in ("score", "participations", "left_out", "rounds", "missing", "skipped"):
+        assert getattr(read.record, name) == getattr(scores.record, name)
+    if scores.record.traces is not None:
+        assert vars(read.record.traces).keys() >= {"cosines", "lengths"}
+        for name in ("cosines", "lengths", "dim", "residual", "rounds"):
+            np.testing.assert_array_equal(getattr(read.record.traces, name), getattr(scores.record.traces, name))
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"format": "canaryproof scores 2"}, "format: must be 'canaryproof scores 1', not 'canaryproof scores 2'"),
+        ({"observed": [0.5, 3.0]}, "observed[1]: a cosine must lie in [-1, 1], not 3.0"),
+        ({"observed": [0.5, "x"]}, "observed[1]: must be a number, not 'x'"),
+        ({"dim": -3}, "dim: must not be negative, not -3"),
+        ({"record": {"score": "known rounds"}}, "record."),
+        ({"kind": "cosines"}, "kind: must be "),
+    ],
+)
+def test_a_damaged_file_of_scores_is_refused_in_one_line(tmp_path, change, rule):
+    path = tmp_path / "s.json"
+    Scores(VALUES, dim=100, record=recorded()).save(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError) as caught:
+        Scores.load(path)
+    assert str(caught.value).startswith(f"{path}: {rule}")
+    assert "\n" not in str(caught.value)
+
+
+def test_scores_are_saved_as_json(tmp_path):
+    with pytest.raises(ValueError, match=r"^path: must end in \.json, not 's\.npz'$"):
+        Scores(VALUES, dim=10).save(tmp_path / "s.npz")

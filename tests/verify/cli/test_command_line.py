@@ -22,10 +22,11 @@ from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.text import answer, rounded, rounded_down, summary
-from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.cli import audit as audit_commands
 from canaryproof.verify.cli import progress
 from canaryproof.verify.cli.command_line import _status, main, one_line
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
 PROGRAM = [sys.executable, "-c", "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"]
 COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
@@ -822,3 +823,40 @@ def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:
     (folder / "other.csv").write_text("score,member\n1.2,1\n0.2,0\n")
     said = refusal("audit", "other.csv", "--delta", "1e-5", "--kind", "any")
     assert said == "other.csv: line 1: its columns must be observed and, optionally, unobserved, not score, member"
+
+
+def test_a_training_s_record_is_audited_from_its_file(folder: Path) -> None:  # noqa: ARG001
+    traces = RoundTraces(np.array([0.2, 0.3]), np.array([8.0, 9.0]), 2000, residual=False, rounds=2)
+    record = RoundsRecord(Score.KNOWN_ROUNDS, traces, 1, 0, 2, 0, 0)
+    Scores(COSINES, dim=10**6, record=record).save("s.json")
+    arguments = ("audit", "s.json", "--delta", "1e-5")
+    assert output(*arguments, "--noise-multiplier", 1).startswith(
+        "The training behaves as if its noise multiplier were "
+    )
+    assert call(*arguments, "--noise-multiplier", 3, "--fail-above-claim").exit_code == 1
+    assert refusal(*arguments, "--dim", 7) == "--dim: must not be given with s.json, which says it"
+    assert refusal(*arguments, "--score", "a", "--member", "b").startswith("--score: must not be given with s.json")
+
+
+def test_a_table_is_audited_by_its_columns(folder: Path) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(0)
+    member = rng.random(400) < 0.5
+    scores = rng.normal(2.0 * member)
+    rows = [f"{score!r},{int(took)}" for score, took in zip(scores.tolist(), member.tolist(), strict=True)]
+    Path("t.csv").write_text("\n".join(["loss,in", *rows]))
+    arguments = ("audit", "t.csv", "--kind", "any", "--delta", "1e-5")
+    found = audit(Scores(scores[member], scores[~member], kind="any"), 1e-5)
+    assert words(output(*arguments, "--score", "loss", "--member", "in")).startswith(answer(found))
+    assert refusal(*arguments, "--score", "loss") == "--score and --member: must be given together"
+    assert refusal(*arguments, "--score", "x", "--member", "in").startswith(
+        "t.csv: must have one column 'x'; its columns"
+    )
+
+
+def test_a_plan_of_rounds_takes_a_rate(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("plan", "--noise-multiplier", 1, "--dim", 2000, "--rounds", 10)
+    assert "Take " in output(*arguments, "--participations", 2)
+    assert json.loads(output(*arguments, "--participations", 2, "--json"))["mechanism"]["participations"] == 2
+    assert refusal(*arguments, "--data-norm", 3) == "--data-norm: must be given with --rate or --participations"
+    assert refusal(*arguments, "--rate", 0.1, "--all-rounds").startswith("--all-rounds: must not be given with --rate")
+    assert refusal(*arguments, "--rate", 2) == "--rate: must lie above 0 and be at most 1, not 2.0"
