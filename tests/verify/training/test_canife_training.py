@@ -81,8 +81,8 @@ def test_a_training_without_random_canaries_has_audits_by_canife_alone(finished)
     assert (found["rounds"], [audit["round"] for audit in found["audits"]]) == (5, [2, 4])
     for audit in found["audits"]:
         (attack,) = audit["attacks"]
-        assert attack["separated"]["count"] == attack["separated"]["null_count"] == 20
-        assert attack["capped"]["epsilon"] <= attack["separated"]["epsilon"]
+        assert attack["epsilon"]["separated"]["count"] == attack["epsilon"]["separated"]["null_count"] == 20
+        assert attack["epsilon"]["capped"]["epsilon"] <= attack["epsilon"]["separated"]["epsilon"]
         assert 0.5 <= attack["accuracy"] <= 1.0
         assert len(attack["deviations"]) == 2
     # The fifth round counts as the second audit has it.
@@ -226,7 +226,7 @@ def test_texts_are_audited(tmp_path, configured):
     (audit,) = document["cells"][0]["results"][0]["runs"][0]["canife"]["audits"]
     (attack,) = audit["attacks"]
     assert attack["norm"] > 0.0
-    assert np.isfinite(attack["loss"])
+    assert np.isfinite(attack["canary"]["loss"])
 
 
 @pytest.mark.parametrize(
