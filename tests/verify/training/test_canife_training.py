@@ -8,7 +8,7 @@ import pytest
 
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.training import audited_run, configuration, jobs
+from canaryproof.verify.training import configuration, jobs
 from canaryproof.verify.training.canife_record import read
 from canaryproof.verify.training.experiment import Experiment
 
@@ -194,7 +194,7 @@ def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, e
         seen.append(len(shown[1]))
         return accuracies[len(seen) - 1]
 
-    monkeypatch.setattr(audited_run, "accuracy", accuracy)
+    monkeypatch.setattr(jobs, "accuracy", accuracy)
     ends = f'rounds = 9\nuntil_accuracy = 0.5\naccuracy_every = 2\naccuracy_on = "{on}"'
     _, document, _ = run(configured(TEXT.replace("rounds = 5", ends)), tmp_path / on)
     (facts,) = document["cells"][0]["results"][0]["runs"]
