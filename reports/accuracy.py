@@ -1,7 +1,6 @@
 """The accuracy page: the kernels' errors found, and those of other methods at the same inputs."""
 
 from collections.abc import Mapping
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -11,12 +10,11 @@ from matplotlib.ticker import NullFormatter
 
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import interval, table
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import EnclosuresCompared, KernelErrors, SweepErrors, records
 from canaryproof.verify.check.results import Run
 
-Evidence = Mapping[str, Mapping[str, Any]]
-
 PICTURE = "accuracy.svg"
-_PREFIX = "numerics.comparison."
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify numerics --level {level} --seed {seed}`. Errors are upper bounds, in units in
@@ -58,15 +56,18 @@ _METHODS = {
 }
 
 
-def sweeps_of(run: Run) -> Evidence:
-    """Return the evidence of the checks ``numerics.comparison.*``, by function."""
-    return {r.id.removeprefix(_PREFIX): r.evidence for r in run.results if r.id.startswith(_PREFIX)}
+def _sweeps_of(run: Run) -> dict[str, SweepErrors]:
+    """Return the errors along sweeps, by function."""
+    return records(run, SweepErrors, "numerics.comparison.")
 
 
 def text(run: Run) -> str:
-    """Render the page of a run of the suite ``numerics``."""
-    searched = {r.id.removeprefix("numerics."): r.evidence for r in run.results if "practice" in r.evidence}
-    enclosed = {r.id.rpartition(".")[2]: r.evidence for r in run.results if "wide" in r.evidence}
+    """Render the page of a run of the suite ``numerics``; "" without comparisons."""
+    sweeps = _sweeps_of(run)
+    if not sweeps:
+        return ""
+    searched = records(run, KernelErrors, "numerics.")
+    enclosed = records(run, EnclosuresCompared, "numerics.enclosures.")
     parts = (
         "# Accuracy of the kernels",
         *_headline(searched),
@@ -74,11 +75,11 @@ def text(run: Run) -> str:
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
         "## Worst errors found",
         _SEARCH,
-        _PROVEN.format(count=len(searched), proven=sum(_proven(row) is not None for row in searched.values())),
+        _PROVEN.format(count=len(searched), proven=sum(row.practice.proven is not None for row in searched.values())),
         _searched(searched),
         "## Compared with other libraries",
         _OTHERS,
-        _compared(sweeps_of(run)),
+        _compared(sweeps),
         "## The enclosures themselves",
         _TWINS,
         _enclosed(enclosed),
@@ -86,38 +87,36 @@ def text(run: Run) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _headline(evidence: Evidence) -> list[str]:
+def _headline(searched: Mapping[str, KernelErrors]) -> list[str]:
     """Say in a sentence how large errors are; nothing where none were searched."""
-    if not evidence:
+    if not searched:
         return []
-    worst = [max(row[range_name]["ulps"] for row in evidence.values()) for range_name in ("practice", "whole")]
-    of_budget = max(errors["share_of_budget"] for row in evidence.values() for errors in row.values())
+    practice = max(row.practice.ulps for row in searched.values())
+    whole = max(row.whole.ulps for row in searched.values())
+    of_budget = max(map(_of_budget, searched.values()))
     return [
-        f"The largest error found of {len(evidence)} functions is {worst[0]:.2g} ulps in practice and {worst[1]:.2g} "
+        f"The largest error found of {len(searched)} functions is {practice:.2g} ulps in practice and {whole:.2g} "
         f"anywhere, at most {of_budget:.0%} of the budget of each."
     ]
 
 
-def _proven(row: Mapping[str, Any]) -> float | None:
-    """Return the bound in practice that is proven, in ulps."""
-    # Runs of older versions lack it.
-    proven: float | None = row["practice"].get("proven")
-    return proven
+def _of_budget(row: KernelErrors) -> float:
+    return max(row.practice.share_of_budget, row.whole.share_of_budget)
 
 
-def _searched(evidence: Evidence) -> str:
+def _searched(searched: Mapping[str, KernelErrors]) -> str:
     rows = [
         (
             f"`{name}`",
-            f"{sum(errors['judged'] for errors in row.values()):,}",
-            "searched" if (bound := _proven(row)) is None else f"proven: {bound:.2f}",
-            f"{row['practice']['ulps']:.2f}",
-            f"{row['whole']['ulps']:.2f}",
-            f"{max(errors['share_of_budget'] for errors in row.values()):.0%}",
-            ", ".join(f"{key} = {value:.6g}" for key, value in row["whole"]["arguments"].items()),
-            interval(row["whole"]["enclosure"]),
+            f"{row.practice.judged + row.whole.judged:,}",
+            "searched" if row.practice.proven is None else f"proven: {row.practice.proven:.2f}",
+            f"{row.practice.ulps:.2f}",
+            f"{row.whole.ulps:.2f}",
+            f"{_of_budget(row):.0%}",
+            ", ".join(f"{key} = {value:.6g}" for key, value in row.whole.arguments.items()),
+            interval(row.whole.enclosure),
         )
-        for name, row in evidence.items()
+        for name, row in searched.items()
     ]
     header = (
         "function",
@@ -132,25 +131,22 @@ def _searched(evidence: Evidence) -> str:
     return table(header, rows)
 
 
-def _compared(sweeps: Evidence) -> str:
-    methods = list(dict.fromkeys(name for sweep in sweeps.values() for name in sweep["ulps"]))
+def _compared(sweeps: Mapping[str, SweepErrors]) -> str:
+    methods = list(dict.fromkeys(name for sweep in sweeps.values() for name in sweep.ulps))
     rows = [
         (
             f"`{name}`",
-            sweep["title"],
-            f"{sweep['axis']} from {sweep['places'][0]:g} to {sweep['places'][-1]:g}",
-            *(_largest(sweep["worst"].get(method)) for method in methods),
+            sweep.title,
+            f"{sweep.axis} from {sweep.points[0]:g} to {sweep.points[-1]:g}",
+            *(_largest(sweep.worst.get(method)) for method in methods),
         )
         for name, sweep in sweeps.items()
     ]
     return table(("function", "computed", "along", *methods), rows)
 
 
-def _enclosed(evidence: Evidence) -> str:
-    rows = [
-        (f"`{name}`", f"{row['compared']:,}", f"{len(row['missed'])}", f"{row['wide']}")
-        for name, row in evidence.items()
-    ]
+def _enclosed(enclosed: Mapping[str, EnclosuresCompared]) -> str:
+    rows = [(f"`{name}`", f"{row.compared:,}", f"{len(row.missed)}", f"{row.wide}") for name, row in enclosed.items()]
     return table(("module", "inputs", "outside", "wider than 2 ulps"), rows)
 
 
@@ -161,20 +157,20 @@ def _largest(ulps: float | None) -> str:
 
 
 @mpl.rc_context(STYLE)
-def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
+def picture(sweeps: Mapping[str, SweepErrors]) -> Figure:
     """Draw the errors of several methods along sweeps of one argument, a panel for each function."""
     figure, axes = panels(len(sweeps), 2, (8.4, 0.6, 2.4))
     used = set()
     for axis, (function, sweep) in zip(axes, sweeps.items(), strict=True):
         for name, (colour, marker) in _METHODS.items():
-            if name not in sweep["ulps"]:
+            if name not in sweep.ulps:
                 continue
             used.add(name)
             # Exact results are drawn at the lower edge, and no result at all at the upper one.
-            ulps = [min(max(float(value), _LEAST_ULPS), _MOST_ULPS) for value in sweep["ulps"][name]]
-            axis.plot(sweep["places"], ulps, marker, color=colour, markersize=2.6, clip_on=False)
+            ulps = [min(max(value, _LEAST_ULPS), _MOST_ULPS) for value in sweep.ulps[name]]
+            axis.plot(sweep.points, ulps, marker, color=colour, markersize=2.6, clip_on=False)
         axis.set(xscale="log", yscale="log", ylim=(_LEAST_ULPS, _MOST_ULPS))
-        axis.set(title=f"{function}\n{sweep['title']}", xlabel=sweep["axis"], ylabel="error, ulps")
+        axis.set(title=f"{function}\n{sweep.title}", xlabel=sweep.axis, ylabel="error, ulps")
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.axhline(8.0, color=GREY, linewidth=0.8, zorder=0)
         axis.set_yticks([_LEAST_ULPS, *10.0 ** np.arange(4, 13, 4), _MOST_ULPS], _TICKS)
@@ -186,3 +182,21 @@ def picture(sweeps: Mapping[str, Mapping[str, Any]]) -> Figure:
     handles.append(Line2D([], [], color=GREY, linewidth=0.8, label="budget: 8 ulps"))
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles), frameon=False)
     return figure
+
+
+def _figures(run: Run) -> dict[str, Figure]:
+    sweeps = _sweeps_of(run)
+    return {PICTURE: picture(sweeps)} if sweeps else {}
+
+
+PAGE = Page(
+    "accuracy",
+    "Accuracy",
+    "Accuracy of the kernels",
+    text,
+    file="accuracy.md",
+    about="errors of the kernels, worst inputs, and the same of other libraries",
+    figures=_figures,
+    pictures=(PICTURE,),
+    captions={PICTURE: "Errors of the kernels and of what a user would take instead, in ulps, along one line each"},
+)

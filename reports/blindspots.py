@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
@@ -17,15 +16,14 @@ from matplotlib.ticker import NullFormatter
 
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge
 from canaryproof.reports.markdown import Section, page
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import AtlasCell, MechanismAtlas, records
 from canaryproof.verify.check.results import Run
-
-Evidence = Mapping[str, Any]
 
 # Canaries at which pictures and verdicts are.
 COUNT = 1000
 # A method sees what it raises an alarm of in so many audits.
 SEEN = 0.9
-_PREFIX = "blindspots.atlas."
 # Tests of other things than cosines, and canaries confined to a part, by what they are called.
 TESTS = {"norm": "norm", "part-norms": "part norms", "rounds": "rounds", "confined": "confined canaries"}
 
@@ -50,59 +48,62 @@ class Sight:
     epsilon: float | None
 
 
-def atlas(run: Run) -> dict[str, Evidence]:
-    """Return the evidence of a run on each mechanism, by name."""
-    return {r.id.removeprefix(_PREFIX): r.evidence for r in run.measured.results if r.id.startswith(_PREFIX)}
+def atlas(run: Run) -> dict[str, MechanismAtlas]:
+    """Return what a run measured of each mechanism, by name."""
+    return records(run, MechanismAtlas, "blindspots.atlas.")
 
 
-def rows_at(evidence: Evidence, count: int = COUNT) -> list[Evidence]:
+def rows_at(measured: MechanismAtlas, count: int = COUNT) -> list[AtlasCell]:
     """Return the cells with so many canaries, in the order of the parameter."""
-    return [row for row in evidence["cells"] if row["count"] == count]
+    return [row for row in measured.cells if row.count == count]
 
 
-def harmless(evidence: Evidence) -> bool:
+def harmless(measured: MechanismAtlas) -> bool:
     """Whether the truth never exceeds what is claimed, to a few roundings."""
-    return all(row["truth"][0] <= evidence["claimed"]["epsilon"] * (1.0 + 1e-9) for row in evidence["cells"])
+    return all(row.truth[0] <= measured.claimed.epsilon * (1.0 + 1e-9) for row in measured.cells)
 
 
-def worst(rows: Sequence[Evidence]) -> int:
+def worst(rows: Sequence[AtlasCell]) -> int:
     """Return the place of the row with the largest truth, the last of several."""
-    return max(range(len(rows)), key=lambda i: (rows[i]["truth"][0], i))
+    return max(range(len(rows)), key=lambda i: (rows[i].truth[0], i))
 
 
-def sight(evidence: Evidence, method: str) -> Sight | None:
+def sight(measured: MechanismAtlas, method: str) -> Sight | None:
     """Say what a method sees of a mechanism with 1,000 canaries; nothing if it does not apply.
 
     It cannot see it in principle if ε̂ in the limit of many canaries, or of CANIFE's trials, hardly exceeds the claim.
     """
-    rows = [row for row in rows_at(evidence) if method in row["methods"]]
+    rows = [row for row in rows_at(measured) if method in row.methods]
     if not rows:
         return None
-    # The default has more audits than the other methods.
-    measured = [{**row["methods"][method], **({"rate": row["rate"]} if method == "adaptive" else {})} for row in rows]
-    if harmless(evidence):
-        index = max(range(len(rows)), key=lambda i: measured[i]["rate"][0])
-        return Sight(Visibility.NOTHING, measured[index]["rate"][0], measured[index]["epsilon"][1])
-    row, measures = rows[worst(rows)], measured[worst(rows)]
-    limit = row["canife"] if method == "canife" else row["unlimited"][1]
-    rate, epsilon = measures["rate"][0], measures["epsilon"][1]
+
+    def rate_of(row: AtlasCell) -> float:
+        # The default has more audits than the other methods.
+        return (row if method == "adaptive" else row.methods[method]).rate[0]
+
+    if harmless(measured):
+        row = max(rows, key=rate_of)
+        return Sight(Visibility.NOTHING, rate_of(row), row.methods[method].epsilon[1])
+    row = rows[worst(rows)]
+    limit = row.canife if method == "canife" and row.canife is not None else row.unlimited[1]
+    rate, epsilon = rate_of(row), row.methods[method].epsilon[1]
     if rate >= SEEN:
         return Sight(Visibility.SEES, rate, epsilon)
-    unseen = limit <= evidence["margin"] * evidence["claimed"]["epsilon"]
+    unseen = limit <= measured.margin * measured.claimed.epsilon
     return Sight(Visibility.CANNOT if unseen else Visibility.MISSES, rate, epsilon)
 
 
-def sight_of_test(evidence: Evidence, test: str) -> Sight | None:
+def sight_of_test(measured: MechanismAtlas, test: str) -> Sight | None:
     """Say what one of ``TESTS`` sees of a mechanism; nothing if it does not apply."""
-    index = worst(rows_at(evidence))
-    if index >= len(evidence["diagnosed"]):
+    index = worst(rows_at(measured))
+    if index >= len(measured.diagnosed):
         return None
     rates = [
-        row["confined"] if test == "confined" else row["tests"].get(test, {}).get("rate", [None])[0]
-        for row in evidence["diagnosed"]
+        row.confined if test == "confined" else row.tests[test].rate[0] if test in row.tests else None
+        for row in measured.diagnosed
     ]
     known = [rate for rate in rates if rate is not None]
-    if harmless(evidence) and known:
+    if harmless(measured) and known:
         return Sight(Visibility.NOTHING, max(known), None)
     rate = rates[index]
     if rate is None and test == "confined" and known:
@@ -112,15 +113,15 @@ def sight_of_test(evidence: Evidence, test: str) -> Sight | None:
     return Sight(Visibility.SEES if rate >= SEEN else Visibility.MISSES, rate, None)
 
 
-def audits_by(row: Evidence, method: str) -> int:
+def audits_by(row: AtlasCell, method: str) -> int:
     """Return of how many audits a method's rate of alarms is: of the default there are more."""
-    return int(row["runs"] if method == "adaptive" else row["methods"][method]["runs"])
+    return (row if method == "adaptive" else row.methods[method]).runs
 
 
-def methods_of(mechanisms: Mapping[str, Evidence]) -> list[str]:
+def methods_of(mechanisms: Mapping[str, MechanismAtlas]) -> list[str]:
     """Return the names of all methods, CANIFE last."""
-    rows = (row for evidence in mechanisms.values() for row in rows_at(evidence))
-    names = dict.fromkeys(name for row in rows for name in row["methods"])
+    rows = (row for measured in mechanisms.values() for row in rows_at(measured))
+    names = dict.fromkeys(name for row in rows for name in row.methods)
     return [*(name for name in names if name != "canife"), *(["canife"] if "canife" in names else [])]
 
 
@@ -156,18 +157,18 @@ _TINT = 0.4
 
 
 @mpl.rc_context(STYLE)
-def mechanism(evidence: Evidence) -> Figure:
+def mechanism(measured: MechanismAtlas) -> Figure:
     """Draw ε̂ of the main methods and the truth over a mechanism's parameter, of ``blindspots.atlas.*``."""
-    rows = rows_at(evidence)
+    rows = rows_at(measured)
     positions = range(len(rows))
     figure = Figure(figsize=(7.2, 2.9), layout="constrained")
     axis = figure.subplots()
-    claimed = evidence["claimed"]["epsilon"]
+    claimed = measured.claimed.epsilon
     axis.plot([-0.45, len(rows) - 1], [claimed, claimed], color=GREY, linewidth=0.8, linestyle="--", zorder=0)
-    ends = [("truth", rows[-1]["truth"][0], BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
-    _truth(axis, [row["truth"][0] for row in rows])
+    ends = [("truth", rows[-1].truth[0], BLACK), (f"claimed: {claimed:g}", claimed, GREY)]
+    _truth(axis, [row.truth[0] for row in rows])
     for method, (colour, marker) in _DRAWN.items():
-        shown = [(i, row["methods"][method]["epsilon"]) for i, row in enumerate(rows) if method in row["methods"]]
+        shown = [(i, row.methods[method].epsilon) for i, row in enumerate(rows) if method in row.methods]
         if not shown:
             continue
         xs = [i for i, _ in shown]
@@ -184,8 +185,8 @@ def mechanism(evidence: Evidence) -> Figure:
     )
     axis.yaxis.set_major_formatter("{x:g}")
     axis.yaxis.set_minor_formatter(NullFormatter())
-    axis.set_xticks(list(positions), [label(row["value"]) for row in rows])
-    axis.set_xlabel(evidence["parameter"])
+    axis.set_xticks(list(positions), [label(row.value) for row in rows])
+    axis.set_xlabel(measured.parameter)
     mark_edge(axis.yaxis, _LEAST, f"≤ {_LEAST:g}")
     return figure
 
@@ -267,6 +268,7 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
 
 
 MATRIX = "blindspots-matrix.svg"
+_TITLE = "What a low ε̂ does not mean: the blind-spot atlas"
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each mechanism claims ε =
 {epsilon:g} at δ = {delta:g} (noise multiplier {sigma:.4g}, d = {dim:,}), and does something else, mostly more so from
@@ -297,7 +299,7 @@ def figures(run: Run) -> dict[str, Figure]:
     if not mechanisms:
         return {}
     columns, cells = _cells(mechanisms)
-    drawn = {picture_name(name): mechanism(evidence) for name, evidence in mechanisms.items()}
+    drawn = {picture_name(name): mechanism(measured) for name, measured in mechanisms.items()}
     return {MATRIX: matrix(list(mechanisms), columns, cells), **drawn}
 
 
@@ -307,16 +309,15 @@ def text(run: Run) -> str:
     if not mechanisms:
         return ""
     first = next(iter(mechanisms.values()))
-    claimed = first["claimed"]
+    claimed = first.claimed
     about = _ABOUT.format(
-        version=run.version, level=run.level, seed=run.seed, epsilon=claimed["epsilon"], delta=claimed["delta"],
-        sigma=claimed["noise_multiplier"], dim=first["dim"],
+        version=run.version, level=run.level, seed=run.seed, epsilon=claimed.epsilon, delta=claimed.delta,
+        sigma=claimed.noise_multiplier, dim=first.dim,
     )  # fmt: skip
-    reading = _READING.format(count=COUNT, seen=SEEN, margin=first["margin"] - 1.0)
+    reading = _READING.format(count=COUNT, seen=SEEN, margin=first.margin - 1.0)
     columns, cells = _cells(mechanisms)
     sections = [_matrix(mechanisms, columns, cells), *(_mechanism(*pair) for pair in mechanisms.items())]
-    title = "What a low ε̂ does not mean: the blind-spot atlas"
-    return page(title, _headline(columns[0], cells), (reading, about, _WHY, _leading(first)), sections)
+    return page(_TITLE, _headline(columns[0], cells), (reading, about, _WHY, _leading(first)), sections)
 
 
 def _headline(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> str:
@@ -329,26 +330,26 @@ def _headline(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> st
     )
 
 
-def _leading(evidence: Evidence) -> str:
-    leading = evidence["leading_order"]
-    exact = sorted({row["count"] for row in evidence["cells"]} - set(leading))
+def _leading(measured: MechanismAtlas) -> str:
+    leading = measured.leading_order
+    exact = sorted({row.count for row in measured.cells} - set(leading))
     of_exact = f" where k is {_listed(exact)}" if exact else ""
     return _LEADING.format(exact=of_exact, leading=_listed(leading)) if leading else ""
 
 
-def _listed(counts: list[int]) -> str:
+def _listed(counts: Sequence[int]) -> str:
     return " or ".join(f"{count:,}" for count in counts)
 
 
-def _cells(mechanisms: Mapping[str, Evidence]) -> tuple[list[str], dict[tuple[str, str], Sight | None]]:
+def _cells(mechanisms: Mapping[str, MechanismAtlas]) -> tuple[list[str], dict[tuple[str, str], Sight | None]]:
     methods = methods_of(mechanisms)
-    cells = {(name, method): sight(evidence, method) for name, evidence in mechanisms.items() for method in methods}
-    cells |= {(name, test): sight_of_test(evidence, test) for name, evidence in mechanisms.items() for test in TESTS}
+    cells = {(name, method): sight(measured, method) for name, measured in mechanisms.items() for method in methods}
+    cells |= {(name, test): sight_of_test(measured, test) for name, measured in mechanisms.items() for test in TESTS}
     return [*methods, *TESTS], cells
 
 
 def _matrix(
-    mechanisms: Mapping[str, Evidence], columns: list[str], cells: Mapping[tuple[str, str], Sight | None]
+    mechanisms: Mapping[str, MechanismAtlas], columns: list[str], cells: Mapping[tuple[str, str], Sight | None]
 ) -> Section:
     sees, misses, cannot = (
         sum(cell is not None and cell.verdict is v for cell in cells.values())
@@ -363,8 +364,8 @@ def _matrix(
     )
     signs = ", ".join(f"{sign} {verdict}" for verdict, (sign, _) in _SIGNS.items() if sign)
     rows = tuple(
-        (f"`{name}`", _largest(evidence), *(_cell(cells[name, column]) for column in columns))
-        for name, evidence in mechanisms.items()
+        (f"`{name}`", _largest(measured), *(_cell(cells[name, column]) for column in columns))
+        for name, measured in mechanisms.items()
     )
     note = (
         f"Of each cell: {signs}; the share of audits with an alarm, and the median ε̂, to be compared with "
@@ -375,19 +376,19 @@ def _matrix(
     return Section("Who sees what", header, rows, note, MATRIX, alternative)
 
 
-def _audits(mechanisms: Mapping[str, Evidence]) -> str:
+def _audits(mechanisms: Mapping[str, MechanismAtlas]) -> str:
     """Say of how many audits the shares of the matrix are."""
     names: dict[int, list[str]] = {}
     for method in methods_of(mechanisms):
-        rows = (row for evidence in mechanisms.values() for row in rows_at(evidence))
-        counts = [audits_by(row, method) for row in rows if method in row["methods"]]
+        rows = (row for measured in mechanisms.values() for row in rows_at(measured))
+        counts = [audits_by(row, method) for row in rows if method in row.methods]
         names.setdefault(min(counts), []).append(f"`{method}`")
     return "; ".join(f"{count:,} by {', '.join(named)}" for count, named in names.items())
 
 
-def _largest(evidence: Evidence) -> str:
-    rows = rows_at(evidence)
-    return _number(rows[worst(rows)]["truth"][0])
+def _largest(measured: MechanismAtlas) -> str:
+    rows = rows_at(measured)
+    return _number(rows[worst(rows)].truth[0])
 
 
 def _cell(cell: Sight | None) -> str:
@@ -404,23 +405,21 @@ def _number(value: float) -> str:
 _SHOWN = ("adaptive", "fixed-sequence", "normal-scores", "one-run-gaussian", "canife")
 
 
-def _mechanism(name: str, evidence: Evidence) -> Section:
-    rows = rows_at(evidence)
-    others = sorted({row["count"] for row in evidence["cells"]})
-    shown = [method for method in _SHOWN if any(method in row["methods"] for row in rows)]
+def _mechanism(name: str, measured: MechanismAtlas) -> Section:
+    rows = rows_at(measured)
+    others = sorted({row.count for row in measured.cells})
+    shown = [method for method in _SHOWN if any(method in row.methods for row in rows)]
     lines = []
     for row in rows:
         alarms = []
         for count in others:
-            (cell,) = (other for other in rows_at(evidence, count) if other["value"] == row["value"])
-            rate, low, high = cell["rate"]
-            alarms.append(f"{share(rate)} [{share(low)}, {share(high)}]; {share(cell['predicted'])}")
-        epsilons = [
-            _number(row["methods"][method]["epsilon"][1]) if method in row["methods"] else "–" for method in shown
-        ]
-        lines.append((label(row["value"]), _number(row["truth"][1]), *epsilons, _number(row["unlimited"][0]), *alarms))
+            (cell,) = (other for other in rows_at(measured, count) if other.value == row.value)
+            rate, low, high = cell.rate
+            alarms.append(f"{share(rate)} [{share(low)}, {share(high)}]; {share(cell.predicted)}")
+        epsilons = [_number(row.methods[method].epsilon[1]) if method in row.methods else "–" for method in shown]
+        lines.append((label(row.value), _number(row.truth[1]), *epsilons, _number(row.unlimited[0]), *alarms))
     header = (
-        evidence["parameter"],
+        measured.parameter,
         "true ε",
         *(f"`{method}`" for method in shown),
         "unlimited canaries",
@@ -429,20 +428,32 @@ def _mechanism(name: str, evidence: Evidence) -> Section:
     note = (
         f"Median ε̂ and bounds at k = {COUNT:,}, then ε̂ of canaries without number, and how often `adaptive` raises an "
         f"alarm, with {0.999:.1%} limits, and the rate predicted without a canary. The truth where it is largest: "
-        f"{evidence['reason']}."
+        f"{measured.reason}."
     )
-    alternative = f"ε̂ against the truth: {evidence['title']}; along {evidence['parameter']}; {_summary(evidence)}"
-    title = f"`{name}`: {evidence['title']}"
+    alternative = f"ε̂ against the truth: {measured.title}; along {measured.parameter}; {_summary(measured)}"
+    title = f"`{name}`: {measured.title}"
     return Section(title, header, tuple(lines), note, picture_name(name), alternative)
 
 
-def _summary(evidence: Evidence) -> str:
-    cell = sight(evidence, "adaptive")
+def _summary(measured: MechanismAtlas) -> str:
+    cell = sight(measured, "adaptive")
     if cell is None:
         return ""
-    if harmless(evidence):
+    if harmless(measured):
         alarms = share(cell.rate)
         return f"the truth is nowhere above what is claimed, and false alarms come in up to {alarms} of audits"
     epsilon = "" if cell.epsilon is None else f" with ε̂ {_number(cell.epsilon)}"
-    truth, alarms = _largest(evidence), share(cell.rate)
+    truth, alarms = _largest(measured), share(cell.rate)
     return f"where the true ε is {truth}, adaptive {cell.verdict}{epsilon} and alarms in {alarms}"
+
+
+PAGE = Page(
+    "blindspots",
+    "Blind spots",
+    _TITLE,
+    text,
+    file="blindspots.md",
+    about="mechanisms whose ε is known, and which of their faults each method sees",
+    figures=figures,
+    pictures=(picture_name("*"),),
+)

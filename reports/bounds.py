@@ -1,6 +1,5 @@
 """The page of the bounds' grid: how close the default bound is to the best one, for scores of many shapes."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -12,10 +11,11 @@ from matplotlib.patches import Rectangle
 
 from canaryproof.reports.figures import BLACK, BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import table
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import GridOfShapes, ShapeBounds, records
 from canaryproof.verify.check.results import Run
 
 PICTURE = "bounds-grid.svg"
-_CHECK = "bounds.grid"
 _DEFAULT = "fixed-sequence"
 _NULLS = {"exact": "exact null", "k": "k unobserved scores", "10 k": "10 k unobserved scores"}
 _LOWEST = 0.7
@@ -32,39 +32,40 @@ and `one-run` at the full level. Bounds of f-DP take a Gaussian trade-off curve 
 as most of these shapes have another curve, on which such a bound may be above the truth."""
 
 
-def rows_of(run: Run) -> Sequence[Mapping[str, Any]]:
-    """Return the cells of the grid; none if it was not measured."""
-    return next((result.evidence["cells"] for result in run.results if result.id == _CHECK), [])
+def _grid(run: Run) -> GridOfShapes | None:
+    return records(run, GridOfShapes).get("bounds.grid")
 
 
-def _useful(run: Run, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    least = next(result.evidence["useful"] for result in run.results if result.id == _CHECK)
-    return [row for row in rows if max(row["means"].values()) >= least]
+def _useful(grid: GridOfShapes) -> list[ShapeBounds]:
+    return [row for row in grid.cells if max(row.means.values()) >= grid.useful]
 
 
 def text(run: Run) -> str:
-    """Render the page of a run that has measured the grid."""
-    rows = _useful(run, rows_of(run))
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    """Render the page of a run that has measured the grid; "" of any other."""
+    grid = _grid(run)
+    if grid is None:
+        return ""
+    rows = _useful(grid)
+    groups: dict[tuple[int, str, float], list[ShapeBounds]] = {}
     for row in rows:
-        groups.setdefault((row["count"], row["null"], row["delta"]), []).append(row)
+        groups.setdefault((row.count, row.null, row.delta), []).append(row)
     summary = [
         (
             f"{count:,}",
             _NULLS[null],
             f"{delta:g}",
             f"{len(group)}",
-            f"{np.mean([row['share'] for row in group]):.1%}",
-            f"{min(row['share'] for row in group):.1%}",
-            f"{sum(row['share'] >= 0.9 for row in group)}",
-            f"{sum(row['best'] == _DEFAULT for row in group)}",
+            f"{np.mean([row.share for row in group]):.1%}",
+            f"{min(row.share for row in group):.1%}",
+            f"{sum(row.share >= 0.9 for row in group)}",
+            f"{sum(row.best == _DEFAULT for row in group)}",
         )
         for (count, null, delta), group in groups.items()
     ]
-    low = sorted((row for row in rows if row["share"] < 0.9), key=lambda row: float(row["share"]))
-    names = list(dict.fromkeys(name for row in rows for name in row["means"]))
-    curves = list(dict.fromkeys(name for row in rows for name in row.get("of_a_curve", ())))
-    high = sum(row["share"] >= 0.9 for row in rows)
+    low = sorted((row for row in rows if row.share < 0.9), key=lambda row: row.share)
+    names = list(dict.fromkeys(name for row in rows for name in row.means))
+    curves = list(dict.fromkeys(name for row in rows for name in row.of_a_curve))
+    high = sum(row.share >= 0.9 for row in rows)
     parts = [
         "# Lower bounds for scores of many shapes",
         f"The default bound, `{_DEFAULT}`, has at least 90% of the largest mean in {high} of {len(rows)} settings.",
@@ -81,8 +82,8 @@ def text(run: Run) -> str:
                 [
                     (
                         *_setting(row),
-                        f"{row['share']:.1%} ± {row['share_error']:.1%}",
-                        *(f"{row['means'][name]:.3g}" if name in row["means"] else "–" for name in names),
+                        f"{row.share:.1%} ± {row.share_error:.1%}",
+                        *(f"{row.means[name]:.3g}" if name in row.means else "–" for name in names),
                     )
                     for row in low
                 ],
@@ -97,29 +98,29 @@ def text(run: Run) -> str:
                 [
                     (
                         *_setting(row),
-                        f"{row['means'][_DEFAULT]:.3g}",
-                        *(f"{row['of_a_curve'][name]:.3g}" if name in row["of_a_curve"] else "–" for name in curves),
+                        f"{row.means[_DEFAULT]:.3g}",
+                        *(f"{row.of_a_curve[name]:.3g}" if name in row.of_a_curve else "–" for name in curves),
                     )
                     for row in rows
-                    if row.get("of_a_curve")
+                    if row.of_a_curve
                 ],
             ),
         ]
     return "\n\n".join(parts) + "\n"
 
 
-def _setting(row: Mapping[str, Any]) -> tuple[str, ...]:
-    return row["shape"], f"{row['count']:,}", _NULLS[row["null"]], f"{row['delta']:g}"
+def _setting(row: ShapeBounds) -> tuple[str, ...]:
+    return row.shape, f"{row.count:,}", _NULLS[row.null], f"{row.delta:g}"
 
 
 @mpl.rc_context(STYLE)
-def picture(run: Run) -> Figure:
+def picture(grid: GridOfShapes) -> Figure:
     """Draw the shares as a heat map."""
-    every = rows_of(run)
-    rows = _useful(run, every)
-    shapes = list(dict.fromkeys(row["shape"] for row in every))
-    kinds = list(dict.fromkeys((row["null"], row["delta"]) for row in every))
-    counts = sorted({row["count"] for row in every})
+    every = grid.cells
+    rows = _useful(grid)
+    shapes = list(dict.fromkeys(row.shape for row in every))
+    kinds = list(dict.fromkeys((row.null, row.delta) for row in every))
+    counts = sorted({row.count for row in every})
     colours = LinearSegmentedColormap.from_list("share", [ORANGE, "#ffffff", BLUE])
     figure, axes = panels(
         len(kinds), min(3, len(kinds)), (9.0, 0.6, 0.165 * len(shapes) + 0.5), sharex=True, sharey=True
@@ -127,11 +128,11 @@ def picture(run: Run) -> Figure:
     for axis, (null, delta) in zip(axes, kinds, strict=True):
         shares = np.full((len(shapes), len(counts)), np.nan)
         for row in rows:
-            if (row["null"], row["delta"]) == (null, delta):
-                shares[shapes.index(row["shape"]), counts.index(row["count"])] = row["share"]
+            if (row.null, row.delta) == (null, delta):
+                shares[shapes.index(row.shape), counts.index(row.count)] = row.share
         # Cells as paths: a picture within the picture would be no SVG.
         axis.pcolormesh(np.ma.masked_invalid(shares), cmap=colours, vmin=_LOWEST, vmax=2.0 * 0.9 - _LOWEST)
-        made = {(row["shape"], row["count"]) for row in every if (row["null"], row["delta"]) == (null, delta)}
+        made = {(row.shape, row.count) for row in every if (row.null, row.delta) == (null, delta)}
         for (y, x), share in np.ndenumerate(shares):
             useless = "·" if (shapes[y], counts[x]) in made else ""
             words = useless if np.isnan(share) else f"{100.0 * share:.0f}"
@@ -154,3 +155,20 @@ def picture(run: Run) -> Figure:
     handles.append(Line2D([], [], linestyle="", marker=".", color=BLACK, label="largest mean below 0.1"))
     figure.legend(handles=handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
+
+
+def _figures(run: Run) -> dict[str, Figure]:
+    grid = _grid(run)
+    return {} if grid is None else {PICTURE: picture(grid)}
+
+
+PAGE = Page(
+    "bounds-grid",
+    "Shapes of scores",
+    "Lower bounds for scores of many shapes",
+    text,
+    file="bounds.md",
+    about="how close the default lower bound is to the best one, for scores of many shapes",
+    figures=_figures,
+    pictures=(PICTURE,),
+)

@@ -66,7 +66,7 @@ network (d = {dim:,}) on {data} ({clients:,} clients of one image each), as in S
 (arXiv 2302.03098, final version): one epoch of DP-SGD, {rounds} rounds of {batch} images on average, clip norm \
 {clip_norm:g}, noise multiplier {noise_multiplier:g}, δ = {delta:g} and learning rate {rate:g}, which the paper does \
 not print. CANIFE audits {audits} rounds, one in {every}, with {pool} held-out images as mock clients, {steps:,} steps \
-of design and {trials} scores a round; Algorithms 2 and 3 have {canaries:,} observed and {canaries:,} unobserved \
+of design and {scores} scores a round; Algorithms 2 and 3 have {canaries:,} observed and {canaries:,} unobserved \
 canaries in the same trainings."""
 
 TITLE = "CANIFE and Algorithms 2 and 3 on the same trainings"
@@ -103,7 +103,7 @@ def about(record: BenchmarkRecord) -> str:
     """Say what was run, on what."""
     setting = record.setting
     return _ABOUT.format(
-        **{**vars(record), **vars(setting), "data": record.data.name, "trials": setting.trials[0]},
+        **{**vars(record), **vars(setting), "data": record.data.name, "scores": setting.scores[0]},
         clients=record.data.clients,
         audits=len(setting.audited),
     )
@@ -152,7 +152,7 @@ def _analytical(scenario: ScenarioRecord) -> float:
 
 def _costs(record: BenchmarkRecord, family: str) -> str:
     seconds, held = getattr(record.scenarios[0].seconds, family), getattr(record.memory, family) / 1e6
-    trials = record.setting.trials[0] * len(record.setting.audited)
+    trials = record.setting.scores[0] * len(record.setting.audited)
     rounds = f"{trials} trial rounds" if family == "canife" else "no round"
     memory = f"{held:.2g}" if held < 1.0 else f"{held:.0f}"
     return f"{seconds:.2g} s, {memory} MB, {rounds}"
@@ -222,7 +222,7 @@ def _printed(record: BenchmarkRecord, printed: PrintedRecord) -> Section:
 def _counts(record: BenchmarkRecord) -> Section:
     rows: list[tuple[str, ...]] = [
         (
-            f"{row.trials:,}",
+            f"{row.scores:,}",
             spread(row.round),
             number(row.round_cap),
             f"{row.separated} of {row.audits}",
@@ -239,9 +239,9 @@ def _counts(record: BenchmarkRecord) -> Section:
     few, many, limit = record.counts[0], record.counts[-1], unlimited.composed.mean
     mean, cap = few.as_printed.epsilon.mean, few.as_printed.cap
     note = (
-        f"At {few.trials} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap{_only(mean, cap)}. Unlimited "
+        f"At {few.scores} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap{_only(mean, cap)}. Unlimited "
         f"scores of the same canaries, whose law is known exactly, compose to {number(limit)}: all of the gap but "
-        f"{100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {many.trials:,} scores close "
+        f"{100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {many.scores:,} scores close "
         f"{100.0 * (many.as_printed.epsilon.mean - mean) / (limit - mean):.2g}% of it. ε̂ of a round is at "
         "δ = 1/n, and its law's at the training's δ."
     )
@@ -312,7 +312,7 @@ def _canaries(record: BenchmarkRecord) -> Section:
 
 def _audits(record: BenchmarkRecord) -> Section:
     rows = tuple(
-        (row.scores, row.name, spread(row.epsilon), number(row.cap), row.kind, row.coverage)
+        (row.source, row.name, spread(row.epsilon), number(row.cap), row.kind, row.coverage)
         for row in record.scenarios[0].audits
     )
     note = (

@@ -3,8 +3,7 @@
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -15,6 +14,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 
 from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import plus_minus, rounded, table
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import ConvergenceMeasured, Series, records
 from canaryproof.verify.check.results import Result, Run, Verdict
 
 _ABOUT = """\
@@ -27,94 +28,6 @@ _LABELS = "proven bound", "simulated ± 2 standard errors", "simulated", "0 or b
 _BOUND, _SIMULATED, _BARE, _EDGE = _LABELS
 
 
-@dataclass(frozen=True)
-class Series:
-    """A quantity along d or k, what is proven of it and what was simulated."""
-
-    title: str
-    # ``d`` or ``k``, and what the ordinate is.
-    axis: str
-    quantity: str
-    # Abscissae, positive.
-    x: tuple[float, ...]
-    # Ordinates: exact values, a proven bound, means of simulations and their standard errors.
-    exact: tuple[float, ...] | None
-    bound: tuple[float, ...] | None
-    bound_label: str
-    simulated: tuple[float, ...] | None
-    standard_error: tuple[float, ...] | None
-    # Slope in logarithms of what ``slope_of`` names, with an interval of that confidence, and the theorem's.
-    fitted_slope: float
-    slope_interval: tuple[float, ...]
-    slope_of: str
-    confidence: float
-    proven_slope: float
-    note: str = ""
-    # Meaning of the exact values if they are exact for something else, such as a leading term.
-    exact_label: str = "exact"
-
-
-def series_of(result: Result) -> tuple[Series, ...]:
-    """Return the series in a result's evidence, none for most; ValueError names the field that breaks a rule."""
-    entries = result.evidence.get("convergence", [])
-    path = f"{result.id}: convergence"
-    if not isinstance(entries, list | tuple):
-        raise ValueError(f"{path}: must be a list")
-    return tuple(_series(row, f"{path}[{i}]") for i, row in enumerate(entries))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _are_numbers(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(map(_is_number, value))
-
-
-_Rule = tuple[Callable[[Any], bool], str]
-_TEXT: _Rule = (lambda value: isinstance(value, str), "text")
-_NUMBER: _Rule = (_is_number, "a number")
-_ORDINATES: _Rule = (lambda value: value is None or _are_numbers(value), "a list of numbers or null")
-_RULES: dict[str, _Rule] = {
-    "title": _TEXT,
-    "axis": (lambda value: value in ("d", "k"), "d or k"),
-    "quantity": _TEXT,
-    "x": (lambda v: _are_numbers(v) and v and all(0.0 < x < math.inf for x in v), "a list of positive numbers"),
-    "exact": _ORDINATES,
-    "bound": _ORDINATES,
-    "bound_label": _TEXT,
-    "simulated": _ORDINATES,
-    "standard_error": _ORDINATES,
-    "fitted_slope": _NUMBER,
-    "slope_interval": (lambda value: _are_numbers(value) and len(value) == 2, "a list of two numbers"),
-    "slope_of": (lambda value: value in ("exact", "bound", "simulated"), "exact, bound or simulated"),
-    "confidence": (lambda value: _is_number(value) and 0.0 < value < 1.0, "a number between 0 and 1"),
-    "proven_slope": _NUMBER,
-    "note": _TEXT,
-    "exact_label": _TEXT,
-}
-
-
-def _series(row: object, path: str) -> Series:
-    if not isinstance(row, Mapping):
-        raise ValueError(f"{path}: must be an object")
-    for name in row:
-        if name not in _RULES:
-            raise ValueError(f"{path}.{name}: there is no such field; there are {', '.join(_RULES)}")
-    for field in fields(Series):
-        if field.name not in row and field.default is MISSING:
-            raise ValueError(f"{path}.{field.name}: is missing")
-    for name, value in row.items():
-        holds, rule = _RULES[name]
-        if not holds(value):
-            raise ValueError(f"{path}.{name}: must be {rule}")
-    for name in ("exact", "bound", "simulated", "standard_error"):
-        if row[name] is not None and len(row[name]) != len(row["x"]):
-            raise ValueError(f"{path}.{name}: must have as many numbers as x, {len(row['x'])}, not {len(row[name])}")
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in row.items()}
-    return Series(**values)
-
-
 def picture_name(identifier: str) -> str:
     """Name the picture that belongs to a result."""
     # Results may be read from a file, and none may lead out of the folder.
@@ -122,12 +35,19 @@ def picture_name(identifier: str) -> str:
 
 
 def text(run: Run) -> str:
-    """Render the page."""
-    shown = [(result, series) for result in run.results if (series := series_of(result))]
+    """Render the page; "" without series."""
+    shown = _shown(run)
+    if not shown:
+        return ""
     parts = ["# Convergence", _headline(shown)]
     parts += [part for result, series in shown for part in _chapter(result, series)]
     parts += ["## How to read this page", _ABOUT.format(version=run.version, level=run.level, seed=run.seed)]
     return "\n\n".join(parts) + "\n"
+
+
+def _shown(run: Run) -> list[tuple[Result, tuple[Series, ...]]]:
+    measured = records(run, ConvergenceMeasured)
+    return [(result, measured[result.id].convergence) for result in run.results if result.id in measured]
 
 
 def _headline(shown: Sequence[tuple[Result, Sequence[Series]]]) -> str:
@@ -162,7 +82,7 @@ def _alternative(series: Sequence[Series]) -> str:
 
 
 def _at(x: float) -> str:
-    return f"{x:g}" if float(f"{x:g}") == x else f"{x:,}"
+    return f"{x:g}" if float(f"{x:g}") == x else f"{x:,}".removesuffix(".0")
 
 
 def _values(row: Series) -> str:
@@ -282,3 +202,19 @@ def _space_ticks(axis: Axis) -> None:
     else:
         axis.set_major_locator(LogLocator(numticks=7))
     axis.set_minor_formatter(NullFormatter())
+
+
+def _figures(run: Run) -> dict[str, Figure]:
+    return {picture_name(result.id): picture(series) for result, series in _shown(run)}
+
+
+PAGE = Page(
+    "convergence",
+    "Convergence",
+    "Convergence: Theorems 3.1 to 3.3",
+    text,
+    file="convergence.md",
+    about="how fast what the theorems bound goes to zero, measured and proven",
+    figures=_figures,
+    pictures=("convergence-*.svg",),
+)

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 from canaryproof.reports import canife
 from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment, html, tables
-from canaryproof.reports.pages import PAGES, RESULTS, Chapter, as_written, chapters, figures_of, markdown_of
+from canaryproof.reports.pages import FILES, RESULTS, Chapter, as_written, chapters, figures_of, markdown_of
 from canaryproof.verify.check.results import Run
 from canaryproof.verify.files.report_input import Material
 
@@ -63,14 +63,14 @@ def report(material: Material, form: Format | None = None, figures: Mapping[str,
     figures = figures_of(run) if figures is None else figures
     if form is Format.MD:
         pages = {**markdown_of(run, results, figures), **_companions(material)}
-        return Report(pages, PAGES, "summary.md")
+        return Report(pages, FILES, "summary.md")
     made = chapters(material, figures)
     page = html(material, made)
     if form is Format.PDF:
         return Report({"report.pdf": pdf(page)}, (), "report.pdf")
     if form is Format.HTML:
         return Report({HTML: page.encode(), **exports(run, made)}, PATTERNS, HTML)
-    return Report({**markdown_of(run, results, figures), HTML: page.encode()}, PAGES, HTML)
+    return Report({**markdown_of(run, results, figures), HTML: page.encode()}, FILES, HTML)
 
 
 def _companions(material: Material) -> dict[str, bytes]:

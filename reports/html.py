@@ -24,6 +24,7 @@ from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings,
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter
+from canaryproof.verify.check.evidence import SimulatedCell, is_of
 from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
 from canaryproof.verify.check.verdicts import MEANINGS, rule
 from canaryproof.verify.files.report_input import Material
@@ -325,7 +326,7 @@ def _anchors(results: Sequence[Result]) -> list[str]:
 def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) -> Entry:
     result = run.results[position]
     named = picture_name(result.id).removesuffix(".svg"), *(p for i, p in _PICTURED.items() if result.id.startswith(i))
-    if "readings" in result.evidence and result.suite == "algorithm1":
+    if is_of(result, SimulatedCell):
         named = (*named, "dimension-sweep")
     of_document = result.subject is Subject.DOCUMENT
     suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]

@@ -4,16 +4,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from scipy import stats
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, panels
 from canaryproof.reports.markdown import table
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import (
+    BoundCoverage,
+    CoverageRow,
+    DefaultBound,
+    MeanBounds,
+    NominalCoverage,
+    records,
+)
 from canaryproof.verify.check.results import Run
 
 PICTURE = "coverage.svg"
-Evidence = Mapping[str, Mapping[str, Any]]
+_SUITE = "bounds."
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. All numbers are of this run. A "95%
@@ -21,50 +31,65 @@ lower bound" is wrong in an audit if it is above the true ε; it promises to be 
 
 
 def text(run: Run) -> str:
-    """Render the page of a run of the suite ``bounds``, or of some of its checks: what they lack is left out."""
-    evidence = {r.id.removeprefix("bounds."): r.evidence for r in run.results if r.suite == "bounds"}
-    parts = ["# Pitfalls of empirical privacy auditing", *_headline(evidence)]
-    if "nominal" in evidence:
+    """Render the page of a run of checks of the suite ``bounds``, without what they lack; "" if there are none."""
+    coverage, nominal = records(run, BoundCoverage, _SUITE), _nominal(run)
+    default = records(run, DefaultBound, _SUITE).get("default")
+    if not coverage and nominal is None and default is None:
+        return ""
+    parts = ["# Pitfalls of empirical privacy auditing", *_headline(coverage)]
+    if nominal is not None:
         parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
     parts.append(_ABOUT.format(version=run.version, level=run.level, seed=run.seed))
-    for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence, _cost, _caps):
-        parts += section(evidence)
+    for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence):
+        parts += section(coverage)
+    if default is not None:
+        parts += [*_cost(default), *_caps(default)]
     return "\n\n".join(parts) + "\n"
 
 
-def _headline(evidence: Evidence) -> list[str]:
+def _nominal(run: Run) -> NominalCoverage | None:
+    return records(run, NominalCoverage, _SUITE).get("nominal")
+
+
+def _headline(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     """Say in a sentence how many settings show that bounds as printed, and the default, are no 95% bounds."""
     parts = []
     for name, check in _BOTH.items():
-        if check in evidence:
-            measured = evidence[check]
-            cells, alpha = measured["cells"], measured["alpha"]
-            tails = [stats.binom.sf(row["above"] - 1, row["runs"], alpha) for row in cells]
-            parts.append(f"{sum(tail < measured['level'] / len(cells) for tail in tails)} of {len(cells)} for {name}")
+        if check in coverage:
+            measured = coverage[check]
+            cells = measured.cells
+            tails = [stats.binom.sf(row.above - 1, row.runs, measured.alpha) for row in cells]
+            parts.append(f"{sum(tail < measured.level / len(cells) for tail in tails)} of {len(cells)} for {name}")
     if not parts:
         return []
     return [f"Settings in which a 95% lower bound is above the true ε in more than 5% of audits: {', '.join(parts)}."]
 
 
-def _rate(row: Mapping[str, Any]) -> str:
-    low, high = row["interval"]
-    return f"{row['rate']:.1%} [{low:.1%}, {high:.1%}]"
+def _rate(row: CoverageRow) -> str:
+    low, high = row.interval
+    return f"{row.rate:.1%} [{low:.1%}, {high:.1%}]"
 
 
-def _usual(row: Mapping[str, Any]) -> bool:
-    return bool(row["count"] == 1000 and row["delta"] == 1e-6)
+def _cells(coverage: Mapping[str, BoundCoverage], check: str) -> Sequence[CoverageRow]:
+    return coverage[check].cells if check in coverage else ()
+
+
+def _usual(row: CoverageRow | MeanBounds) -> bool:
+    return row.count == 1000 and row.delta == 1e-6
 
 
 def _by_method(
-    evidence: Evidence, checks: Mapping[str, str], keep: Callable[[Mapping[str, Any]], bool] = lambda _: True
+    coverage: Mapping[str, BoundCoverage],
+    checks: Mapping[str, str],
+    keep: Callable[[CoverageRow], bool] = lambda _: True,
 ) -> tuple[list[tuple[str, ...]], list[str]]:
     """Collect the rates of several checks, a row for each usual cell that is kept and a column for each check."""
     rates: dict[tuple[Any, ...], dict[str, str]] = {}
-    names = [name for name, check in checks.items() if check in evidence]
+    names = [name for name, check in checks.items() if check in coverage]
     for name in names:
-        for row in evidence[checks[name]]["cells"]:
+        for row in coverage[checks[name]].cells:
             if _usual(row) and keep(row):
-                key = row["mechanism"], row["null"], f"{row['count']:,}", f"{row['epsilon']:g}"
+                key = row.mechanism, row.null, f"{row.count:,}", f"{row.epsilon:g}"
                 rates.setdefault(key, {})[name] = _rate(row)
     return [(*key, *(cells.get(name, "–") for name in names)) for key, cells in rates.items()], names
 
@@ -81,8 +106,8 @@ def _section(title: str, words: Sequence[str], rows: Sequence[Sequence[str]], he
     return [f"## {title}", words[0], table(head, rows), *words[1:]] if rows else []
 
 
-def _selection(evidence: Evidence) -> list[str]:
-    rows, names = _by_method(evidence, _BOTH, lambda row: row["mechanism"] == "Gaussian")
+def _selection(coverage: Mapping[str, BoundCoverage]) -> list[str]:
+    rows, names = _by_method(coverage, _BOTH, lambda row: row.mechanism == "Gaussian")
     words = (
         "The largest of many limits is not a limit: each threshold's holds in 95% of audits, their maximum does not. "
         "Limits of both rates at full α, instead of half of it for each, and Jeffreys' limits, which hold on average "
@@ -95,11 +120,10 @@ def _selection(evidence: Evidence) -> list[str]:
     return _section("The threshold is chosen on the scores it is judged by", words, rows, (*_HEAD, *names))
 
 
-def _at_one(evidence: Evidence) -> list[str]:
-    cells = evidence.get("printed.andrew-at-one", {}).get("cells", [])
+def _at_one(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     rates: dict[str, dict[str, str]] = {}
-    for row in cells:
-        rates.setdefault(f"{row['delta']:g}", {})[row["null"]] = _rate(row)
+    for row in _cells(coverage, "printed.andrew-at-one"):
+        rates.setdefault(f"{row.delta:g}", {})[row.null] = _rate(row)
     rows = [(delta, *(kinds.get(kind, "–") for kind in ("exact", "unobserved"))) for delta, kinds in rates.items()]
     words = (
         "How often depends on δ too: it takes part of what the largest limit is too large by. Above, mechanisms have "
@@ -112,9 +136,9 @@ def _at_one(evidence: Evidence) -> list[str]:
     return [words[0], table(("δ", "exact null", "unobserved scores"), rows), words[1]] if rows else []
 
 
-def _ties(evidence: Evidence) -> list[str]:
+def _ties(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     tied = ("randomised response", "rounded Gaussian")
-    rows, names = _by_method(evidence, _BOTH, lambda row: row["mechanism"] in tied and row["epsilon"] in (0.0, 1.0))
+    rows, names = _by_method(coverage, _BOTH, lambda row: row.mechanism in tied and row.epsilon in (0.0, 1.0))
     words = (
         "Where equal scores are counted in the order in which they were sorted, a threshold lies between equals, and "
         "the attack sees a difference that no one can see. Identical samples then have a large bound:",
@@ -123,8 +147,8 @@ def _ties(evidence: Evidence) -> list[str]:
     return _section("Tied scores", words, rows, (*_HEAD, *names))
 
 
-def _kinds(evidence: Evidence) -> list[str]:
-    rows, names = _by_method(evidence, {"posterior interval, lower end": "printed.bayesian"})
+def _kinds(coverage: Mapping[str, BoundCoverage]) -> list[str]:
+    rows, names = _by_method(coverage, {"posterior interval, lower end": "printed.bayesian"})
     words = (
         "An estimate is above the truth about half of the time. A posterior interval has a probability given a prior, "
         "and its lower end none of being below the truth: where ε = 0 a continuous prior excludes the truth itself. "
@@ -135,8 +159,8 @@ def _kinds(evidence: Evidence) -> list[str]:
     return _section("An estimate, a bound and a posterior interval", words, rows, (*_HEAD, *names))
 
 
-def _structure(evidence: Evidence) -> list[str]:
-    rows, names = _by_method(evidence, {"`normal-scores`": "gaussian-elsewhere"})
+def _structure(coverage: Mapping[str, BoundCoverage]) -> list[str]:
+    rows, names = _by_method(coverage, {"`normal-scores`": "gaussian-elsewhere"})
     words = (
         "A bound of μ, as of Gaussian differential privacy, is valid for every mechanism; the ε that it is turned into "
         "is not. With Laplace noise, share above the truth at δ = 1e-6:",
@@ -145,13 +169,12 @@ def _structure(evidence: Evidence) -> list[str]:
     return _section("A Gaussian trade-off curve that is not", words, rows, (*_HEAD, *names))
 
 
-def _dependence(evidence: Evidence) -> list[str]:
-    cells = evidence.get("dependent-cosines", {}).get("cells", [])
+def _dependence(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     shown = ("fixed-sequence", "band", "normal-scores")
     rows = [
-        (f"`{row['method']}`", f"{row['count']:,}", f"{row['epsilon']:g}", f"{row['runs']:,}", _rate(row))
-        for row in cells
-        if row["method"] in shown and row["delta"] == 1e-6
+        (f"`{row.method}`", f"{row.count:,}", f"{row.epsilon:g}", f"{row.runs:,}", _rate(row))
+        for row in _cells(coverage, "dependent-cosines")
+        if row.method in shown and row.delta == 1e-6
     ]
     words = (
         "Cosines with one release depend on each other through its norm, and no proof for independent scores covers "
@@ -163,12 +186,10 @@ def _dependence(evidence: Evidence) -> list[str]:
     return _section("Scores of one run", words, rows, ("bound", "k", "ε", "runs", "share above the truth"))
 
 
-def _cost(evidence: Evidence) -> list[str]:
-    chosen = list(filter(_usual, evidence.get("default", {}).get("means", [])))
-    names = list(chosen[0]["by_method"]) if chosen else []
-    rows = [
-        (row["null"], f"{row['epsilon']:g}", *(f"{row['by_method'][name]:.3g}" for name in names)) for row in chosen
-    ]
+def _cost(default: DefaultBound) -> list[str]:
+    chosen = list(filter(_usual, default.means))
+    names = list(chosen[0].by_method) if chosen else []
+    rows = [(row.null, f"{row.epsilon:g}", *(f"{row.by_method[name]:.3g}" for name in names)) for row in chosen]
     words = (
         "A valid bound from 1,000 scores is far below ε, even of the best attack: the large privacy losses of a "
         "Gaussian mechanism lie in a tail that few of them reach. A low bound does not say that ε is low. Mean bounds, "
@@ -179,10 +200,9 @@ def _cost(evidence: Evidence) -> list[str]:
     return _section("What being right costs", words, rows, ("null", "ε", *(f"`{n}`" for n in names)))
 
 
-def _caps(evidence: Evidence) -> list[str]:
+def _caps(default: DefaultBound) -> list[str]:
     rows = [
-        (f"`{row['method']}`", *(f"{row[count]:.2f}" for count in ("100", "1000", "10000")))
-        for row in evidence.get("default", {}).get("caps", [])
+        (f"`{row['method']}`", *(f"{row[count]:.2f}" for count in ("100", "1000", "10000"))) for row in default.caps
     ]
     words = (
         "With unobserved scores no bound can be above its value at perfect separation, however much leaks. At "
@@ -199,20 +219,21 @@ _LEAST = 2e-4
 
 
 @mpl.rc_context(STYLE)
-def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
+def picture(rows: Sequence[CoverageRow]) -> Figure:
     """Draw measured against nominal rates of bounds above the truth, of ``bounds.nominal``: a panel a method."""
-    methods = list(dict.fromkeys(row["method"] for row in rows))
-    epsilons = sorted({row["epsilon"] for row in rows})
-    nominal = sorted({row["nominal"] for row in rows})
+    methods = list(dict.fromkeys(row.method for row in rows))
+    epsilons = sorted({row.epsilon for row in rows})
+    nominal = sorted({row.nominal for row in rows if row.nominal is not None})
     figure, axes = panels(len(methods), 4, (9.0, 0.6, 2.1), sharex=True, sharey=True)
     handles: dict[str, Any] = {}
     for axis, method in zip(axes, methods, strict=True):
         (handles["as promised"],) = axis.plot(nominal, nominal, color=GREY, linewidth=0.8, zorder=0)
         for colour, epsilon in zip(_COLOURS, epsilons, strict=False):
             for null, marker in _MARKERS.items():
-                shown = [r for r in rows if (r["method"], r["epsilon"], r["null"]) == (method, epsilon, null)]
+                shown = [r for r in rows if (r.method, r.epsilon, r.null) == (method, epsilon, null)]
                 if shown:
-                    levels, rates = [row["nominal"] for row in shown], [max(row["rate"], _LEAST) for row in shown]
+                    levels = np.array([row.nominal for row in shown], np.float64)
+                    rates = [max(row.rate, _LEAST) for row in shown]
                     style: dict[str, Any] = {"marker": marker, "color": colour, "markersize": 3, "linewidth": 0.9}
                     (handles[f"ε = {epsilon:g}, {null} null"],) = axis.plot(levels, rates, **style)
         axis.set(xscale="log", yscale="log", ylim=(0.8 * _LEAST, 1.2), title=method)
@@ -224,3 +245,21 @@ def picture(rows: Sequence[Mapping[str, Any]]) -> Figure:
     figure.supylabel("share of bounds above the true ε", fontsize=9.0)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=4, frameon=False)
     return figure
+
+
+def _figures(run: Run) -> dict[str, Figure]:
+    nominal = _nominal(run)
+    return {} if nominal is None else {PICTURE: picture(nominal.levels)}
+
+
+PAGE = Page(
+    "bounds",
+    "Bounds",
+    "Lower bounds and their coverage",
+    text,
+    file="pitfalls.md",
+    about="what goes wrong in empirical auditing, how bad, and how the package handles it",
+    figures=_figures,
+    pictures=(PICTURE,),
+    captions={PICTURE: "Share of lower bounds above the true ε against what is promised, a panel a method"},
+)

@@ -4,6 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from canaryproof.reports.markdown import table
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import ProofLine, records
 from canaryproof.verify.check.results import Result, Run, Subject
 
 _ABOUT = """\
@@ -21,25 +23,37 @@ _MEANINGS = {
 
 
 def text(run: Run) -> str:
-    """Render the page of a run of the suite ``theorems``."""
-    lines = [result for result in run.results if result.is_line]
-    parts = overview(run)
-    for source in dict.fromkeys(line.source for line in lines):
-        here = [line for line in lines if line.source == source]
-        rows = [(f"`{line.id}`", _kind(line), line.statement, line.finding) for line in here]
-        parts += [f"## {source}", table(("line", "kind", "what it says", "finding"), rows, [line.id for line in here])]
+    """Render the page of a run of the suite ``theorems``; "" without lines of proofs."""
+    lines = _lines(run)
+    if not lines:
+        return ""
+    parts = _overview(run)
+    for source in dict.fromkeys(result.source for result, _ in lines):
+        here = [(result, line) for result, line in lines if result.source == source]
+        rows = [(f"`{result.id}`", line.kind, result.statement, result.finding) for result, line in here]
+        anchors = [result.id for result, _ in here]
+        parts += [f"## {source}", table(("line", "kind", "what it says", "finding"), rows, anchors)]
     return "\n\n".join(parts) + "\n"
 
 
-def overview(run: Run) -> list[str]:
-    """Render what the page begins with: how many lines there are, and how they fare."""
-    lines = [result for result in run.results if result.is_line]
-    displayed = sum(bool(line.evidence.get("display")) for line in lines)
-    documents = [result for result in lines if result.subject is Subject.DOCUMENT]
-    kinds = Counter(map(_kind, documents))
+def _lines(run: Run) -> list[tuple[Result, ProofLine]]:
+    lines = records(run, ProofLine)
+    return [(result, lines[result.id]) for result in run.results if result.is_line]
+
+
+def _shortened(run: Run) -> str:
+    """Return what the page begins with."""
+    return "\n\n".join(_overview(run)) if _lines(run) else ""
+
+
+def _overview(run: Run) -> list[str]:
+    """Say how many lines there are, and how they fare."""
+    lines = _lines(run)
+    displayed = sum(bool(line.display) for _, line in lines)
+    kinds = Counter(line.kind for result, line in lines if result.subject is Subject.DOCUMENT)
     return [
         "# The proofs, line by line",
-        f"Of {len(documents)} lines of the documents' proofs, {kinds['exact']} hold as printed and "
+        f"Of {kinds.total()} lines of the documents' proofs, {kinds['exact']} hold as printed and "
         f"{kinds['right to leading order']} to leading order; {kinds['wrong term']} have a wrong term, "
         f"{kinds['needs a hypothesis']} need a further hypothesis, and {kinds['false']} are false.",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
@@ -48,19 +62,26 @@ def overview(run: Run) -> list[str]:
     ]
 
 
-def _kind(line: Result) -> str:
-    return str(line.evidence["kind"])
-
-
-def _counts(lines: Sequence[Result]) -> str:
+def _counts(lines: Sequence[tuple[Result, ProofLine]]) -> str:
     counts = {
-        subject: Counter(_kind(line) for line in lines if line.subject is subject)
+        subject: Counter(line.kind for result, line in lines if result.subject is subject)
         for subject in (Subject.DOCUMENT, Subject.IMPLEMENTATION)
     }
-    kinds = dict.fromkeys([*_MEANINGS, *map(_kind, lines)])
+    kinds = dict.fromkeys([*_MEANINGS, *(line.kind for _, line in lines)])
     rows = [
         (kind, _MEANINGS.get(kind, ""), *(f"{counts[subject][kind]}" for subject in counts))
         for kind in kinds
         if any(count[kind] for count in counts.values())
     ]
     return table(("kind", "meaning", "of the documents", "of ours"), rows)
+
+
+PAGE = Page(
+    "proofs",
+    "Proofs",
+    "The proofs, line by line",
+    text,
+    file="proofs.md",
+    about="every line of the proofs that was checked, and how it fares",
+    shortened=_shortened,
+)

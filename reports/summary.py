@@ -1,42 +1,24 @@
 """A run as one Markdown page: verdicts first, then the tables behind them."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from canaryproof.reports import estimators
 from canaryproof.reports.claims import TITLES, documents, page_name, statements
 from canaryproof.reports.markdown import table
 from canaryproof.verify.check.results import Run, Subject, Verdict, false_alarms
 
-# Pictures that the page shows, and what they show.
-SHOWN = {
-    "accuracy.svg": "Errors of the kernels and of what a user would take instead, in ulps, along one line each",
-    "coverage.svg": "Share of lower bounds above the true ε against what is promised, a panel a method",
-    "dimension-sweep.svg": "ε̂ against the dimension: printed values and our simulations of two estimators",
-    "estimator-errors.svg": "Root mean square error of three estimators against the true ratio of deviations",
-}
 
-_PAGES = {
-    "accuracy.md": "errors of the kernels, worst inputs, and the same of other libraries",
-    "blindspots.md": "mechanisms whose ε is known, and which of their faults each method sees",
-    "bounds.md": "how close the default lower bound is to the best one, for scores of many shapes",
-    "convergence.md": "how fast what the theorems bound goes to zero, measured and proven",
-    "pitfalls.md": "what goes wrong in empirical auditing, how bad, and how the package handles it",
-    "proofs.md": "every line of the proofs that was checked, and how it fares",
-}
-
-
-def text(run: Run, pictures: Sequence[str], pages: Sequence[str]) -> str:
-    """Render a run, with the pictures and pages of these names."""
+def text(run: Run, pages: Mapping[str, str], pictures: Mapping[str, str]) -> str:
+    """Render a run, with the pages of these files and what each has, and the pictures of these files and captions."""
     command = f"canaryproof verify --level {run.level} --seed {run.seed}"
     parts = [f"# Verification results\n\ncanaryproof {run.version}, `{command}`.", _counts(run)]
     if run.designs:
         parts.append(f"{false_alarms(run)} ([tests](#what-depends-on-chance)).")
-    listed = [f"- [{name}]({name}): {_PAGES[name]}" for name in pages if name in _PAGES]
-    if listed:
-        parts.append("\n".join(listed))
+    if pages:
+        parts.append("\n".join(f"- [{name}]({name}): {about}" for name, about in pages.items()))
     parts += _documents(run) + _own(run)
-    parts += [f"![{SHOWN[name]}]({name})" for name in pictures]
+    parts += [f"![{caption}]({name})" for name, caption in pictures.items()]
     parts += estimators.sections(run)
     parts += designs(run)
     return "\n\n".join(parts) + "\n"

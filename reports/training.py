@@ -180,7 +180,7 @@ _PICTURE = "canife.svg"
 
 _SHARES: dict[str, Callable[[CanifeAuditRecord], list[float]]] = {
     "attack's accuracy": lambda audit: [attack.accuracy for attack in audit.attacks],
-    "canary's health": lambda audit: [attack.health for attack in audit.attacks],
+    "canary's health": lambda audit: [attack.canary.health for attack in audit.attacks],
     "model's accuracy": lambda audit: [audit.model_accuracy],
 }
 
@@ -241,7 +241,8 @@ def _epsilons(document: ExperimentRecord) -> Section:
     for cell in document.cells:
         theory, audited = _theory(cell), _audited(cell)
         rounds = [
-            _spread([getattr(attack, rule).epsilon for attack in _attacks_of(cell)]) for rule in ("separated", "capped")
+            _spread([getattr(attack.epsilon, rule).epsilon for attack in _attacks_of(cell)])
+            for rule in ("separated", "capped")
         ]
         trainings = []
         for rule in ("separated", "capped"):
@@ -284,9 +285,9 @@ def _attacks(document: ExperimentRecord) -> Section:
                 _spread(models),
                 _spread([attack.accuracy for attack in attacks]),
                 _spread([attack.deviation for attack in attacks]),
-                _spread([attack.health for attack in attacks]),
-                _spread([attack.loss for attack in attacks]),
-                str(sum(not attack.healthy for attack in attacks)),
+                _spread([attack.canary.health for attack in attacks]),
+                _spread([attack.canary.loss for attack in attacks]),
+                str(sum(not attack.canary.healthy for attack in attacks)),
             )
         )
     plan = document.cells[0].settings["canife"]
@@ -343,7 +344,7 @@ def _round_epsilons(axis: Axes, audits: Sequence[CanifeAuditRecord], theory: flo
     _level(axis, theory, "theory")
     for audit in audits:
         for attack in audit.attacks:
-            estimate = attack.separated
+            estimate = attack.epsilon.separated
             epsilon, lower, upper = (getattr(estimate, name) for name in ("epsilon", "lower", "upper"))
             if math.isinf(epsilon):
                 top = axis.get_xaxis_transform()
@@ -444,7 +445,7 @@ def _headline(document: ExperimentRecord) -> str:
         means = [
             statistics.fmean(values)
             for cell in document.cells
-            if (values := [attack.capped.epsilon for attack in _attacks_of(cell)])
+            if (values := [attack.epsilon.capped.epsilon for attack in _attacks_of(cell)])
         ]
         return f"CANIFE's mean ε̂ of a round is {_between(means)}, and {proven} of the training."
     audits = [[result.audit("all") for result in cell.results] for cell in document.cells]

@@ -122,7 +122,7 @@ FAULTS = (
     _algorithm(
         "decay",
         "Adam's second decay 0.999 for 0.99",
-        "training.server:_optimiser",
+        "training.trainer:_optimiser",
         lambda f: lambda name, rate, momentum: _adam(rate) if name == "adam" else f(name, rate, momentum),
     ),
     _algorithm(
@@ -219,7 +219,7 @@ FAULTS = (
     _fault(
         "momentum",
         "a resumed training has lost its momentum",
-        f"{_TRAINING}.server:Server.restore",
+        f"{_TRAINING}.trainer:Server.restore",
         lambda f: (
             lambda self, arrays: f(
                 self, {name: array if name == "theta" else 0 * array for name, array in arrays.items()}

@@ -61,8 +61,8 @@ def mechanism(name, *rows, diagnosed=()):
 
 
 DIAGNOSED = [
-    {"value": 1.0, "tests": {"norm": {"rate": [0.05, 0.0, 0.1]}}, "confined": None},
-    {"value": 0.5, "tests": {"norm": {"rate": [1.0, 0.9, 1.0]}}, "confined": 1.0},
+    {"value": 1.0, "tests": {"norm": {"p_value": 0.5, "alarms": 1, "rate": [0.05, 0.0, 0.1]}}, "confined": None},
+    {"value": 0.5, "tests": {"norm": {"p_value": 0.0, "alarms": 20, "rate": [1.0, 0.9, 1.0]}}, "confined": 1.0},
 ]
 RUN = Run(
     "0",

@@ -12,13 +12,14 @@ def cell(shape, count, own, band):
     best = "band" if band > own else "fixed-sequence"
     means = {"fixed-sequence": own, "band": band}
     where = {"shape": shape, "null": "exact", "count": count, "delta": 1e-5, "runs": 9}
-    return {**where, "best": best, "means": means, "share": own / max(own, band), "share_error": 0.012}
+    shares = {"best": best, "share": own / max(own, band), "share_error": 0.012}
+    return {**where, "means": means, "errors": dict.fromkeys(means, 0.01), **shares, "of_a_curve": {}}
 
 
 @pytest.fixture
 def run():
     cells = [cell("N(1, 1²)", 100, 1.5, 1.2), cell("Cauchy + 2", 100, 0.88, 1.1), cell("Cauchy + 5", 100, 0.0, 0.01)]
-    evidence = {"useful": 0.1, "share": 0.9, "cells": cells}
+    evidence = {"level": 1e-7, "alpha": 0.05, "share": 0.9, "least": 0.5, "useful": 0.1, "cells": cells}
     result = Result("bounds.grid", "bounds", Subject.IMPLEMENTATION, "", "s", Verdict.CONFIRMED, "f", evidence)
     return Run("1.0", Level.QUICK, 7, (result,))
 
@@ -39,12 +40,16 @@ def test_bounds_of_a_gaussian_curve_are_shown_apart(run):
     assert "| N(1, 1²) | 100 | exact null | 1e-05 | 1.5 | 2.25 |" in page
 
 
+def drawn(run):
+    return bounds.PAGE.figures(run)[bounds.PICTURE]
+
+
 def test_the_picture_has_a_number_for_each_cell(run):
-    figure = bounds.picture(run)
+    figure = drawn(run)
     assert sorted(text.get_text() for text in figure.axes[0].texts) == ["100", "80", "·"]
     # What was not run is no cell in which nothing was found.
     run.results[0].evidence["cells"].append(cell("Cauchy + 2", 10**6, 1.0, 0.9))
-    columns = bounds.picture(run).axes[0]
+    columns = drawn(run).axes[0]
     assert sorted(text.get_text() for text in columns.texts) == ["", "", "100", "100", "80", "·"]
     assert [label.get_text() for label in columns.get_xticklabels()] == ["100", "10⁶"]
     assert ElementTree.fromstring(svg(figure)).tag.endswith("svg")

@@ -40,7 +40,7 @@ def method(name, values, cap="inf", family="oneshot", kind="estimate"):
 def scenario(name, shift=0.0):
     audits = [
         {
-            "scores": "Algorithm 3",
+            "source": "Algorithm 3",
             "name": "band",
             "epsilon": summary(1.5),
             "cap": 3.25,
@@ -83,7 +83,7 @@ def document():
             "every": 5,
             "pool": 30,
             "steps": 40,
-            "trials": [50],
+            "scores": [50],
             "audited": [5, 10],
             "noise_multiplier": 0.2,
             "clip_norm": 1.0,
@@ -114,7 +114,7 @@ def document():
         "scenarios": [scenario("Poisson samples"), scenario("shuffled epoch", 2.0)],
         "counts": [
             {
-                "trials": 50,
+                "scores": 50,
                 "round": summary(3.0),
                 "round_cap": 3.2,
                 "separated": 5,

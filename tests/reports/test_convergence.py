@@ -6,8 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from canaryproof.reports import convergence
-from canaryproof.reports.convergence import picture_name, series_of
+from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.pages import render
+from canaryproof.verify.check.evidence import ConvergenceMeasured, records
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
 
 SERIES = {
@@ -34,6 +35,11 @@ def result(*series, name="theorem-3.1.rate"):
     return Result(
         name, "convergence", Subject.IMPLEMENTATION, "Theorem 3.1", "falls as 1/d", Verdict.CONFIRMED, "yes", evidence
     )
+
+
+def series_of(one):
+    measured = records(Run("0", Level.QUICK, 0, (one,)), ConvergenceMeasured)
+    return measured[one.id].convergence
 
 
 def rendered(*series):
@@ -126,14 +132,13 @@ def test_numbered_ticks_are_few_and_at_least_two():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"x": [1, 2]}, r"convergence\[1\].exact: must have as many numbers as x, 2, not 4"),
-        ({"x": [0, 1, 2, 3]}, "x: must be a list of positive numbers"),
-        ({"bound": [1, 2, 3, "4"]}, "bound: must be a list of numbers or null"),
-        ({"axis": "n"}, "axis: must be d or k"),
-        ({"slope_interval": [1.0]}, "slope_interval: must be a list of two numbers"),
-        ({"confidence": 95}, "confidence: must be a number between 0 and 1"),
-        ({"proven_slope": True}, "proven_slope: must be a number"),
-        ({"notes": ""}, "notes: there is no such field"),
+        ({"x": [1, 2]}, r"convergence\[1\]: exact: must have as many numbers as x, 2, not 4"),
+        ({"x": [0, 1, 2, 3]}, r"x\[0\]: must be a positive number, not 0"),
+        ({"bound": [1, 2, 3, "4"]}, r"bound\[3\]: must be a number, not '4'"),
+        ({"axis": "n"}, "axis: must be one of d, k, not 'n'"),
+        ({"slope_interval": [1.0]}, "slope_interval: must be 2 values, not 1"),
+        ({"confidence": 95}, "confidence: must be a number from 0 to 1, not 95"),
+        ({"proven_slope": True}, "proven_slope: must be a number, not True"),
     ],
 )
 def test_a_field_that_breaks_a_rule_is_named(change, message):
@@ -151,4 +156,7 @@ def test_a_missing_field_is_named_and_the_note_may_be_missing():
 
 def test_no_name_leads_out_of_the_folder():
     assert picture_name("../../etc/a.b") == "convergence--etc-a-b.svg"
-    assert series_of(replace(result(), evidence={})) == ()
+
+
+def test_evidence_of_another_kind_has_no_series():
+    assert records(Run("0", Level.QUICK, 0, (replace(result(), evidence={"level": 1e-7}),)), ConvergenceMeasured) == {}

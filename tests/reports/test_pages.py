@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from canaryproof.reports.figures import description
-from canaryproof.reports.pages import PAGES, figures_of, render
+from canaryproof.reports.pages import FILES, figures_of, render
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.claims import simulated_tables
 from canaryproof.verify.files.writing import write_files
@@ -99,13 +99,13 @@ def test_pages_that_the_next_run_lacks_are_removed(run, tmp_path):
     write_files(render(run), tmp_path)
     for name in ("notes.md", "claims-mine.md"):
         (tmp_path / name).write_text("somebody's")
-    write_files(render(replace(run, results=())), tmp_path, PAGES)
+    write_files(render(replace(run, results=())), tmp_path, FILES)
     assert names(tmp_path) == ["claims-mine.md", "notes.md", "results.json", "summary.md"]
 
 
 def test_a_folder_without_a_run_is_left_as_it_is(run, tmp_path):
     (tmp_path / "proofs.md").write_text("somebody's")
-    write_files(render(replace(run, results=())), tmp_path, PAGES)
+    write_files(render(replace(run, results=())), tmp_path, FILES)
     assert (tmp_path / "proofs.md").read_text() == "somebody's"
 
 

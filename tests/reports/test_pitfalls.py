@@ -5,6 +5,7 @@ import pytest
 
 from canaryproof.reports import pitfalls
 from canaryproof.reports.pages import render
+from canaryproof.verify.check.evidence import NominalCoverage, records
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +63,13 @@ def test_what_was_not_measured_is_left_out(run):
 
 
 def test_the_picture_has_a_panel_a_method_and_every_rate(run):
-    rows = next(r for r in run.results if r.id == "bounds.nominal").evidence["levels"]
+    rows = records(run, NominalCoverage)["bounds.nominal"].levels
     drawn = pitfalls.picture(rows)
     panels = [axis for axis in drawn.axes if axis.get_visible()]
-    assert [axis.get_title(loc="left") for axis in panels] == list(dict.fromkeys(row["method"] for row in rows))
+    assert [axis.get_title(loc="left") for axis in panels] == list(dict.fromkeys(row.method for row in rows))
     for axis in panels:
         method = axis.get_title(loc="left")
         shown = sorted(y for line in axis.lines[1:] for y in line.get_ydata())
-        assert shown == sorted(max(row["rate"], pitfalls._LEAST) for row in rows if row["method"] == method)
+        assert shown == sorted(max(row.rate, pitfalls._LEAST) for row in rows if row.method == method)
         # The first line is what is promised.
         assert list(axis.lines[0].get_xdata()) == list(axis.lines[0].get_ydata())

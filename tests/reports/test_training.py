@@ -254,15 +254,13 @@ def measured(epsilon, upper=9.0):
 
 def attack(epsilon, *, accuracy=0.9, upper=9.0, healthy=True):
     return {
-        "loss": 0.25,
-        "norm": 1.5,
-        "health": 0.99,
-        "attempts": 1,
-        "healthy": healthy,
+        "epsilon": {
+            "separated": measured(epsilon, upper),
+            "capped": measured(3.5 if epsilon == "inf" else epsilon),
+        },
+        "canary": {"loss": 0.25, "norm": 1.5, "health": 0.99, "attempts": 1, "healthy": healthy},
         "accuracy": accuracy,
         "deviations": [0.2, 0.4],
-        "separated": measured(epsilon, upper),
-        "capped": measured(3.5 if epsilon == "inf" else epsilon),
     }
 
 
@@ -376,7 +374,7 @@ def test_attacks_are_summed_up():
     _, found = training.canife_sections(recorded(AT_END))
     assert found.rows[0] == (*("32", "128", "40", "2", "0.6", "0.8 ± 0.14", "0.3 ± 0", "0.99 ± 0", "0.25 ± 0", "1"),)
     broken = copy.deepcopy(AT_END)
-    broken["cells"][0]["results"][0]["runs"][0]["canife"]["audits"][0]["attacks"][0]["health"] = "-inf"
+    broken["cells"][0]["results"][0]["runs"][0]["canife"]["audits"][0]["attacks"][0]["canary"]["health"] = "-inf"
     assert training.canife_sections(recorded(broken))[1].rows[0][7] == "not finite in 1 of 2"
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -32,6 +31,7 @@ from canaryproof.verify.bounds.lower_bound import (
     prepare,
 )
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
+from canaryproof.verify.check.evidence import AtlasCell, MethodAlarms, Rate
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate
@@ -317,7 +317,7 @@ class Size:
 
 def measure(
     mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, key: np.random.SeedSequence
-) -> dict[str, Any]:
+) -> AtlasCell:
     """Audit runs of a mechanism by all methods; return a cell of the atlas, its rates with their limits."""
     rng, other = (np.random.default_rng(child) for child in key.spawn(2))
     truth = mechanism.truth(value, claim)
@@ -331,19 +331,19 @@ def measure(
     prediction = predict(mechanism, value, claim, size.count, other)
     reports = [*_reports(mechanism, value, claim, few, rng)] if size.few else []
     reports += _coins(mechanism, value, claim, size, rng)
-    return {
-        "value": value,
-        "count": size.count,
-        "exact": size.exact,
-        "truth": [truth.low, truth.high],
-        "distance": mechanism.distance(value, claim),
-        "runs": size.runs,
-        "rate": _rate(alarms, size.runs),
-        "predicted": prediction.alarm,
-        "unlimited": [prediction.epsilon, prediction.highest],
-        "canife": None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
-        "methods": {name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in reports},
-    }
+    return AtlasCell(
+        value=value,
+        count=size.count,
+        exact=size.exact,
+        truth=(truth.low, truth.high),
+        distance=mechanism.distance(value, claim),
+        runs=size.runs,
+        rate=_rate(alarms, size.runs),
+        predicted=prediction.alarm,
+        unlimited=(prediction.epsilon, prediction.highest),
+        canife=None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
+        methods={name: _summary(epsilon, low, claim.epsilon) for name, epsilon, low in reports},
+    )
 
 
 def alarms_of(mechanism: Mechanism, value: float, claim: AtlasClaim, size: Size, key: np.random.SeedSequence) -> int:
@@ -424,19 +424,15 @@ def _of_deviation(deviation: float, claim: AtlasClaim) -> float:
     return gaussian_truth(claim, deviation / claim.noise_multiplier).high
 
 
-def _rate(alarms: int, runs: int) -> list[float]:
-    return [alarms / runs, *(float(end) for end in binomial.interval(alarms, runs, CONFIDENCE))]
+def _rate(alarms: int, runs: int) -> Rate:
+    low, high = binomial.interval(alarms, runs, CONFIDENCE)
+    return alarms / runs, float(low), float(high)
 
 
-def _summary(epsilon: Array, low: Array, claimed: float) -> dict[str, Any]:
+def _summary(epsilon: Array, low: Array, claimed: float) -> MethodAlarms:
     alarms, runs = int((low > claimed).sum()), len(low)
-    return {
-        "epsilon": np.quantile(epsilon, (0.25, 0.5, 0.75)).tolist(),
-        "low": float(np.median(low)),
-        "alarms": alarms,
-        "runs": runs,
-        "rate": _rate(alarms, runs),
-    }
+    first, median, third = np.quantile(epsilon, (0.25, 0.5, 0.75)).tolist()
+    return MethodAlarms((first, median, third), float(np.median(low)), alarms, runs, _rate(alarms, runs))
 
 
 # Faults that an audit would have noticed: there the probability of an alarm is at least ``POWER``.

@@ -8,7 +8,6 @@ them, in the generator's states or in the noise's last bits is no easier to see 
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +17,7 @@ from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.blindspots.alarms import ALPHA, CONFIDENCE
 from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism, ReleaseResidual
+from canaryproof.verify.check.evidence import DiagnosticAlarms
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
@@ -114,7 +114,7 @@ DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, AtlasClaim], Array | None]] = 
 
 def measure(
     mechanism: Mechanism, value: float, claim: AtlasClaim, runs: int, key: np.random.SeedSequence
-) -> dict[str, dict[str, Any]]:
+) -> dict[str, DiagnosticAlarms]:
     """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%: p-value, alarms and rate."""
     residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
     stated = replace(claim, noise_multiplier=mechanism.stated(value) * claim.noise_multiplier)
@@ -123,6 +123,7 @@ def measure(
     for name, p_values in tested.items():
         if p_values is not None:
             alarms = int((p_values <= ALPHA).sum())
-            rate = [alarms / runs, *binomial.interval(alarms, runs, CONFIDENCE)]
-            cells[name] = {"p_value": float(np.median(p_values)), "alarms": alarms, "rate": rate}
+            low, high = binomial.interval(alarms, runs, CONFIDENCE)
+            rate = alarms / runs, float(low), float(high)
+            cells[name] = DiagnosticAlarms(float(np.median(p_values)), alarms, rate)
     return cells

@@ -16,8 +16,11 @@ from numpy.typing import ArrayLike
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon, noise_of_round
+from canaryproof.verify.files.training_record import RoundEpsilon, ZeroCountsRecord
 
 ZeroCounts = Literal["infinite", "separated", "capped"]
+# Rules that make ε̂ infinite only where there is no error of either kind, as Appendix C.5 describes it, or never.
+RULES: tuple[ZeroCounts, ...] = ("separated", "capped")
 
 
 @dataclass(frozen=True)
@@ -35,24 +38,6 @@ class Deltas:
         The paper does not print the training's δ; the authors' public code has 1e-5.
         """
         return cls(1.0 / trials, delta, delta)
-
-
-@dataclass(frozen=True)
-class RoundEpsilon:
-    """ε̂ of a round at the threshold that makes it largest.
-
-    The limits are those of a threshold fixed in advance, and so not of this one; −∞ where the formula has no value. A
-    score that reaches the threshold is taken for one with the canary.
-    """
-
-    epsilon: float
-    lower: float
-    upper: float
-    threshold: float
-    false_alarms: int
-    missed: int
-    null_count: int
-    count: int
 
 
 def round_epsilon(
@@ -97,6 +82,13 @@ def round_epsilon(
         null_count=len(unseen),
         count=len(seen),
     )
+
+
+def by_zero_counts(observed: ArrayLike, unobserved: ArrayLike, alpha: float = 0.05) -> ZeroCountsRecord:
+    """Return ε̂ of a round by both rules that count errors, at δ = 1/n for n scores, as Section 3.4 has it."""
+    delta = 1.0 / (np.size(observed) + np.size(unobserved))
+    separated, capped = (round_epsilon(observed, unobserved, delta, alpha=alpha, zero_counts=rule) for rule in RULES)
+    return ZeroCountsRecord(separated, capped)
 
 
 def _formula(false_positive: ArrayLike, false_negative: ArrayLike, delta: float, zero: float) -> Array:

@@ -3,7 +3,7 @@
 import math
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
@@ -147,11 +147,6 @@ class Run:
     level: Level
     seed: Count
     results: tuple[Result, ...]
-
-    @property
-    def measured(self) -> "Run":
-        """The run without the checks that left no evidence, as those do that could not be judged."""
-        return replace(self, results=tuple(result for result in self.results if result.evidence))
 
     @property
     def failures(self) -> tuple[Result, ...]:

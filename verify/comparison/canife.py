@@ -7,7 +7,7 @@ each number is, its cap, and what it takes for granted. Trainings are done here,
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, astuple, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,12 @@ from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.comparison.canife_methods import METHODS, capped, composed, exact, largest_round, spread
-from canaryproof.verify.comparison.canife_training import SEED, Bench, Scenario, Sizes
+from canaryproof.verify.comparison.canife_training import SEED, Bench, Scenario
 from canaryproof.verify.engine.executors import EngineError, Lost, threads
 from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.benchmark_record import (
     AuditedTraining,
+    BenchmarkPlan,
     BenchmarkRecord,
     BenchmarkSizes,
     CanariesRecord,
@@ -30,8 +31,8 @@ from canaryproof.verify.files.benchmark_record import (
     EstimateOrBound,
     MethodRecord,
     ScenarioRecord,
+    ScoreCountRecord,
     SecondsRecord,
-    TrialCountRecord,
     UnlimitedRecord,
 )
 from canaryproof.verify.files.training_record import BoundRecord
@@ -94,7 +95,7 @@ def on_cluster(
     An ``InputError`` says that the cluster cannot be used or a worker has other data, an ``EngineError`` that a run is
     given up or the scheduler lost.
     """
-    common = data and data.absolute(), bench.federation.digest, astuple(bench.setting), hidden
+    common = data and data.absolute(), bench.federation.digest, astuple(bench.plan), hidden
     tasks = ((i, (*common, *_described(run))) for i, run in enumerate(runs))
     trainings: dict[int, AuditedTraining] = {}
     advance(f"none of {len(runs)} trainings done")
@@ -134,14 +135,25 @@ def train(
 @lru_cache(maxsize=1)
 def _bench(data: Path | None, setting: tuple[Any, ...], hidden: int | None) -> Bench:
     federation = images(data)
-    return Bench(federation, networks.model("two_layer", federation, hidden), Sizes(*setting))
+    return Bench(federation, networks.model("two_layer", federation, hidden), BenchmarkPlan(*setting))
 
 
 # Sizes for images by the ten thousand, as printed: an epoch at batch 128 is 469 rounds of MNIST.
-PRINTED = Sizes(batch=128, canaries=1000, every=100, pool=512)
+PRINTED = BenchmarkPlan(
+    batch=128,
+    canaries=1000,
+    every=100,
+    pool=512,
+    steps=2500,
+    scores=(100, 1000, 10_000),
+    noise_multiplier=0.2,
+    clip_norm=1.0,
+    delta=1e-5,
+    rate=1.0,
+)
 # Scikit-learn's 1,500 digits: a batch of an eighth makes 94 rounds of an epoch. Canaries and rounds between audits are
 # a fifth, as rounds are, so that a round has two canaries and a training four audits; 297 images are held out.
-DIGITS = Sizes(batch=16, canaries=200, every=20, pool=256)
+DIGITS = replace(PRINTED, batch=16, canaries=200, every=20, pool=256)
 # The paper does not print the learning rate. Among these, with one training each, 1 is near the best accuracy. MNIST
 # without canaries has 67, 80, 88, 91 and 92% of held-out images right, digits with canaries 31, 50, 71, 80 and 83%.
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
@@ -176,7 +188,7 @@ class Repetitions:
 LEVELS = {"quick": Repetitions(3, SCENARIOS[:1]), "full": Repetitions(10, SCENARIOS, RATES)}
 
 
-def read(folder: Path | None) -> tuple[Federation, Sizes, bool]:
+def read(folder: Path | None) -> tuple[Federation, BenchmarkPlan, bool]:
     """Read the images of a folder, or the digits without one, sizes that fit, and whether it is Fashion-MNIST."""
     federation = images(folder)
     return (federation, DIGITS, False) if folder is None else (federation, PRINTED, idx.is_fashion(folder))
@@ -184,7 +196,7 @@ def read(folder: Path | None) -> tuple[Federation, Sizes, bool]:
 
 def measure(
     federation: Federation,
-    setting: Sizes,
+    setting: BenchmarkPlan,
     level: str,
     repeat: int | None,
     advance: Callable[[str], object],
@@ -200,8 +212,7 @@ def measure(
     """
     plan = LEVELS[level]
     repetitions = repeat or plan.repeat
-    network = networks.model("two_layer", federation, hidden)
-    bench = Bench(federation, network, setting)
+    bench = Bench(federation, networks.model("two_layer", federation, hidden), setting)
     advance("compiling")
     compilation = bench.compile()
     # Scenarios take turns, so that whatever else the machine does hits all alike.
@@ -217,9 +228,7 @@ def measure(
             runs[run.scenario.name].append(training)
         else:
             sweep.append((run.rate, training))
-    sizes = BenchmarkSizes(
-        **asdict(setting), audited=tuple(bench.audited), rounds=bench.rounds, sampling=bench.sampling, dim=network.dim
-    )
+    sizes = bench.sizes
     return BenchmarkRecord(
         level=level,
         repeat=repetitions,
@@ -228,7 +237,7 @@ def measure(
         setting=sizes,
         compilation=compilation,
         memory=bench.memory(),
-        rdp=composed_epsilon([setting.noise_multiplier], [bench.rounds], bench.sampling, setting.delta),
+        rdp=composed_epsilon([setting.noise_multiplier], [sizes.rounds], sizes.sampling, setting.delta),
         scenarios=tuple(
             replace(_summary(name, setting.rate, group, sizes), runs=tuple(group)) for name, group in runs.items()
         ),
@@ -258,8 +267,8 @@ def _summary(name: str, rate: float, trainings: Sequence[AuditedTraining], plan:
         methods=tuple(rows),
         seconds=SecondsRecord(*map(float, seconds)),
         canife=CanariesRecord(
-            separation=spread([audit.scores[0].separation for audit in audits]),
-            deviation=spread([audit.scores[0].deviation for audit in audits]),
+            separation=spread([audit.attacks[0].separation for audit in audits]),
+            deviation=spread([audit.attacks[0].deviation for audit in audits]),
             norm=spread([math.sqrt(audit.law.shift) for audit in audits]),
             clients=spread([audit.law.clients for audit in audits]),
             cosine=spread([audit.cosines.root_mean_square for audit in audits]),
@@ -298,22 +307,22 @@ def _audits(trainings: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]
     return tuple(rows)
 
 
-def _counts(trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> tuple[TrialCountRecord, ...]:
+def _counts(trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> tuple[ScoreCountRecord, ...]:
     """Show how CANIFE's number grows with the number of scores."""
     rows = []
-    for index, scores in enumerate(trainings[0].canife[0].scores):
-        audits = [audit.scores[index].epsilon for training in trainings for audit in training.canife]
-        largest = largest_round(scores.trials)
+    for index, attack in enumerate(trainings[0].canife[0].attacks):
+        audits = [audit.attacks[index].epsilon for training in trainings for audit in training.canife]
+        largest = largest_round(attack.scores)
         as_printed, at_reciprocal = (
             ComposedRecord(
                 spread([capped(training, plan, index, delta).epsilon for training in trainings]),
                 composed((largest,) * len(plan.audited), plan, delta),
             )
-            for delta in (plan.delta, 1.0 / scores.trials)
+            for delta in (plan.delta, 1.0 / attack.scores)
         )
         rows.append(
-            TrialCountRecord(
-                scores.trials,
+            ScoreCountRecord(
+                attack.scores,
                 spread([audit.capped.epsilon for audit in audits]),
                 largest,
                 sum(math.isinf(audit.separated.epsilon) for audit in audits),

@@ -62,7 +62,7 @@ def largest_round(trials: int) -> float:
 def capped(training: AuditedTraining, plan: BenchmarkSizes, index: int, conversion: float) -> MethodValue:
     """Compose the ε̂ and their limits that audits have at one number of scores, at the cap where there is no error."""
     ends = [
-        tuple(getattr(audit.scores[index].epsilon.capped, end) for audit in training.canife)
+        tuple(getattr(audit.attacks[index].epsilon.capped, end) for audit in training.canife)
         for end in ("epsilon", "lower", "upper")
     ]
     return MethodValue(*(composed(values, plan, conversion) for values in ends))
@@ -110,11 +110,11 @@ def _capped(
     index: int, conversion: Callable[[int, BenchmarkSizes], float]
 ) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
     def value(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
-        trials = training.canife[0].scores[index].trials
+        trials = training.canife[0].attacks[index].scores
         return capped(training, plan, index, conversion(trials, plan))
 
     def cap(training: AuditedTraining, plan: BenchmarkSizes) -> float:
-        trials = training.canife[0].scores[index].trials
+        trials = training.canife[0].attacks[index].scores
         largest = largest_round(trials)
         return composed((largest,) * len(plan.audited), plan, conversion(trials, plan))
 
@@ -123,7 +123,7 @@ def _capped(
 
 def _separated(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
     ends = [
-        tuple(getattr(audit.scores[0].epsilon.separated, end) for audit in training.canife)
+        tuple(getattr(audit.attacks[0].epsilon.separated, end) for audit in training.canife)
         for end in ("epsilon", "lower", "upper")
     ]
     return MethodValue(*(composed(values, plan, plan.delta) for values in ends))

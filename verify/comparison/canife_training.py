@@ -19,19 +19,18 @@ from canaryproof.verify.canaries.seeds import Purpose
 from canaryproof.verify.canife.attack import TrialRound, attack, halves, score_law
 from canaryproof.verify.canife.design import Canary, DesignOptions
 from canaryproof.verify.canife.general import GeneralUpdates
-from canaryproof.verify.canife.measure import round_epsilon
+from canaryproof.verify.canife.measure import by_zero_counts
 from canaryproof.verify.files.benchmark_record import (
+    AttackRecord,
     AuditedTraining,
+    BenchmarkPlan,
     CosinesRecord,
-    DesignRecord,
     MemoryRecord,
     RoundAuditRecord,
     ScoreLawRecord,
     SecondsRecord,
-    TrialsRecord,
-    ZeroCountsRecord,
 )
-from canaryproof.verify.files.training_record import Analytical, BoundRecord, RoundEpsilonRecord
+from canaryproof.verify.files.training_record import Analytical, BoundRecord, DesignRecord
 from canaryproof.verify.training.assembly import Seeds, sgd_trainer
 from canaryproof.verify.training.canary_scores import CanaryScores, audits, bound_record
 from canaryproof.verify.training.clipping import FixedClip
@@ -43,22 +42,6 @@ from canaryproof.verify.training.noise import Independent
 from canaryproof.verify.training.trainer import Trainer
 
 SEED = 0
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Sizes of a training and of its audits."""
-
-    batch: int  # examples in a round on average, one of each client that takes part
-    canaries: int  # observed random canaries; as many are unobserved
-    every: int  # CANIFE audits each round whose number, from 1 on, is a multiple of this
-    pool: int  # mock clients, whose examples are held-out ones
-    steps: int = 2500  # of a canary's design
-    trials: tuple[int, ...] = (100, 1000, 10_000)  # numbers of scores of an audit; the first is CANIFE's own
-    noise_multiplier: float = 0.2
-    clip_norm: float = 1.0
-    delta: float = 1e-5
-    rate: float = 1.0  # learning rate of DP-SGD
 
 
 @dataclass(frozen=True)
@@ -84,13 +67,11 @@ class AuditedTrainer:
 class Bench:
     """Trainings of a dense network on one federation of clients with one example; all share what is compiled."""
 
-    def __init__(self, federation: Federation, model: Model, setting: Sizes) -> None:
-        self.federation, self.model, self.setting = federation, model, setting
-        self.rounds = -(-federation.clients // setting.batch)
-        self.sampling = setting.batch / federation.clients
-        self.audited = list(range(setting.every, self.rounds + 1, setting.every))
-        self._whole = GeneralUpdates(model.loss, setting.clip_norm)
-        self._auditor = DenseAuditor(federation, DesignOptions(steps=setting.steps), setting.clip_norm)
+    def __init__(self, federation: Federation, model: Model, plan: BenchmarkPlan) -> None:
+        self.federation, self.model, self.plan = federation, model, plan
+        self.sizes = plan.sizes(federation.clients, model.dim)
+        self._whole = GeneralUpdates(model.loss, plan.clip_norm)
+        self._auditor = DenseAuditor(federation, DesignOptions(steps=plan.steps), plan.clip_norm)
 
     def compile(self) -> float:
         """Design a canary for a new model, and return the seconds: before the first, something has to be compiled."""
@@ -102,15 +83,15 @@ class Bench:
     def run(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> AuditedTraining:
         """Train once and audit by all methods; arguments as for ``train``."""
         finished = self.train(root, scenario, rate)
-        trainer, setting = finished.trainer, self.setting
+        trainer, plan = finished.trainer, self.plan
         assert trainer.canary_clients is not None
         test = self.federation.test_inputs, self.federation.test_labels
         # The operator accounts for a training without the fault.
-        believed = Independent(setting.noise_multiplier, root), setting.delta, trainer.participation
+        believed = Independent(plan.noise_multiplier, root), plan.delta, trainer.participation
         return AuditedTraining(
-            Analytical(**asdict(analytical_epsilon(*believed, FixedClip(setting.clip_norm)))),
+            Analytical(**asdict(analytical_epsilon(*believed, FixedClip(plan.clip_norm)))),
             float(self.model.accuracy(trainer.params, *test)),
-            audits(CanaryScores.of(trainer), self.model.dim, setting.delta, CONFIDENCE, "fixed"),
+            audits(CanaryScores.of(trainer), self.model.dim, plan.delta, CONFIDENCE, "fixed"),
             finished.audits,
             SecondsRecord(
                 training=trainer.seconds["training"] + trainer.seconds["noise"],
@@ -131,11 +112,11 @@ class Bench:
         rng = np.random.default_rng(
             np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, int(Purpose.CANIFE)))
         )
-        trainer = self._trainer(Seeds.of(root), scenario, rate or self.setting.rate)
+        trainer = self._trainer(Seeds.of(root), scenario, rate or self.plan.rate)
         pool = self._pool(rng)
         records = tuple(
             self._audit(done + 1, trainer.params, pool, scenario.fault, rng, with_bounds)
-            for done in trainer.pauses(number - 1 for number in self.audited)
+            for done in trainer.pauses(number - 1 for number in self.sizes.audited)
         )
         return AuditedTrainer(trainer, records)
 
@@ -143,28 +124,28 @@ class Bench:
         """Return the bytes of the arrays that each method holds: what it computes from, not what a library takes."""
         state = self._auditor.pool_state(self.model.init(0), self._pool(np.random.default_rng(0)))
         held = sum(np.asarray(part).nbytes for part in jax.tree.leaves(state.clients))
-        return MemoryRecord(oneshot=BLOCK * (4 * self.model.dim + 16 * self.setting.canaries), canife=held)
+        return MemoryRecord(oneshot=BLOCK * (4 * self.model.dim + 16 * self.plan.canaries), canife=held)
 
     def _trainer(self, seeds: Seeds, scenario: Scenario, rate: float) -> Trainer:
-        setting, clients = self.setting, self.federation.clients
-        inserted = schedules.Insertion(2 * setting.canaries, setting.canaries)
+        plan, sizes, clients = self.plan, self.sizes, self.federation.clients
+        inserted = schedules.Insertion(2 * plan.canaries, plan.canaries)
         if scenario.shuffled:
-            participation = schedules.shuffled_epochs(clients, setting.batch, 1, seeds.training, inserted)
+            participation = schedules.shuffled_epochs(clients, plan.batch, 1, seeds.training, inserted)
         else:
-            participation = schedules.bernoulli(clients, self.sampling, self.rounds, seeds.training, inserted)
+            participation = schedules.bernoulli(clients, sizes.sampling, sizes.rounds, seeds.training, inserted)
         return sgd_trainer(
             self.federation,
             self.model,
             participation,
             seeds,
-            setting.noise_multiplier,
-            clip_norm=setting.clip_norm,
+            plan.noise_multiplier,
+            clip_norm=plan.clip_norm,
             rate=rate,
             fault=scenario.fault,
         )
 
     def _pool(self, rng: np.random.Generator) -> NDArray[np.int64]:
-        return rng.choice(len(self.federation.test_labels), self.setting.pool, replace=False)
+        return rng.choice(len(self.federation.test_labels), self.plan.pool, replace=False)
 
     def _audit(
         self,
@@ -176,37 +157,44 @@ class Bench:
         with_bounds: bool,
     ) -> RoundAuditRecord:
         """Audit the round of this number, which is next, by CANIFE."""
-        setting = self.setting
+        plan = self.plan
         began = time.perf_counter()
         audit = self._auditor.audit(params, pool, rng, trials_of_pool=True, fault=fault)
-        canary, noise_multiplier = audit.canary, setting.noise_multiplier
+        canary, noise_multiplier = audit.canary, plan.noise_multiplier
         if fault is not None:
             # Trial rounds are the server's, and have its fault.
             update = self._whole.canary_updates(params, [canary])[0]
             noise_multiplier = trial_noise(fault, noise_multiplier, update)
-        mechanism = TrialRound(setting.batch, noise_multiplier, setting.clip_norm)
-        scores: list[TrialsRecord] = []
-        for trials in setting.trials:
+        mechanism = TrialRound(plan.batch, noise_multiplier, plan.clip_norm)
+        attacks: list[AttackRecord] = []
+        for trials in plan.scores:
             observed, unobserved = attack(audit.response, halves(trials, 1, rng), mechanism, rng).of()
-            if not scores:
+            if not attacks:
                 # CANIFE's own cost ends with its own number of scores.
                 seconds = time.perf_counter() - began
                 bounds = self._bounds(observed, unobserved) if with_bounds else {}
-            scores.append(_measured(observed, unobserved))
+            attacks.append(
+                AttackRecord(
+                    trials,
+                    separation=float(observed.mean() - unobserved.mean()),
+                    deviation=float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
+                    epsilon=by_zero_counts(observed, unobserved),
+                )
+            )
         law = score_law(audit.response, mechanism)
         return RoundAuditRecord(
             number,
             seconds,
             self._cosines(params, canary, rng),
-            DesignRecord(canary.loss, canary.norm, canary.health, canary.healthy, canary.attempts),
-            ScoreLawRecord(**asdict(law), deviation=law.deviation, epsilon=law.epsilon(setting.delta)),
-            tuple(scores),
+            DesignRecord(canary.loss, canary.norm, canary.health, canary.attempts, canary.healthy),
+            ScoreLawRecord(**asdict(law), deviation=law.deviation, epsilon=law.epsilon(plan.delta)),
+            tuple(attacks),
             bounds,
         )
 
     def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> CosinesRecord:
         """Tell how far a canary's update is from orthogonal to those of clients of the training: as many as a batch."""
-        chosen = rng.choice(self.federation.clients, self.setting.batch, replace=False)
+        chosen = rng.choice(self.federation.clients, self.plan.batch, replace=False)
         examples = self.federation.inputs[chosen][:, None], self.federation.labels[chosen][:, None]
         state = FREE.prepare(params, *examples, np.ones((len(chosen), 1), np.float32))
         response = FREE.response(state, [canary])
@@ -222,7 +210,7 @@ class Bench:
         """Return all lower bounds from CANIFE's own number of scores of a round."""
         prepared = prepare(observed, unobserved, independent=True)
         return {
-            name: bound_record(method.bound(prepared, self.setting.delta, 1.0 - CONFIDENCE))
+            name: bound_record(method.bound(prepared, self.plan.delta, 1.0 - CONFIDENCE))
             for name, method in METHODS.items()
             if method.serves(prepared)
         }
@@ -231,18 +219,3 @@ class Bench:
 def _squares(vectors: ArrayLike) -> NDArray[np.float64]:
     """Squared norms of vectors of clients that have one example, shape (clients, 1, dimension)."""
     return np.asarray(np.square(np.asarray(vectors, np.float64)[:, 0]).sum(axis=1))
-
-
-def _measured(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> TrialsRecord:
-    # δ = 1/n, as printed.
-    trials = len(observed) + len(unobserved)
-    capped, separated = (
-        RoundEpsilonRecord(**asdict(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts=rule)))
-        for rule in ("capped", "separated")
-    )
-    return TrialsRecord(
-        trials,
-        separation=float(observed.mean() - unobserved.mean()),
-        deviation=float(np.sqrt(0.5 * (observed.var(ddof=1) + unobserved.var(ddof=1)))),
-        epsilon=ZeroCountsRecord(capped, separated),
-    )

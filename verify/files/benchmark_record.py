@@ -5,7 +5,13 @@ from dataclasses import dataclass
 
 from canaryproof.verify.check.json_records import Count, NonEmpty, OmittedIfNone
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.files.training_record import Analytical, AuditRecord, BoundRecord, RoundEpsilonRecord
+from canaryproof.verify.files.training_record import (
+    Analytical,
+    AuditRecord,
+    BoundRecord,
+    DesignRecord,
+    ZeroCountsRecord,
+)
 
 
 @dataclass(frozen=True)
@@ -50,9 +56,9 @@ class MethodRecord:
 
 @dataclass(frozen=True)
 class EstimateOrBound:
-    """An estimate or a bound of one kind of score in all trainings."""
+    """An estimate or a bound in all trainings; ``source`` are the scores that it is of."""
 
-    scores: str
+    source: str
     name: str
     kind: str
     coverage: str
@@ -78,17 +84,6 @@ class CosinesRecord:
 
 
 @dataclass(frozen=True)
-class DesignRecord:
-    """How a canary's design ended."""
-
-    loss: float
-    norm: float
-    health: float
-    healthy: bool
-    attempts: Count
-
-
-@dataclass(frozen=True)
 class ScoreLawRecord:
     """Law of a canary's scores, with ε that unlimited scores would show."""
 
@@ -101,18 +96,10 @@ class ScoreLawRecord:
 
 
 @dataclass(frozen=True)
-class ZeroCountsRecord:
-    """ε̂ of a round by what no error of a kind makes of it."""
+class AttackRecord:
+    """An attack with so many scores."""
 
-    capped: RoundEpsilonRecord
-    separated: RoundEpsilonRecord
-
-
-@dataclass(frozen=True)
-class TrialsRecord:
-    """An attack's scores, at one number of trials."""
-
-    trials: Count
+    scores: Count
     separation: float
     deviation: float
     epsilon: ZeroCountsRecord
@@ -120,14 +107,14 @@ class TrialsRecord:
 
 @dataclass(frozen=True)
 class RoundAuditRecord:
-    """CANIFE's audit of a round; ``bounds`` are all lower bounds from its first number of scores."""
+    """CANIFE's audit of a round: attacks by one canary; ``bounds`` are all lower bounds from the first one's scores."""
 
     round: Count
     seconds: float
     cosines: CosinesRecord
     canary: DesignRecord
     law: ScoreLawRecord
-    scores: NonEmpty[TrialsRecord]
+    attacks: NonEmpty[AttackRecord]
     bounds: Mapping[str, BoundRecord]
 
 
@@ -181,13 +168,13 @@ class ComposedRecord:
 
 
 @dataclass(frozen=True)
-class TrialCountRecord:
+class ScoreCountRecord:
     """How large CANIFE's ε̂ is with so many scores a round, its conversion at the training's δ and at 1/n.
 
     ``separated`` is the number of audits without an error of either kind.
     """
 
-    trials: Count
+    scores: Count
     round: SpreadRecord
     round_cap: float
     separated: Count
@@ -214,19 +201,31 @@ class DataRecord:
 
 
 @dataclass(frozen=True)
-class BenchmarkSizes:
-    """Sizes of a training and of its audits; ``pool`` are mock clients, ``every`` the rounds between audits."""
+class BenchmarkPlan:
+    """Sizes of a training and of its audits."""
 
-    batch: Count
-    canaries: Count
-    every: Count
-    pool: Count
-    steps: Count
-    trials: NonEmpty[Count]
+    batch: Count  # examples in a round on average, one of each client that takes part
+    canaries: Count  # observed random canaries; as many are unobserved
+    every: Count  # CANIFE audits each round whose number, from 1 on, is a multiple of this
+    pool: Count  # mock clients, whose examples are held-out ones
+    steps: Count  # of a canary's design
+    scores: NonEmpty[Count]  # numbers of scores of an audit's attacks; the first is CANIFE's own
     noise_multiplier: float
     clip_norm: float
     delta: float
-    rate: float
+    rate: float  # learning rate of DP-SGD
+
+    def sizes(self, clients: int, dim: int) -> "BenchmarkSizes":
+        """Return the sizes for one epoch of so many clients, and a model of this dimension."""
+        rounds = -(-clients // self.batch)
+        audited = tuple(range(self.every, rounds + 1, self.every))
+        return BenchmarkSizes(**vars(self), audited=audited, rounds=rounds, sampling=self.batch / clients, dim=dim)
+
+
+@dataclass(frozen=True)
+class BenchmarkSizes(BenchmarkPlan):
+    """A plan, and what follows from it for the data and the model."""
+
     audited: NonEmpty[Count]
     rounds: Count
     sampling: float
@@ -281,7 +280,7 @@ class BenchmarkRecord:
     rdp: float
     scenarios: NonEmpty[ScenarioRecord]
     printed: OmittedIfNone[PrintedRecord] = None
-    counts: NonEmpty[TrialCountRecord]
+    counts: NonEmpty[ScoreCountRecord]
     unlimited: UnlimitedRecord
     sweep: tuple[ScenarioRecord, ...]
     environment: Mapping[str, str]

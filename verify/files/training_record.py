@@ -69,8 +69,12 @@ class Density:
 
 
 @dataclass(frozen=True)
-class RoundEpsilonRecord:
-    """CANIFE's ε̂ of a round with its limits, the threshold that gives it, the errors there, and how many scores."""
+class RoundEpsilon:
+    """CANIFE's ε̂ of a round at the threshold that makes it largest, the errors there, and how many scores there are.
+
+    The limits are those of a threshold fixed in advance, and so not of this one; −∞ where the formula has no value. A
+    score that reaches the threshold is taken for one with the canary.
+    """
 
     epsilon: float
     lower: float
@@ -83,19 +87,33 @@ class RoundEpsilonRecord:
 
 
 @dataclass(frozen=True)
-class CanifeAttackRecord:
-    """An attack by CANIFE: ε̂ by what no error of a kind makes of it, the canary's design, and what the scores are.
+class ZeroCountsRecord:
+    """ε̂ of a round by what no error of a kind makes of it."""
 
-    ``accuracy`` is that of the best threshold, and ``deviations`` are of scores with the canary and without.
-    """
+    separated: RoundEpsilon
+    capped: RoundEpsilon
 
-    separated: RoundEpsilonRecord
-    capped: RoundEpsilonRecord
+
+@dataclass(frozen=True)
+class DesignRecord:
+    """How a canary's design ended."""
+
     loss: float
     norm: float
     health: float
     attempts: Count
     healthy: bool
+
+
+@dataclass(frozen=True)
+class CanifeAttackRecord:
+    """An attack by CANIFE: ε̂ of its round, its canary, and its scores.
+
+    ``accuracy`` is that of the best threshold, and ``deviations`` are of scores with the canary and without.
+    """
+
+    epsilon: ZeroCountsRecord
+    canary: DesignRecord
     accuracy: float
     deviations: tuple[float, float]
 

@@ -20,6 +20,8 @@ from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check.documents import FINAL, FIRST_VERSION, REVIEWS
+from canaryproof.verify.check.evidence import AtlasCell, Diagnosis, MechanismAtlas, StatedPrivacy
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
 from canaryproof.verify.check.power import visible_distance, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
@@ -57,7 +59,7 @@ def sizes(mechanism: Mechanism, context: Context) -> tuple[Size, ...]:
 
 
 @cache
-def cells(name: str, context: Context) -> tuple[dict[str, Any], ...]:
+def cells(name: str, context: Context) -> tuple[AtlasCell, ...]:
     """Measure a mechanism at all its values and all k; values of one k share their randomness."""
     mechanism = MECHANISMS[name]
     return tuple(
@@ -67,53 +69,51 @@ def cells(name: str, context: Context) -> tuple[dict[str, Any], ...]:
     )
 
 
-def diagnoses(name: str, context: Context) -> list[dict[str, Any]]:
+def diagnoses(name: str, context: Context) -> tuple[Diagnosis, ...]:
     """Measure the diagnostics, and predict alarms of 1,000 canaries that are confined to the first part."""
     mechanism, setting = MECHANISMS[name], claimed()
     if mechanism.draw is None:
-        return []
+        return ()
     rows = []
     for value in mechanism.values:
         key = context.key(f"blindspots/{name}/diagnosed")
         tests = diagnostics.measure(mechanism, value, setting, context.pick(400, 2000), key)
         dims = mechanism.residual(value, setting, 1, np.random.default_rng(key)).dims
-        row: dict[str, Any] = {"value": value, "tests": tests, "confined": None}
+        alarm = None
         if len(dims) > 1:
-            part = replace(setting, dim=dims[0])
-            row["confined"] = audits.predict(
-                confined(mechanism, setting), value, part, _CONFINED, np.random.default_rng(key)
-            ).alarm
-        rows.append(row)
-    return rows
+            part, rng = replace(setting, dim=dims[0]), np.random.default_rng(key)
+            alarm = audits.predict(confined(mechanism, setting), value, part, _CONFINED, rng).alarm
+        rows.append(Diagnosis(value, tests, alarm))
+    return tuple(rows)
 
 
-def wrong_rates(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def wrong_rates(rows: Sequence[AtlasCell]) -> list[AtlasCell]:
     """Return cells whose rate of alarms is significantly farther from the predicted one than the tolerance."""
     allowed = 0.5 * LEVEL / (2 * len(rows))
     wrong = []
     for row in rows:
-        runs, alarms = row["runs"], round(row["rate"][0] * row["runs"])
-        above = stats.binom.sf(alarms - 1, runs, min(1.0, row["predicted"] + TOLERANCE))
-        below = stats.binom.cdf(alarms, runs, max(0.0, row["predicted"] - TOLERANCE))
+        runs, alarms = row.runs, round(row.rate[0] * row.runs)
+        above = stats.binom.sf(alarms - 1, runs, min(1.0, row.predicted + TOLERANCE))
+        below = stats.binom.cdf(alarms, runs, max(0.0, row.predicted - TOLERANCE))
         if min(above, below) < allowed:
             wrong.append(row)
     return wrong
 
 
-def unseen(row: dict[str, Any]) -> bool:
+def unseen(row: AtlasCell) -> bool:
     """Whether no number of canaries would tell a cell from a mechanism that is what it claims."""
-    return bool(row["unlimited"][1] <= MARGIN * EPSILON)
+    return row.unlimited[1] <= MARGIN * EPSILON
 
 
-def wrong_bounds(rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], str]]:
+def wrong_bounds(rows: Sequence[AtlasCell]) -> list[tuple[AtlasCell, str]]:
     """Return cells that nothing can be seen of, with bounds that raise alarms significantly too often."""
     pairs = [(row, name) for row in rows if unseen(row) for name in (*audits.BOUNDS, *audits.COIN_BOUNDS)]
-    shown = [(row, name, row["methods"][name]) for row, name in pairs if name in row["methods"]]
+    shown = [(row, name, row.methods[name]) for row, name in pairs if name in row.methods]
     allowed = 0.5 * LEVEL / max(1, len(shown))
     return [
         (row, name)
         for row, name, share in shown
-        if stats.binom.sf(share["alarms"] - 1, share["runs"], audits.ALPHA) < allowed
+        if stats.binom.sf(share.alarms - 1, share.runs, audits.ALPHA) < allowed
     ]
 
 
@@ -122,29 +122,29 @@ def judge(context: Context, name: str) -> Outcome:
     mechanism = MECHANISMS[name]
     rows = cells(name, context)
     rates, bounds = wrong_rates(rows), wrong_bounds(rows)
-    farthest = max(rows, key=lambda row: abs(row["rate"][0] - row["predicted"]))
-    least = min(row["runs"] for row in rows)
+    farthest = max(rows, key=lambda row: abs(row.rate[0] - row.predicted))
+    least = min(row.runs for row in rows)
     finding = (
         f"{len(rates)} of {len(rows)} rates are off by more than {TOLERANCE:g}, and {len(bounds)} bounds raise false "
-        f"alarms too often. The largest difference is {farthest['rate'][0]:.3f} for {farthest['predicted']:.3f} "
-        f"predicted (k = {farthest['count']:,}, parameter {farthest['value']:g}, {farthest['runs']:,} audits)"
+        f"alarms too often. The largest difference is {farthest.rate[0]:.3f} for {farthest.predicted:.3f} "
+        f"predicted (k = {farthest.count:,}, parameter {farthest.value:g}, {farthest.runs:,} audits)"
     )
     visible = TOLERANCE + 0.5 * visible_mean(least, 0.5 * LEVEL / len(rows))
-    evidence = {
-        "title": mechanism.title,
-        "parameter": mechanism.parameter,
-        "claimed": {"epsilon": EPSILON, "delta": DELTA, "noise_multiplier": claimed().noise_multiplier},
-        "dim": claimed().dim,
-        "reason": mechanism.truth(_broken(mechanism), claimed()).reason,
-        "leading_order": sorted({row["count"] for row in rows if not row["exact"]}),
-        "margin": MARGIN,
-        "cells": list(rows),
-        "diagnosed": diagnoses(name, context),
-    }
+    evidence = MechanismAtlas(
+        title=mechanism.title,
+        parameter=mechanism.parameter,
+        claimed=StatedPrivacy(EPSILON, DELTA, claimed().noise_multiplier),
+        dim=claimed().dim,
+        reason=mechanism.truth(_broken(mechanism), claimed()).reason,
+        leading_order=tuple(sorted({row.count for row in rows if not row.exact})),
+        margin=MARGIN,
+        cells=rows,
+        diagnosed=diagnoses(name, context),
+    )
     return Outcome(
         Verdict.REFUTED if rates or bounds else Verdict.CONFIRMED,
         finding,
-        evidence,
+        written(evidence),
         Design(
             "the rate of alarms of adaptive is the predicted one, and that of bounds at most 5% where nothing is seen",
             LEVEL,

@@ -29,6 +29,8 @@ from canaryproof.verify.bounds.lower_bound import (
     normal_null,
     prepare,
 )
+from canaryproof.verify.check.evidence import BoundCoverage, CoverageRow, DefaultBound, MeanBounds, NominalCoverage
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.suites import bounds_grid, bounds_values
@@ -235,7 +237,7 @@ def _cell(
     return AuditCell(where, {delta: mechanism.epsilon(delta) for delta in DELTAS[context.level]}, audits)
 
 
-def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) -> list[dict[str, Any]]:
+def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) -> list[CoverageRow]:
     """Compute a bound for all audits of all cells that it serves: a row for each cell and δ."""
     rows = []
     for cell in cells:
@@ -246,34 +248,34 @@ def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) ->
     return rows
 
 
-def _row(cell: AuditCell, delta: float, truth: float, values: Array) -> dict[str, Any]:
+def _row(cell: AuditCell, delta: float, truth: float, values: Array) -> CoverageRow:
     runs, above = len(values), int(np.sum(values > truth * (1.0 + _ROUNDING) + _ROUNDING))
     low, high = binomial.interval(above, runs, 0.95)
     mean = float(values.mean())
-    return {
+    return CoverageRow(
         **cell.where,
-        "delta": delta,
-        "truth": truth,
-        "runs": runs,
-        "above": above,
-        "rate": above / runs,
-        "interval": (float(low), float(high)),
-        "mean": mean,
-        "deficit": truth - mean,
-    }
+        delta=delta,
+        truth=truth,
+        runs=runs,
+        above=above,
+        rate=above / runs,
+        interval=(float(low), float(high)),
+        mean=mean,
+        deficit=truth - mean,
+    )
 
 
-def p_values(rows: Sequence[Mapping[str, Any]], alpha: float = ALPHA) -> list[float]:
+def p_values(rows: Sequence[CoverageRow], alpha: float = ALPHA) -> list[float]:
     """Return for each cell the probability of as many bounds above the truth, were it α."""
-    return [float(stats.binom.sf(row["above"] - 1, row["runs"], alpha)) for row in rows]
+    return [float(stats.binom.sf(row.above - 1, row.runs, alpha)) for row in rows]
 
 
-def label(row: Mapping[str, Any]) -> str:
+def label(row: CoverageRow) -> str:
     """Name a cell."""
     return (
-        f"{row['mechanism']}, ε = {row['epsilon']:g}, k = {row['count']:,}, δ = {row['delta']:g}, {row['null']} null"
-        if row["null"] != "coin"
-        else f"{row['mechanism']}, ε = {row['epsilon']:g}, {2 * row['count']:,} coins, δ = {row['delta']:g}"
+        f"{row.mechanism}, ε = {row.epsilon:g}, k = {row.count:,}, δ = {row.delta:g}, {row.null} null"
+        if row.null != "coin"
+        else f"{row.mechanism}, ε = {row.epsilon:g}, {2 * row.count:,} coins, δ = {row.delta:g}"
     )
 
 
@@ -313,22 +315,22 @@ def _cells(context: Context, method: Method) -> Iterable[AuditCell]:
     return independent_cells(context, _families(method), kinds, fewer=method.upper is not None)
 
 
-def _outcome(rows: Sequence[Mapping[str, Any]], alpha: float, refuted: Verdict = Verdict.REFUTED) -> Outcome:
+def _outcome(rows: Sequence[CoverageRow], alpha: float, refuted: Verdict = Verdict.REFUTED) -> Outcome:
     """Judge that no cell's rate is above α, by all of them at one level."""
     tails = p_values(rows, alpha)
-    worst = min(range(len(rows)), key=lambda i: (tails[i], -rows[i]["rate"]))
+    worst = min(range(len(rows)), key=lambda i: (tails[i], -rows[i].rate))
     row = rows[worst]
     wrong = sum(tail < LEVEL / len(rows) for tail in tails)
-    low, high = row["interval"]
+    low, high = row.interval
     finding = (
-        f"{wrong} of {len(rows)} cells are significantly above {alpha:.3g}; most so {row['rate']:.1%} "
-        f"[{low:.1%}, {high:.1%}] of {row['runs']:,} audits ({label(row)})"
+        f"{wrong} of {len(rows)} cells are significantly above {alpha:.3g}; most so {row.rate:.1%} "
+        f"[{low:.1%}, {high:.1%}] of {row.runs:,} audits ({label(row)})"
     )
     # In the smallest cell, rates from this one on are found out.
-    runs = min(row["runs"] for row in rows)
+    runs = min(row.runs for row in rows)
     critical = int(stats.binom.isf(LEVEL / len(rows), runs, alpha)) + 1
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
-    evidence = {"alpha": alpha, "level": LEVEL, "visible": visible, "cells": list(rows)}
+    evidence = written(BoundCoverage(alpha, LEVEL, visible, tuple(rows)))
     design = _design(alpha, visible, runs)
     return Outcome(refuted if wrong else Verdict.CONFIRMED, finding, evidence, design)
 
@@ -381,7 +383,7 @@ def _at_one(context: Context) -> Outcome:
 def _dependent(context: Context) -> Outcome:
     cells = list(cosine_cells(context))
     rows = [
-        {"method": name, **row}
+        replace(row, method=name)
         for name, method in METHODS.items()
         if not method.printed and method.upper is None and method.needs != "unobserved"
         for row in measure(method, cells)
@@ -413,33 +415,34 @@ def _nominal(context: Context) -> Outcome:
                 scores = prepare(observed[:size], others, null, independent=True)
                 cells.append(AuditCell(where, {DELTA: mechanism.epsilon(DELTA)}, (scores,)))
             rows += [
-                {"method": name, "nominal": nominal, **row}
+                (nominal, replace(row, method=name, nominal=nominal))
                 for name, method in methods.items()
                 for nominal in _NOMINAL
                 for row in measure(method, [cells[method.upper is not None]], nominal)
             ]
-    own = [row for row in rows if METHODS[row["method"]].name not in _CLAIMS | _NO_PROMISE]
-    wrong = [row for row in own if stats.binom.sf(row["above"] - 1, row["runs"], row["nominal"]) < LEVEL / len(own)]
-    shares = [max(row["rate"] for row in own if row["nominal"] == nominal) for nominal in _NOMINAL]
+    own = [(nominal, row) for nominal, row in rows if row.method not in _CLAIMS | _NO_PROMISE]
+    wrong = [row for nominal, row in own if stats.binom.sf(row.above - 1, row.runs, nominal) < LEVEL / len(own)]
+    shares = [max(row.rate for promised, row in own if promised == nominal) for nominal in _NOMINAL]
     listed = ", ".join(f"{share:.1%} at {nominal:.0%}" for nominal, share in zip(_NOMINAL, shares, strict=True))
     finding = f"{len(wrong)} of {len(own)} cells are significantly above; largest rates {listed} ({runs:,} audits each)"
     verdict = Verdict.REFUTED if wrong else Verdict.CONFIRMED
     critical = int(stats.binom.isf(LEVEL / len(own), runs, max(_NOMINAL))) + 1
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
-    return Outcome(verdict, finding, {"level": LEVEL, "levels": rows}, _design(max(_NOMINAL), visible, runs))
+    evidence = written(NominalCoverage(LEVEL, tuple(row for _, row in rows)))
+    return Outcome(verdict, finding, evidence, _design(max(_NOMINAL), visible, runs))
 
 
-def _caps() -> list[dict[str, Any]]:
+def _caps() -> tuple[dict[str, Any], ...]:
     """Values at perfect separation, from as many unobserved scores."""
     scores = {count: prepare(np.ones(count), np.zeros(count)) for count in (100, 1000, 10_000)}
-    return [
+    return tuple(
         {
             "method": name,
             **{f"{count}": float(method.values(s.separated, 1e-6, ALPHA)[0][0]) for count, s in scores.items()},
         }
         for name, method in METHODS.items()
         if method.needs != "null"
-    ]
+    )
 
 
 def _best(context: Context) -> Outcome:
@@ -469,8 +472,8 @@ def _best(context: Context) -> Outcome:
                 lead = np.outer(means[default] - means, values[means.argmax()] / largest)
                 key = cell.where["epsilon"], cell.where["count"]
                 added[key] = added.get(key, 0.0) + (values[default] - values - lead) / largest
-                by_method = {"by_method": _by_name(names, means), "errors": _by_name(names, errors)}
-                rows.append({**cell.where, "delta": delta, **by_method})
+                by_method, by_error = _by_name(names, means), _by_name(names, errors)
+                rows.append(MeanBounds(**cell.where, delta=delta, by_method=by_method, errors=by_error))
     mean_shares = np.mean(shares, axis=0)
     leads = mean_shares[default] - mean_shares
     errors = np.sqrt(sum(stats.sem(part, axis=1) ** 2 for part in added.values())) / len(rows)
@@ -483,11 +486,18 @@ def _best(context: Context) -> Outcome:
         for i in np.argsort(-mean_shares)
     )
     first = sum(share[default] >= 1.0 for share in shares)
-    evidence = {"level": LEVEL, "means": rows, "shares": _by_name(names, mean_shares), "caps": _caps()}
+    evidence = DefaultBound(
+        LEVEL,
+        tuple(rows),
+        shares=_by_name(names, mean_shares),
+        caps=_caps(),
+        leads=_by_name(names, leads),
+        errors=_by_name(names, errors),
+    )
     return Outcome(
         Verdict.REFUTED if smaller.any() else Verdict.CONFIRMED,
         f"largest in {first} of {len(rows)} cells; mean share of the largest: {listed}",
-        {**evidence, "leads": _by_name(names, leads), "errors": _by_name(names, errors)},
+        written(evidence),
         Design("no other has a larger mean share", LEVEL, f"one is {visible:.2g} standard errors larger", _POWER, runs),
     )
 

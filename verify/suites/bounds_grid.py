@@ -20,6 +20,8 @@ from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.fixed_sequence import sequence
 from canaryproof.verify.bounds.lower_bound import Compute, ScoreSample, normal_null, prepare
 from canaryproof.verify.bounds.thresholds import alarms, misses, split_counts
+from canaryproof.verify.check.evidence import GridOfShapes, ShapeBounds
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 
@@ -213,7 +215,7 @@ def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, Score
 
 
 @cache
-def cells(context: Context) -> tuple[dict[str, Any], ...]:
+def cells(context: Context) -> tuple[ShapeBounds, ...]:
     """Measure all cells: means and standard errors by method, and of the default's share of the largest mean."""
     rows = []
     for size in _SIZES[context.level]:
@@ -221,8 +223,8 @@ def cells(context: Context) -> tuple[dict[str, Any], ...]:
             methods = _methods(context.level, kind, size.count)
             for delta in size.deltas:
                 values = {name: compute(scores, delta, _ALPHA)[0] for name, compute in methods.items()}
-                row = _cell({"shape": shape, "null": kind, "count": size.count, "delta": delta}, values)
-                rows.append(row | {"of_a_curve": _of_a_curve(shape, scores, delta)})
+                where = {"shape": shape, "null": kind, "count": size.count, "delta": delta}
+                rows.append(_cell(where, values, _of_a_curve(shape, scores, delta)))
     return tuple(rows)
 
 
@@ -234,96 +236,90 @@ def _of_a_curve(shape: str, scores: ScoreSample, delta: float) -> dict[str, floa
     return {method.name: float(method.values(scores, delta, _ALPHA)[0].mean()) for method in methods}
 
 
-def _cell(where: Mapping[str, Any], values: Mapping[str, Array]) -> dict[str, Any]:
+def _cell(where: Mapping[str, Any], values: Mapping[str, Array], of_a_curve: Mapping[str, float]) -> ShapeBounds:
     means = {name: float(value.mean()) for name, value in values.items()}
     best = max(means, key=lambda name: means[name])
     own, largest = means[DEFAULT], means[best]
     # To first order, as the largest mean is an estimate too.
     parts = (values[DEFAULT] - own / largest * values[best]) / largest if largest > 0.0 else np.zeros(2)
-    return {
+    return ShapeBounds(
         **where,
-        "runs": len(values[DEFAULT]),
-        "means": means,
-        "errors": {name: float(stats.sem(value)) for name, value in values.items()},
-        "best": best,
-        "share": own / largest if largest > 0.0 else 1.0,
-        "share_error": float(stats.sem(parts)),
-    }
+        runs=len(values[DEFAULT]),
+        means=means,
+        errors={name: float(stats.sem(value)) for name, value in values.items()},
+        best=best,
+        share=own / largest if largest > 0.0 else 1.0,
+        share_error=float(stats.sem(parts)),
+        of_a_curve=of_a_curve,
+    )
 
 
-def label(row: Mapping[str, Any]) -> str:
+def label(row: ShapeBounds) -> str:
     """Name a cell."""
-    null = "exact null" if row["null"] == "exact" else f"{row['null']} unobserved"
-    return f"{row['shape']}, k = {row['count']:,}, {null}, δ = {row['delta']:g}"
+    null = "exact null" if row.null == "exact" else f"{row.null} unobserved"
+    return f"{row.shape}, k = {row.count:,}, {null}, δ = {row.delta:g}"
 
 
 def _grid(context: Context) -> Outcome:
     """Judge each cell's share, and the mean over all shapes for every number of scores, null and δ."""
-    rows = [row for row in cells(context) if max(row["means"].values()) >= _USEFUL]
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    rows = [row for row in cells(context) if max(row.means.values()) >= _USEFUL]
+    groups: dict[tuple[int, str, float], list[ShapeBounds]] = {}
     for row in rows:
-        groups.setdefault((row["count"], row["null"], row["delta"]), []).append(row)
+        groups.setdefault((row.count, row.null, row.delta), []).append(row)
     level = LEVEL / (len(groups) + len(rows))
-    shares = {key: float(np.mean([row["share"] for row in group])) for key, group in groups.items()}
-    errors = {key: math.hypot(*(row["share_error"] for row in group)) / len(group) for key, group in groups.items()}
+    shares = {key: float(np.mean([row.share for row in group])) for key, group in groups.items()}
+    errors = {key: math.hypot(*(row.share_error for row in group)) / len(group) for key, group in groups.items()}
     wrong = [key for key in groups if shares[key] + special.ndtri(1.0 - level) * errors[key] < _SHARE]
-    poor = [row for row in rows if row["share"] + stats.t.isf(level, row["runs"] - 1) * row["share_error"] < _LEAST]
-    enough, first = sum(row["share"] >= _SHARE for row in rows), sum(row["share"] >= 1.0 for row in rows)
-    least = min(rows, key=lambda row: row["share"])
+    poor = [row for row in rows if row.share + stats.t.isf(level, row.runs - 1) * row.share_error < _LEAST]
+    enough, first = sum(row.share >= _SHARE for row in rows), sum(row.share >= 1.0 for row in rows)
+    least = min(rows, key=lambda row: row.share)
     visible = (special.ndtri(1.0 - level) + special.ndtri(_POWER)) * max(errors.values())
     # By how much a cell's share is less where its test sees it.
     seen = [
-        float(stats.t.isf(level, row["runs"] - 1) + stats.t.isf(1.0 - _POWER, row["runs"] - 1)) * row["share_error"]
+        float(stats.t.isf(level, row.runs - 1) + stats.t.isf(1.0 - _POWER, row.runs - 1)) * row.share_error
         for row in rows
     ]
     # Rivals that are none of its parts.
-    rivals = [max(v for name, v in row["means"].items() if name not in (DEFAULT, *_PARTS)) for row in rows]
-    own = [row["means"][DEFAULT] for row in rows]
+    rivals = [max(v for name, v in row.means.items() if name not in (DEFAULT, *_PARTS)) for row in rows]
+    own = [row.means[DEFAULT] for row in rows]
     near = sum(mine >= _SHARE * theirs for mine, theirs in zip(own, rivals, strict=True))
     ahead = sum(mine >= theirs for mine, theirs in zip(own, rivals, strict=True))
-    mean, lowest, highest = np.mean([row["share"] for row in rows]), min(shares.values()), max(shares.values())
+    mean, lowest, highest = np.mean([row.share for row in rows]), min(shares.values()), max(shares.values())
     return Outcome(
         Verdict.REFUTED if wrong or poor else Verdict.CONFIRMED,
         f"at least {_SHARE:.0%} of the best in {enough} of {len(rows)} cells, the best in {first} (without its own "
-        f"parts {near} and {ahead}); least {least['share']:.0%} ({label(least)}); mean {mean:.0%}, {lowest:.0%} to "
+        f"parts {near} and {ahead}); least {least.share:.0%} ({label(least)}); mean {mean:.0%}, {lowest:.0%} to "
         f"{highest:.0%} by size, null and δ",
-        {
-            "level": LEVEL,
-            "alpha": _ALPHA,
-            "share": _SHARE,
-            "least": _LEAST,
-            "useful": _USEFUL,
-            "cells": list(cells(context)),
-        },
+        written(GridOfShapes(LEVEL, _ALPHA, _SHARE, _LEAST, _USEFUL, cells(context))),
         Design(
             f"all shares are {_LEAST:.0%} or more, and their means over all shapes {_SHARE:.0%}",
             LEVEL,
             f"a mean is {visible:.2g} less, or a share {np.median(seen):.2g} in half of the cells and "
             f"{np.quantile(seen, 0.95):.2g} in 95% of them",
             _POWER,
-            sum(row["runs"] for row in rows),
+            sum(row.runs for row in rows),
         ),
     )
 
 
 def _consistent(context: Context) -> Outcome:
     """Judge that no mean is significantly below that of a tenth as many scores."""
-    by_place = {(row["shape"], row["null"], row["delta"], row["count"]): row for row in cells(context)}
+    by_place = {(row.shape, row.null, row.delta, row.count): row for row in cells(context)}
     pairs = [
         (by_place[(*key[:3], key[3] // 10)], row)
         for key, row in by_place.items()
-        if (*key[:3], key[3] // 10) in by_place and row["runs"] > 1
+        if (*key[:3], key[3] // 10) in by_place and row.runs > 1
     ]
     level = LEVEL / len(pairs)
     falls, wrong = [], 0
     for few, many in pairs:
-        fall = few["means"][DEFAULT] - many["means"][DEFAULT]
-        error = math.hypot(few["errors"][DEFAULT], many["errors"][DEFAULT])
+        fall = few.means[DEFAULT] - many.means[DEFAULT]
+        error = math.hypot(few.errors[DEFAULT], many.errors[DEFAULT])
         # As few degrees of freedom as the smaller sample has, which is at least as much as Welch's.
-        wrong += bool(fall > 0.0 and fall > stats.t.isf(level, min(few["runs"], many["runs"]) - 1) * error)
+        wrong += bool(fall > 0.0 and fall > stats.t.isf(level, min(few.runs, many.runs) - 1) * error)
         falls.append((fall, label(many)))
     worst = max(falls)
-    runs = min(many["runs"] for _, many in pairs)
+    runs = min(many.runs for _, many in pairs)
     visible = float(stats.t.isf(level, runs - 1) + stats.t.isf(1.0 - _POWER, runs - 1))
     return Outcome(
         Verdict.REFUTED if wrong else Verdict.CONFIRMED,

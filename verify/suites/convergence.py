@@ -14,6 +14,8 @@ from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
+from canaryproof.verify.check.evidence import Series
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_p_value
 from canaryproof.verify.check.power import visible_mean
@@ -53,7 +55,7 @@ def curve(
     slope_of: str = "simulated",
     fitted_to: tuple[float, float] = (0.0, math.inf),
     note: str = "",
-) -> dict[str, Any]:
+) -> Series:
     """Return the curve that a report draws of one quantity.
 
     The slope is fitted to the points in the range ``fitted_to``, where the proven one is meant to hold. Of simulated
@@ -71,28 +73,28 @@ def curve(
         note = f"The slope is fitted to {axis} from {x[inside[0]]:,} to {x[inside[-1]]:,}. {note}".rstrip()
     if slope_of != "simulated":
         note = f"{note} The fitted points have no chance in them: the interval shows how straight they are.".lstrip()
-    return {
-        "title": title,
-        "axis": axis,
-        "quantity": quantity,
-        "x": list(x),
-        "exact": None if exact is None else list(exact),
-        "exact_label": exact_label,
-        "bound": None if bound is None else list(bound),
-        "bound_label": bound_label,
-        "simulated": None if simulated is None else list(simulated),
-        "standard_error": None if standard_error is None else list(standard_error),
-        "fitted_slope": slope,
-        "slope_interval": interval,
-        "slope_of": slope_of,
-        "confidence": _CONFIDENCE,
-        "proven_slope": proven_slope,
-        "note": note,
-    }
+    return Series(
+        title=title,
+        axis=axis,
+        quantity=quantity,
+        x=tuple(x),
+        exact=None if exact is None else tuple(exact),
+        exact_label=exact_label,
+        bound=None if bound is None else tuple(bound),
+        bound_label=bound_label,
+        simulated=None if simulated is None else tuple(simulated),
+        standard_error=None if standard_error is None else tuple(standard_error),
+        fitted_slope=slope,
+        slope_interval=interval,
+        slope_of=slope_of,
+        confidence=_CONFIDENCE,
+        proven_slope=proven_slope,
+        note=note,
+    )
 
 
 def _outcome(
-    series: list[dict[str, Any]], p_values: Sequence[float], null: str, runs: int, noises: int = 1, **evidence: Any
+    series: list[Series], p_values: Sequence[float], null: str, runs: int, noises: int = 1, **evidence: Any
 ) -> Outcome:
     """Confirm if no simulated point is farther from the exact value than chance allows."""
     smallest = min(p_values)
@@ -103,7 +105,8 @@ def _outcome(
     return Outcome(
         Verdict.CONFIRMED if smallest >= PART_LEVEL / len(p_values) else Verdict.REFUTED,
         f"smallest of {len(p_values)} p-values {smallest:.2g}, {len(series)} quantities",
-        {"level": PART_LEVEL, "p_values": list(p_values), "runs": runs, "noises": noises, "convergence": series}
+        {"level": PART_LEVEL, "p_values": list(p_values), "runs": runs, "noises": noises}
+        | {"convergence": list(map(written, series))}
         | evidence,
         design,
     )

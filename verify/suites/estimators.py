@@ -6,7 +6,7 @@ Candidates that lost to the default are measured too (``reports/published``).
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -17,6 +17,20 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism, threshold_attack, two_gaussians
 from canaryproof.kernels.certified import estimates
 from canaryproof.proofs_check import consistency
+from canaryproof.verify.check.evidence import (
+    DefaultEstimator,
+    DefaultEstimatorCell,
+    EqualVariances,
+    EqualVariancesCell,
+    EstimatorMeasures,
+    EstimatorSweep,
+    FittedBias,
+    FittedBiasCell,
+    SweepRow,
+    UnequalVariances,
+    UnequalVariancesCell,
+)
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL, LOOKS, POWER, looks
 from canaryproof.verify.check.power import runs_for_share, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
@@ -84,15 +98,16 @@ def _measure(
     tests: Sequence[str],
     level: float,
     measured: Sequence[str] = (),
-) -> tuple[dict[str, Any], list[str]]:
+) -> tuple[int, dict[str, EstimatorMeasures], list[str]]:
     """Measure estimators on blocks of runs, all by default, and test some's coverage after each until one fails.
 
-    Candidates, of which nothing is tested and which need a quadrature a run, have all blocks but the last.
+    Return the number of runs, the measures by estimator, and which tests fail. Candidates,
+    of which nothing is tested and which need a quadrature a run, have all blocks but the last.
     """
     known = ESTIMATORS if context.level is Level.QUICK else ESTIMATORS | CANDIDATES
     chosen = {name: known[name] for name in measured or known}
     blocks: dict[str, list[estimators.Estimate]] = {name: [] for name in chosen}
-    rows: dict[str, dict[str, float]] = {}
+    rows: dict[str, EstimatorMeasures] = {}
     failed: list[str] = []
     runs = 0
     for look, moments in enumerate(drawn, 1):
@@ -101,28 +116,28 @@ def _measure(
             if look < LOOKS or name not in CANDIDATES:
                 blocks[name].append(estimator(moments, DELTA))
         rows = {name: _worth(epsilons, truth) for name, epsilons in blocks.items()}
-        counts = {name: round(rows[name]["coverage"] * runs) for name in tests}
+        counts = {name: round(rows[name].coverage * runs) for name in tests}
         failed = [name for name, count in counts.items() if stats.binom.cdf(count, runs, _CLAIMED) < level / LOOKS]
         if failed:
             break
-    return {"runs": runs, "estimators": rows}, failed
+    return runs, rows, failed
 
 
-def _worth(blocks: Sequence[estimators.Estimate], truth: float) -> dict[str, float]:
+def _worth(blocks: Sequence[estimators.Estimate], truth: float) -> EstimatorMeasures:
     """Bias, deviation, root mean square error and coverage of an estimator over many runs."""
     epsilon, low, high = (
         np.concatenate([getattr(block, name) for block in blocks]) for name in ("epsilon", "low", "high")
     )
     error = epsilon - truth
-    return {
-        "runs": len(error),
-        "bias": float(error.mean()),
-        "deviation": float(epsilon.std(ddof=1)),
-        "root_mean_square_error": float(np.sqrt((error**2).mean())),
-        "coverage": float(((low <= truth) & (truth <= high)).mean()),
-        "below": float((truth < low).mean()),
-        "width": float((high - low).mean()),
-    }
+    return EstimatorMeasures(
+        runs=len(error),
+        bias=float(error.mean()),
+        deviation=float(epsilon.std(ddof=1)),
+        root_mean_square_error=float(np.sqrt((error**2).mean())),
+        coverage=float(((low <= truth) & (truth <= high)).mean()),
+        below=float((truth < low).mean()),
+        width=float((high - low).mean()),
+    )
 
 
 def _coverage_runs(context: Context, level: float) -> int:
@@ -136,9 +151,8 @@ def _blocks(context: Context, level: float) -> list[int]:
 
 
 def _judge_coverage(
-    context: Context, cells: list[dict[str, Any]], failed: list[str], finding: str, level: float, **evidence: Any
+    context: Context, failed: list[str], finding: str, runs: int, evidence: Mapping[str, Any]
 ) -> Outcome:
-    runs = _coverage_runs(context, level)
     if failed:
         finding = f"below {_CLAIMED:.0%}: {'; '.join(failed)}"
     design = Design(
@@ -148,7 +162,6 @@ def _judge_coverage(
         POWER,
         runs,
     )
-    evidence = {**evidence, "runs": runs, "delta": DELTA, "level": level, "cells": cells}
     return Outcome(Verdict.REFUTED if failed else Verdict.CONFIRMED, finding, evidence, design)
 
 
@@ -162,7 +175,7 @@ def _equal_variances(context: Context) -> Outcome:
     counts, epsilons = (100, 1000), (0.1, 1.0, 10.0)
     level = LEVEL / (len(counts) * len(epsilons) * len(tests))
     sigmas = gaussian_mechanism.noise_multiplier(epsilons, DELTA)
-    cells: list[dict[str, Any]] = []
+    cells: list[EqualVariancesCell] = []
     worst: tuple[float, str] = (1.0, "")
     failed = []
     for count in counts:
@@ -171,38 +184,39 @@ def _equal_variances(context: Context) -> Outcome:
         drawn = [simulation.simulate(runs, count, dim, sigmas, key) for runs in _blocks(context, level)]
         for i, epsilon in enumerate(epsilons):
             cell = (block.of((slice(None), i)) for block in drawn)
-            measured, under = _measure(context, epsilon, cell, tests, level)
-            cells.append({"count": count, "epsilon": epsilon, **measured})
+            runs, measured, under = _measure(context, epsilon, cell, tests, level)
+            cells.append(EqualVariancesCell(count, epsilon, runs, measured))
             where = f"k = {count}, ε = {epsilon:g}"
             failed += [f"{name}, {where}" for name in under]
-            worst = min(worst, *((measured["estimators"][name]["coverage"], f"{name}, {where}") for name in tests))
+            worst = min(worst, *((measured[name].coverage, f"{name}, {where}") for name in tests))
     finding = f"lowest coverage of {len(cells) * len(tests)} cells {worst[0]:.1%} ({worst[1]})"
-    return _judge_coverage(context, cells, failed, finding, level, dim=dim)
+    runs = _coverage_runs(context, level)
+    evidence = written(EqualVariances(dim, runs, DELTA, level, tuple(cells)))
+    return _judge_coverage(context, failed, finding, runs, evidence)
 
 
 def _unequal_variances(context: Context) -> Outcome:
     count = 1000
     settings = [(epsilon, ratio) for epsilon in (1.0, 10.0) for ratio in (0.9, 0.95, 1.02, 1.05, 1.5)]
     level = LEVEL / (len(settings) * len(_ALWAYS))
-    cells: list[dict[str, Any]] = []
+    cells: list[UnequalVariancesCell] = []
     failed = []
     for epsilon, ratio in settings:
         distance = 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
         truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
         rng = np.random.default_rng(context.key(f"unequal/{epsilon}/{ratio}"))
         drawn = (_normal_moments(rng, runs, count, distance, ratio) for runs in _blocks(context, level))
-        measured, under = _measure(context, truth, drawn, _ALWAYS, level)
-        certified = _certified(distance, ratio)
-        cells.append(
-            {"distance": distance, "ratio": ratio, "epsilon": truth, "epsilon_certified": certified, **measured}
-        )
+        runs, measured, under = _measure(context, truth, drawn, _ALWAYS, level)
+        cells.append(UnequalVariancesCell(distance, ratio, truth, _certified(distance, ratio), runs, measured))
         failed += [f"{name}, ratio {ratio:g}" for name in under]
-    lowest = min(cell["estimators"]["pinned"]["coverage"] for cell in cells)
+    lowest = min(cell.estimators["pinned"].coverage for cell in cells)
     finding = (
-        f"all {len(cells) * len(_ALWAYS)} cells hold ({cells[0]['runs']} runs each); pinned covers as little as "
+        f"all {len(cells) * len(_ALWAYS)} cells hold ({cells[0].runs} runs each); pinned covers as little as "
         f"{lowest:.1%} there"
     )
-    return _judge_coverage(context, cells, failed, finding, level, count=count)
+    runs = _coverage_runs(context, level)
+    evidence = written(UnequalVariances(count, runs, DELTA, level, tuple(cells)))
+    return _judge_coverage(context, failed, finding, runs, evidence)
 
 
 # Laws of scores that are not normal, of mean 0 and variance 1.
@@ -226,12 +240,13 @@ def _other_laws(context: Context) -> Outcome:
         rng = np.random.default_rng(context.key(f"other laws/{name}/{count}/{distance}/{against_scores}/{ratio}"))
         draw = partial(_drawn_moments, rng, _OTHER_LAWS[name], count, distance, ratio, against_scores)
         truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
-        measured, under = _measure(
+        runs, measured, under = _measure(
             context, truth, map(draw, _blocks(context, level)), ("adaptive",), level, ("adaptive",)
         )
         null = "unobserved" if against_scores else "exact"
         where = {"law": name, "count": count, "null": null, "distance": distance, "ratio": ratio}
-        cells.append({**where, "epsilon": truth, **measured})
+        estimators_measured = {name: written(row) for name, row in measured.items()}
+        cells.append({**where, "epsilon": truth, "runs": runs, "estimators": estimators_measured})
         failed += [f"{name}, {null} null, k = {count}, distance {distance:g}, ratio {ratio:g}"] if under else []
     least = min(cells, key=lambda cell: float(cell["estimators"]["adaptive"]["coverage"]))
     share = least["estimators"]["adaptive"]["coverage"]
@@ -239,7 +254,9 @@ def _other_laws(context: Context) -> Outcome:
         f"lowest coverage of {len(cells)} cells {share:.1%} ({least['count']} {least['law']} scores, ratio "
         f"{least['ratio']:g})"
     )
-    return _judge_coverage(context, cells, failed, finding, level)
+    runs = _coverage_runs(context, level)
+    evidence = {"runs": runs, "delta": DELTA, "level": level, "cells": cells}
+    return _judge_coverage(context, failed, finding, runs, evidence)
 
 
 def _drawn_moments(
@@ -265,7 +282,7 @@ def _normal_moments(rng: np.random.Generator, runs: int, count: int, distance: f
 
 def _default(context: Context) -> Outcome:
     runs, count = context.pick(1000, 20000), 1000
-    cells: list[dict[str, Any]] = []
+    cells: list[DefaultEstimatorCell] = []
     # By how many standard errors adaptive's mean square error is above another's, and which excess would be noticed.
     excesses, errors = [], []
     for epsilon in (1.0, 10.0):
@@ -279,15 +296,8 @@ def _default(context: Context) -> Outcome:
                 "fitted": (fitted_epsilon(moments) - truth) ** 2,
                 "adaptive": (adaptive_epsilon(moments) - truth) ** 2,
             }
-            cells.append(
-                {
-                    "distance": distance,
-                    "ratio": ratio,
-                    "epsilon": truth,
-                    "epsilon_certified": _certified(distance, ratio),
-                    **{name: float(np.sqrt(square.mean())) for name, square in squares.items()},
-                }
-            )
+            errors_of = {name: float(np.sqrt(square.mean())) for name, square in squares.items()}
+            cells.append(DefaultEstimatorCell(distance, ratio, truth, _certified(distance, ratio), **errors_of))
             if ratio == 1.0 or not 0.95 < ratio < 1.05:
                 other = squares["fitted" if ratio == 1.0 else "pinned"]
                 excess = squares["adaptive"] - other
@@ -296,13 +306,14 @@ def _default(context: Context) -> Outcome:
                 errors.append(error / float(other.mean()))
     allowed = float(stats.norm.isf(LEVEL / len(excesses)))
     holds = max(excesses) <= allowed
-    against = {name: max(cell["adaptive"] / cell[name] for cell in cells) for name in ("fitted", "pinned")}
+    against = {name: max(cell.adaptive / getattr(cell, name) for cell in cells) for name in ("fitted", "pinned")}
+    at_equality = max(cell.adaptive / cell.fitted for cell in cells if cell.ratio == 1.0)
     finding = (
-        f"equal variances: {max(c['adaptive'] / c['fitted'] for c in cells if c['ratio'] == 1.0):.2f} × the error of "
+        f"equal variances: {at_equality:.2f} × the error of "
         f"fitted or less; anywhere: up to {against['fitted']:.2f} × that of fitted and {against['pinned']:.2f} × that "
-        f"of pinned, whose error is up to {max(c['pinned'] / c['adaptive'] for c in cells):.0f} × larger"
+        f"of pinned, whose error is up to {max(cell.pinned / cell.adaptive for cell in cells):.0f} × larger"
     )
-    evidence = {"runs": runs, "count": count, "delta": DELTA, "cells": cells, "largest_excess": max(excesses)}
+    evidence = written(DefaultEstimator(runs, count, DELTA, tuple(cells), max(excesses)))
     visible = max(errors) * (allowed + float(stats.norm.ppf(POWER)))
     design = Design(
         "adaptive's mean square error is no larger",
@@ -345,7 +356,7 @@ def _exact_bias(delta: float, distance: float, count: int) -> float:
 
 def _kink(context: Context) -> Outcome:
     runs, many = context.pick(10_000, 100_000), 10**6
-    cells: list[dict[str, Any]] = []
+    cells: list[FittedBiasCell] = []
     limits = []
     for delta in (1e-3, 1e-6, 1e-9):
         for epsilon in (1.0, 10.0):
@@ -357,27 +368,27 @@ def _kink(context: Context) -> Outcome:
                 moments = _normal_moments(rng, runs, count, distance, 1.0)
                 bias = estimators.both_directions(delta, moments.distance, moments.ratio) - epsilon
                 cells.append(
-                    {
-                        "delta": delta,
-                        "epsilon": epsilon,
-                        "count": count,
-                        "bias": float(bias.mean()),
-                        "standard_error": float(bias.std(ddof=1) / math.sqrt(runs)),
-                        "by_quadrature": _exact_bias(delta, distance, count),
-                        "leading_term": slopes.fitted_bias(count),
-                    }
+                    FittedBiasCell(
+                        delta=delta,
+                        epsilon=epsilon,
+                        count=count,
+                        bias=float(bias.mean()),
+                        standard_error=float(bias.std(ddof=1) / math.sqrt(runs)),
+                        by_quadrature=_exact_bias(delta, distance, count),
+                        leading_term=slopes.fitted_bias(count),
+                    )
                 )
     # Two ways give the bias at finite k. The leading term does where the next one, of relative order 1/√k, is small.
     allowed = float(stats.norm.isf(0.5 * LEVEL / len(cells)))
-    holds = all(abs(cell["bias"] - cell["by_quadrature"]) <= allowed * cell["standard_error"] for cell in cells)
+    holds = all(abs(cell.bias - cell.by_quadrature) <= allowed * cell.standard_error for cell in cells)
     holds = holds and all(abs(limit - 1.0) <= 5.0 / math.sqrt(many) for limit in limits)
-    at = next(cell for cell in cells if (cell["delta"], cell["epsilon"], cell["count"]) == (1e-6, 1.0, 1000))
+    at = next(cell for cell in cells if (cell.delta, cell.epsilon, cell.count) == (1e-6, 1.0, 1000))
     finding = (
-        f"at δ = 1e-6, ε = 1, k = 1000: bias {at['bias']:.3f} ± {at['standard_error']:.3f}, by quadrature "
-        f"{at['by_quadrature']:.3f}, leading term {at['leading_term']:.3f}, which at k = 1e6 is off by at most "
+        f"at δ = 1e-6, ε = 1, k = 1000: bias {at.bias:.3f} ± {at.standard_error:.3f}, by quadrature "
+        f"{at.by_quadrature:.3f}, leading term {at.leading_term:.3f}, which at k = 1e6 is off by at most "
         f"{max(abs(limit - 1.0) for limit in limits):.2%}"
     )
-    evidence = {"runs": runs, "cells": cells, "exact_over_leading_at_one_million": limits}
+    evidence = written(FittedBias(runs, tuple(cells), tuple(limits)))
     design = Design(
         "simulated biases are those by quadrature",
         LEVEL,
@@ -390,7 +401,7 @@ def _kink(context: Context) -> Outcome:
 
 def _sweep(
     context: Context, label: str, count: int, cases: Sequence[tuple[str, float, float]], runs: int, noises: int
-) -> list[dict[str, Any]]:
+) -> list[SweepRow]:
     """Simulate cases, kind of data, ε and ‖Σxᵢ‖, all with the canaries of each run, and some noises for these."""
     dim = 10**6
     epsilons, data_norms = (np.array([case[i] for case in cases]) for i in (1, 2))
@@ -406,36 +417,36 @@ def _sweep(
         # Runs are independent, noises with the same canaries are not.
         means = distance.mean(axis=1)
         rows.append(
-            {
-                "case": kind,
-                "dim": dim,
-                "count": count,
-                "epsilon": epsilon,
-                "noise_multiplier": sigma,
-                "data_norm": data_norm,
-                "pinned_mean": float(pinned.mean()),
-                "pinned_deviation": float(pinned.std(ddof=1)),
-                "fitted_mean": float(estimators.both_directions(DELTA, distance, ratio).mean()),
-                "distance_mean": float(means.mean()),
-                "distance_standard_error": float(means.std(ddof=1) / math.sqrt(runs)),
-                "distance_predicted": dilution / sigma,
-                "epsilon_predicted": float(gaussian_mechanism.epsilon(DELTA, sigma / dilution)),
-                "epsilon_certified": _certified(dilution / sigma, 1.0),
-            }
+            SweepRow(
+                case=kind,
+                dim=dim,
+                count=count,
+                epsilon=epsilon,
+                noise_multiplier=sigma,
+                data_norm=data_norm,
+                pinned_mean=float(pinned.mean()),
+                pinned_deviation=float(pinned.std(ddof=1)),
+                fitted_mean=float(estimators.both_directions(DELTA, distance, ratio).mean()),
+                distance_mean=float(means.mean()),
+                distance_standard_error=float(means.std(ddof=1) / math.sqrt(runs)),
+                distance_predicted=dilution / sigma,
+                epsilon_predicted=float(gaussian_mechanism.epsilon(DELTA, sigma / dilution)),
+                epsilon_certified=_certified(dilution / sigma, 1.0),
+            )
         )
     return rows
 
 
-def _judge_sweep(rows: list[dict[str, Any]], runs: int, noises: int) -> Outcome:
+def _judge_sweep(rows: list[SweepRow], runs: int, noises: int) -> Outcome:
     # Chance, and the relative fluctuation of the release's squared norm, of order 1/√d.
     allowed = float(stats.t.isf(0.5 * LEVEL / len(rows), runs - 1))
     misses = [
         row
         for row in rows
-        if abs(row["distance_mean"] - row["distance_predicted"])
-        > allowed * row["distance_standard_error"] + row["distance_predicted"] / math.sqrt(row["dim"])
+        if abs(row.distance_mean - row.distance_predicted)
+        > allowed * row.distance_standard_error + row.distance_predicted / math.sqrt(row.dim)
     ]
-    widest = max(abs(row["pinned_mean"] - row["epsilon"]) for row in rows)
+    widest = max(abs(row.pinned_mean - row.epsilon) for row in rows)
     finding = f"{len(rows) - len(misses)} of {len(rows)} cells agree; largest bias of pinned {widest:.2g}"
     over = f", each the mean over {noises} noises," if noises > 1 else ""
     design = Design(
@@ -445,7 +456,7 @@ def _judge_sweep(rows: list[dict[str, Any]], runs: int, noises: int) -> Outcome:
         POWER,
         runs,
     )
-    evidence = {"runs": runs, "noises": noises, "rows": rows}
+    evidence = written(EstimatorSweep(runs, noises, tuple(rows)))
     return Outcome(Verdict.REFUTED if misses else Verdict.CONFIRMED, finding, evidence, design)
 
 

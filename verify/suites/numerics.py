@@ -22,6 +22,14 @@ from canaryproof.kernels.certified import two_gaussians as certified_pair
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
 from canaryproof.kernels.certified._series import hypergeometric
 from canaryproof.proofs_check.rounding import budgets
+from canaryproof.verify.check.evidence import (
+    EnclosuresCompared,
+    KernelErrors,
+    SweepErrors,
+    WorstCase,
+    WorstCaseInPractice,
+)
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.suites.worst_case.search import BUDGETS, Case, Domain, error_bound, in_ulps, search
 from canaryproof.verify.suites.worst_case.table import WorstInput, read
@@ -180,9 +188,10 @@ def judge_sweep(sweep: Sweep, context: Context) -> Outcome:
     finding = f"{worst[PACKAGE]:.2g} ulps at most; " + ", ".join(
         f"{name} {'fails' if math.isinf(ulps) else f'{ulps:.2g}'}" for name, ulps in worst.items() if name != PACKAGE
     )
-    evidence = {"title": sweep.title, "axis": sweep.axis, "places": points, "ulps": errors, "worst": worst}
+    ulps = {name: tuple(values) for name, values in errors.items()}
+    evidence = SweepErrors(sweep.title, sweep.axis, tuple(points), ulps, worst)
     holds = worst[PACKAGE] <= BUDGETS[Domain.PRACTICE]
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, written(evidence))
 
 
 def _ulps(method: Callable[..., Any], arguments: Sequence[float], exact: Enclosure) -> float:
@@ -265,31 +274,33 @@ def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) 
     rng = np.random.default_rng(context.key(f"numerics/{target.name}"))
     effort = context.pick(100, 3000)
     starts = [row.arguments for row in known if row.function == target.name]
-    worst: dict[Domain, Case] = {}
-    evidence: dict[str, Any] = {}
-    for domain in Domain:
-        # An input in the domain of practice lies in the whole domain too.
-        milder = [case.arguments for case in worst.values()]
-        case, judged = search(target, domain, effort, rng, [*starts, *milder])
-        worst[domain] = case
-        evidence[domain] = {
-            "judged": judged,
-            "ulps": case.ulps,
-            "budget": BUDGETS[domain],
-            "share_of_budget": case.share,
-            "arguments": dict(zip(target.names, case.arguments, strict=True)),
-            "value": case.value,
-            "enclosure": [case.enclosure.lo, case.enclosure.hi],
-        }
+    practice, judged = search(target, Domain.PRACTICE, effort, rng, starts)
+    # An input in the domain of practice lies in the whole domain too.
+    whole, judged_anywhere = search(target, Domain.WHOLE, effort, rng, [*starts, practice.arguments])
     # In ulps; what no proof reaches is searched.
-    evidence[Domain.PRACTICE]["proven"] = budgets.proven().get(target.name)
-    holds = all(case.share <= 1.0 for case in worst.values())
-    practice, whole = worst.values()
+    proven = budgets.proven().get(target.name)
+    evidence = KernelErrors(
+        WorstCaseInPractice(**_fields(target, Domain.PRACTICE, practice, judged), proven=proven),
+        WorstCase(**_fields(target, Domain.WHOLE, whole, judged_anywhere)),
+    )
+    holds = max(practice.share, whole.share) <= 1.0
     finding = (
         f"worst error found {practice.ulps:.2g} ulps in practice, {whole.ulps:.2g} anywhere, "
-        f"at {_show(whole.arguments)}; {sum(row['judged'] for row in evidence.values()):,} inputs"
+        f"at {_show(whole.arguments)}; {judged + judged_anywhere:,} inputs"
     )
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence)
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, written(evidence))
+
+
+def _fields(target: Target, domain: Domain, case: Case, judged: int) -> dict[str, Any]:
+    return {
+        "judged": judged,
+        "ulps": case.ulps,
+        "budget": BUDGETS[domain],
+        "share_of_budget": case.share,
+        "arguments": dict(zip(target.names, case.arguments, strict=True)),
+        "value": case.value,
+        "enclosure": (case.enclosure.lo, case.enclosure.hi),
+    }
 
 
 def _show(arguments: Arguments) -> str:
@@ -329,13 +340,7 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
         finding += f"; at {undecided} more the twin does not converge"
     if missed:
         finding += f"; first {missed[0]}"
-    evidence = {
-        "compared": compared,
-        "undecided": undecided,
-        "missed": missed,
-        "wide": wide,
-        "digits": _DIGITS,
-    }
+    evidence = written(EnclosuresCompared(compared, undecided, tuple(missed), wide, _DIGITS))
     if missed or wide:
         return Outcome(Verdict.REFUTED, finding, evidence)
     return Outcome(Verdict.CONFIRMED if compared else Verdict.INCONCLUSIVE, finding, evidence)

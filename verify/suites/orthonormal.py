@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import mpmath
@@ -20,6 +21,8 @@ from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Coverage, Method, ScoreSample, normal_null, prepare
+from canaryproof.verify.check.evidence import CoverageRow, Series
+from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import EPSILON, LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_p_value, share_above
 from canaryproof.verify.check.power import visible_distance, visible_mean, visible_share, visible_spread
@@ -319,7 +322,7 @@ def _distances(seed: int, dim: int, counts: Sequence[int], sigma: float) -> list
     return distances
 
 
-def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> tuple[dict[str, Any], list[float]]:
+def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> tuple[Series, list[float]]:
     """Errors of ε̂ up to k = d/2, all others unobserved, with p-values of the distance's deviation."""
     counts = [int(dim ** (step / 8)) for step in range(2, 8)] + [dim // 2]
     slope = consistency.slopes(DELTA, 1.0 / sigma).mean
@@ -353,7 +356,7 @@ def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> 
     return series, p_values
 
 
-def _independent_errors(context: Context, dim: int, sigma: float, runs: int) -> dict[str, Any]:
+def _independent_errors(context: Context, dim: int, sigma: float, runs: int) -> Series:
     """Errors of ε̂ with canaries in independent directions, up to three times the best number of them."""
     best = consistency.best_count(dim, sigma)
     counts = [int(3.0 * best * 2.0**-halving) for halving in range(6, -1, -1)]
@@ -382,7 +385,7 @@ def _independent_errors(context: Context, dim: int, sigma: float, runs: int) -> 
 def _convergence(context: Context) -> Outcome:
     """Compare errors of ε̂ along k: orthonormal canaries, and independent directions."""
     sigma = float(gaussian_mechanism.noise_multiplier(_EPSILON, DELTA))
-    rows: list[dict[str, Any]] = []
+    rows: list[Series] = []
     p_values: list[float] = []
     gains, fewest = [], context.pick(60, 1000)
     for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 40), (10**7, 12))[: context.pick(1, 4)]:
@@ -390,7 +393,9 @@ def _convergence(context: Context) -> Outcome:
         independent = _independent_errors(context, dim, sigma, runs)
         rows += [orthonormal, independent]
         p_values += several
-        gains.append(f"{min(independent['exact']) / orthonormal['exact'][-1]:.1f} at d = {dim:,}")
+        assert independent.exact is not None
+        assert orthonormal.exact is not None
+        gains.append(f"{min(independent.exact) / orthonormal.exact[-1]:.1f} at d = {dim:,}")
         fewest = min(fewest, runs)
     smallest, level = min(p_values), PART_LEVEL / len(p_values)
     finding = (
@@ -404,7 +409,7 @@ def _convergence(context: Context) -> Outcome:
         POWER,
         fewest,
     )
-    evidence = {"delta": DELTA, "level": PART_LEVEL, "p_values": p_values, "convergence": rows}
+    evidence = {"delta": DELTA, "level": PART_LEVEL, "p_values": p_values, "convergence": list(map(written, rows))}
     return _held(smallest >= level, finding, evidence, design)
 
 
@@ -497,19 +502,19 @@ def _cells(context: Context, mechanism: ScoredMechanism, runs: int) -> Iterator[
 def _coverage(context: Context) -> Outcome:
     """Count how often proven bounds lie above ε, one run an audit, on the mechanisms of suite ``bounds``."""
     runs, alpha = context.pick(20, 400), bounds.ALPHA
-    rows: list[dict[str, Any]] = []
+    rows: list[CoverageRow] = []
     for family in bounds.FAMILIES:
         for epsilon in _COVERED:
             for cell in _cells(context, family(epsilon), runs):
                 for method in _proven(cell.audits[0]):
                     if family is bounds.gaussian or GAUSSIAN_CURVE not in method.assumptions:
-                        rows += [{"method": method.name, **row} for row in bounds.measure(method, [cell], alpha)]
+                        rows += [replace(row, method=method.name) for row in bounds.measure(method, [cell], alpha)]
     tails = bounds.p_values(rows, alpha)
     smallest, level = min(tails), LEVEL / len(tails)
-    worst = max(rows, key=lambda row: row["rate"])
+    worst = max(rows, key=lambda row: row.rate)
     finding = (
         f"{sum(tail < level for tail in tails)} of {len(rows)} cells are significantly above {alpha:.0%}; at most "
-        f"{worst['rate']:.0%} of {runs} audits ({worst['method']}, {bounds.label(worst)})"
+        f"{worst.rate:.0%} of {runs} audits ({worst.method}, {bounds.label(worst)})"
     )
     design = Design(
         f"proven bounds from one run lie above ε in at most {alpha:.0%} of runs",
@@ -518,7 +523,7 @@ def _coverage(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    return _held(smallest >= level, finding, {"level": LEVEL, "cells": rows}, design)
+    return _held(smallest >= level, finding, {"level": LEVEL, "cells": list(map(written, rows))}, design)
 
 
 # Canaries that the atlas is seen with, those that alarms are counted with, and numbers of independent ones, the best of

@@ -1,7 +1,6 @@
 """CANIFE's part of a training's record, made of the audits that its trainer paused for."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.attack import accuracy
-from canaryproof.verify.canife.measure import Deltas, ZeroCounts, round_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.canife.measure import RULES, Deltas, by_zero_counts, rounds_served, training_epsilon
 from canaryproof.verify.files import checkpoint
 from canaryproof.verify.files.reading import opened
 from canaryproof.verify.files.training_record import (
@@ -19,14 +18,12 @@ from canaryproof.verify.files.training_record import (
     CanifeRecord,
     CanifeScores,
     CanifeTheory,
-    RoundEpsilonRecord,
+    DesignRecord,
 )
 from canaryproof.verify.training.configuration import CanifePlan, Settings
 
 Arrays = Mapping[str, NDArray[Any]]
 
-# Rules for a round without an error of a kind: ε̂ as Appendix C.5 describes it, and a finite ε̂.
-RULES: tuple[ZeroCounts, ...] = ("separated", "capped")
 # Fields of an audit, of its attacks, and of their trials.
 _BY_AUDIT, _BY_ATTACK = ("round", "accuracy"), ("loss", "initial_loss", "norm", "attempts", "healthy")
 _BY_TRIAL = ("scores", "inserted")
@@ -76,7 +73,7 @@ def canife_record(stored: Arrays, settings: Settings, rounds_done: int, sampling
         served = rounds_served(audited[:count], rounds_done)
         return {
             rule: tuple(
-                training_epsilon([getattr(record, rule).epsilon for record in each], served, sampling, deltas)
+                training_epsilon([getattr(attack.epsilon, rule).epsilon for attack in each], served, sampling, deltas)
                 for each in zip(*attacks[:count], strict=True)
             )
             for rule in RULES
@@ -107,21 +104,11 @@ def _attacks(stored: Arrays, number: int, settings: Settings) -> tuple[CanifeAtt
         # Designs may overflow.
         with np.errstate(all="ignore"):
             health = float(1.0 - loss / initial_loss)
-        # δ = 1/n, as Section 3.4 has it.
-        delta, alpha = 1.0 / len(scores), 1.0 - settings.audit.confidence
-        separated, capped = (
-            RoundEpsilonRecord(**asdict(round_epsilon(observed, unobserved, delta, alpha=alpha, zero_counts=rule)))
-            for rule in RULES
-        )
+        norm, attempts, healthy = (stored[name][number, attack].item() for name in ("norm", "attempts", "healthy"))
         attacks.append(
             CanifeAttackRecord(
-                separated=separated,
-                capped=capped,
-                loss=float(loss),
-                norm=float(stored["norm"][number, attack]),
-                health=health,
-                attempts=int(stored["attempts"][number, attack]),
-                healthy=bool(stored["healthy"][number, attack]),
+                by_zero_counts(observed, unobserved, 1.0 - settings.audit.confidence),
+                DesignRecord(float(loss), norm, health, attempts, healthy),
                 accuracy=accuracy(observed, unobserved),
                 deviations=(float(observed.std(ddof=1)), float(unobserved.std(ddof=1))),
             )

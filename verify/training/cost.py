@@ -20,11 +20,10 @@ from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.training import assembly
-from canaryproof.verify.training.audited_run import shown
 from canaryproof.verify.training.canife_audits import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.training.clients import Clients, between, chunk_of
 from canaryproof.verify.training.configuration import CanaryPlan, Data, Network, Settings
-from canaryproof.verify.training.jobs import Job, Trainings
+from canaryproof.verify.training.jobs import Job, Trainings, shown
 
 # Work on fewer coordinates takes less than a minute or so, and is not measured.
 _SMALL = 10**10

@@ -19,16 +19,15 @@ from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import read_scores
 from canaryproof.verify.files.report_input import read_record
-from canaryproof.verify.files.training_record import Finished, PartSeconds
-from canaryproof.verify.files.writing import own_folder
+from canaryproof.verify.files.training_record import CanifeScores, Finished, PartSeconds
+from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife_audits, canife_record, networks
-from canaryproof.verify.training.audited_run import AuditedRun
 from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
-from canaryproof.verify.training.canife_audits import Auditor, Compiled, Designing
+from canaryproof.verify.training.canife_audits import Auditor, Compiled, Designing, audited_rounds
 from canaryproof.verify.training.configuration import Cell, Configuration, Data, Network, Settings
 from canaryproof.verify.training.data.federation import FederatedData, check_same
-from canaryproof.verify.training.networks import Model
-from canaryproof.verify.training.trainer import Round, Training
+from canaryproof.verify.training.networks import Model, Params
+from canaryproof.verify.training.trainer import Round, Trainer, Training
 
 # File of a finished training's facts, the last to be written.
 DONE = "run.json"
@@ -36,6 +35,98 @@ _SAVE_EVERY = 30.0  # seconds
 # Files of scores by attack.
 CANIFE = "canife.npz"
 _SCORES = {ALL: "rounds.npz", FINAL: "final.npz", CHANGE: "change.npz"}
+
+
+# Clients whose examples show the accuracy on training data. The number is our choice: the paper does not say on which
+# examples its accuracy is.
+_SHOWN = 1000
+
+
+class AuditedRun:
+    """A run of a trainer, audited by CANIFE if there is an auditor.
+
+    ``audits`` are those that are done, with files in ``folder`` to which a stopped training returns; ``reached`` says
+    whether the accuracy was reached at which it was to end.
+    """
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        settings: Settings,
+        data: FederatedData,
+        model: Model,
+        auditor: Auditor | None,
+        folder: Path | None,
+    ) -> None:
+        self._trainer, self._options, self._model = trainer, settings.training, model
+        self._auditor, self._folder = auditor, folder
+        self._plan = None if auditor is None else settings.canife
+        self.audits: list[CanifeScores] = []
+        self.reached = False
+        if self._options.until_accuracy is not None:
+            self._shown = shown(data, self._options.accuracy_on, settings.data.examples_per_client)
+
+    def run(self, on_round: Callable[[Round], object]) -> None:
+        """Do the rounds that remain, with all audits.
+
+        A DivergenceError is that of ``Trainer.round``; a ValueError says that an earlier audit cannot be read.
+        """
+        trainer, rounds = self._trainer, self._trainer.participation.rounds
+        at_end = self._plan is not None and self._plan.every is None
+        audited = set() if at_end else set(audited_rounds(self._plan, rounds))
+        checked: set[int] = set()
+        if self._options.until_accuracy is not None:
+            checked = {*range(self._options.accuracy_every, rounds, self._options.accuracy_every), rounds}
+        self.audits = [self._read(number) for number in sorted(audited) if number < trainer.rounds]
+        for done in trainer.pauses(sorted(audited | checked), on_round):
+            if done in audited:
+                self._audit(done)
+            if done in checked and self._is_reached():
+                self.reached = True
+                break
+        if at_end:
+            self._audit(trainer.rounds)
+
+    def _is_reached(self) -> bool:
+        assert self._options.until_accuracy is not None
+        return accuracy(self._model, self._trainer.params, self._shown) >= self._options.until_accuracy
+
+    def _audit(self, rounds: int) -> None:
+        assert self._auditor is not None
+        file = self._file(rounds)
+        if file is not None and file.exists():
+            self.audits.append(self._read(rounds))
+            return
+        audit = self._auditor.audit(self._trainer.params, rounds)
+        if file is not None:
+            with replaced(file) as writing:
+                writing.write(json.dumps(written(audit)).encode())
+        self.audits.append(audit)
+
+    def _file(self, rounds: int) -> Path | None:
+        return None if self._folder is None else self._folder / f"canife-{rounds}.json"
+
+    def _read(self, rounds: int) -> CanifeScores:
+        file = self._file(rounds)
+        assert file is not None
+        return read_record(CanifeScores, file)
+
+
+def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the examples on which an accuracy is looked at.
+
+    ``test``: all that are held out; ``train``: those of up to a thousand clients, evenly spaced.
+    """
+    if accuracy_on == "test":
+        return data.test_inputs, data.test_labels
+    clients = np.unique(np.linspace(0, data.clients - 1, min(_SHOWN, data.clients)).astype(np.int64))
+    inputs, labels, mask = data.cohort(clients, examples)
+    return inputs[mask > 0.0], labels[mask > 0.0]
+
+
+def accuracy(model: Model, params: Params, examples: tuple[np.ndarray, np.ndarray]) -> float:
+    """Return a model's accuracy on examples."""
+    return float(model.accuracy(params, *examples))
 
 
 @dataclass(frozen=True)
@@ -170,8 +261,10 @@ class Trainings:
             if settings.canaries is not None and settings.canaries.inclusion == "fixed":
                 change = self._in_canary_norms(job, trainer.theta - trainer.initial)
                 files["final.npy"] = _bytes(np.save, change)
-        accuracy = float(model.accuracy(trainer.params, federation.test_inputs, federation.test_labels))
-        files[DONE] = json.dumps(written(Finished(accuracy, PartSeconds(**seconds), tuple(warnings), reached))).encode()
+        test_accuracy = float(model.accuracy(trainer.params, federation.test_inputs, federation.test_labels))
+        files[DONE] = json.dumps(
+            written(Finished(test_accuracy, PartSeconds(**seconds), tuple(warnings), reached))
+        ).encode()
         return files
 
     def _in_canary_norms(self, job: Job, change: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -78,7 +78,7 @@ def test_noise_that_is_the_same_is_seen_beside_little_data():
     ],
 )
 def test_what_is_seen(name, value, test, sees):
-    low, high = diagnostics.measure(MECHANISMS[name], value, CLAIM, 200, np.random.SeedSequence(1))[test]["rate"][1:]
+    low, high = diagnostics.measure(MECHANISMS[name], value, CLAIM, 200, np.random.SeedSequence(1))[test].rate[1:]
     assert low > 0.9 if sees else high < 0.3
 
 
@@ -102,12 +102,12 @@ def test_a_few_canaries_of_a_layer_see_what_many_elsewhere_do_not():
     everywhere = alarms.measure(
         mechanism, 0.001, CLAIM, alarms.Size(1000, runs, 5, 1, exact=False), np.random.SeedSequence(2)
     )
-    assert few["rate"][1] > 0.8
-    assert everywhere["rate"][2] < 0.3
+    assert few.rate[1] > 0.8
+    assert everywhere.rate[2] < 0.3
 
 
 def test_noise_that_is_less_because_of_sampling_is_as_stated():
     found = diagnostics.measure(MECHANISMS["fixed-batches"], 30.0, CLAIM, 400, np.random.SeedSequence(3))
     critical = stats.binom.isf(1e-6, 400, diagnostics.ALPHA)
     assert {"norm", "rounds"} <= set(found)
-    assert all(one["alarms"] <= critical for one in found.values())
+    assert all(one.alarms <= critical for one in found.values())

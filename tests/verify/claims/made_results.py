@@ -86,7 +86,7 @@ def trials(health=0.99, accuracy=1.0, deviation=0.4, capped=3.88, separated=3.88
     }
     epsilons = {"capped": {"epsilon": capped, **errors}, "separated": {"epsilon": separated, **errors}}
     design = {"loss": 0.1, "norm": 1.0, "health": health, "attempts": 1, "healthy": True}
-    return plain({**epsilons, **design, "accuracy": accuracy, "deviations": [deviation, deviation]})
+    return plain({"epsilon": epsilons, "canary": design, "accuracy": accuracy, "deviations": [deviation, deviation]})
 
 
 def canife(rounds, attack, epsilon, accuracy=0.6):

@@ -140,13 +140,14 @@ def damage(document, path, value):
         (
             ("results", 1, "evidence", "convergence", 0, "x"),
             None,
-            "results[1].evidence: is not of the form that the reports read: rate: convergence[0].x: must be a list of "
-            "positive numbers",
+            "results[1].evidence: is not of the form that the reports read: rate: convergence[0].x: must be a list, "
+            "not None",
         ),
         (
             ("results", 2, "evidence", "cells", 0, "ratio"),
             ...,
-            "results[2].evidence: is not of the form that the reports read: there is no field 'ratio'",
+            "results[2].evidence: is not of the form that the reports read: estimators.default-estimator: "
+            "cells[0].ratio: is missing",
         ),
     ],
 )

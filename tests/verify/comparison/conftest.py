@@ -1,13 +1,17 @@
+from dataclasses import replace
+
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
 from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.comparison import canife
-from canaryproof.verify.comparison.canife_training import Bench, Sizes
+from canaryproof.verify.comparison.canife_training import Bench
 from canaryproof.verify.training.data import digits
 from canaryproof.verify.training.networks import model
 
-TINY = Sizes(batch=125, canaries=20, every=8, pool=150, steps=200, trials=(20, 60), noise_multiplier=1.0)
+TINY = replace(
+    canife.PRINTED, batch=125, canaries=20, every=8, pool=150, steps=200, scores=(20, 60), noise_multiplier=1.0
+)
 
 
 @pytest.fixture(scope="session")

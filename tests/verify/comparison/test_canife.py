@@ -22,7 +22,7 @@ def test_the_record_goes_through_json_and_has_all_parts(record):
     for scenario in record.scenarios:
         assert len(scenario.runs) == len(scenario.accuracies) == record.repeat == 2
         assert scenario.canife.audits == 2
-        assert {row.scores for row in scenario.audits} == {
+        assert {row.source for row in scenario.audits} == {
             "Algorithm 3",
             "Algorithm 2, final model",
             "Algorithm 2, change",
@@ -37,14 +37,14 @@ def test_means_and_deviations_are_those_of_the_runs(record):
     assert row.name == "Algorithm 3, all rounds"
     assert row.epsilon.mean == pytest.approx(np.mean(values))
     assert row.epsilon.deviation == pytest.approx(np.std(values, ddof=1))
-    bound = next(row for row in scenario.audits if row.name == "one-run" and row.scores == "Algorithm 3")
+    bound = next(row for row in scenario.audits if row.name == "one-run" and row.source == "Algorithm 3")
     expected = [run.oneshot["all"]["unobserved"].bounds["one-run"].value for run in scenario.runs]
     assert bound.epsilon.mean == pytest.approx(np.mean(expected))
 
 
 def test_more_scores_raise_the_cap(record):
     few, many = record.counts
-    assert (few.trials, many.trials) == (20, 60)
+    assert (few.scores, many.scores) == (20, 60)
     assert few.round_cap == pytest.approx(math.log(0.95 * 10))
     assert few.as_printed.cap < many.as_printed.cap
     for row in record.counts:
@@ -102,7 +102,7 @@ def test_a_training_that_is_given_up_is_named(bench):
 
 def test_other_data_on_a_worker_is_refused(bench):
     with pytest.raises(InputError, match=r"^digits: holds other data than where the command runs$"):
-        train(None, "other", astuple(bench.setting), 8, 0, "", False, None, None)
+        train(None, "other", astuple(bench.plan), 8, 0, "", False, None, None)
 
 
 def test_nothing_is_decided_on_other_data(record):

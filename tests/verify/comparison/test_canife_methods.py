@@ -1,5 +1,5 @@
 import math
-from dataclasses import asdict
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -7,20 +7,21 @@ import pytest
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, rounds_served, training_epsilon
+from canaryproof.verify.comparison.canife import PRINTED
 from canaryproof.verify.comparison.canife_methods import METHODS, spread
-from canaryproof.verify.comparison.canife_training import Sizes
-from canaryproof.verify.files.benchmark_record import BenchmarkSizes, SpreadRecord, ZeroCountsRecord
+from canaryproof.verify.files.benchmark_record import SpreadRecord
+from canaryproof.verify.files.training_record import ZeroCountsRecord
 
-SIZES = Sizes(batch=1, canaries=100, every=10, pool=1, noise_multiplier=0.5, delta=1e-5)
-PLAN = BenchmarkSizes(**asdict(SIZES), audited=(10, 20), rounds=25, sampling=0.01, dim=10_000)
+SETTING = replace(PRINTED, batch=4, canaries=100, every=10, pool=1, noise_multiplier=0.5)
+PLAN = replace(SETTING.sizes(clients=100, dim=10_000), sampling=0.01)
 BY_NAME = {method.name: method for method in METHODS}
 
 
 def audit(epsilons, shift=1.0, deviation=0.5):
     capped = SimpleNamespace(**dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True)))
     separated = SimpleNamespace(**{**vars(capped), "epsilon": math.inf})
-    scores = SimpleNamespace(trials=100, epsilon=ZeroCountsRecord(capped, separated))
-    return SimpleNamespace(law=SimpleNamespace(shift=shift, deviation=deviation), scores=(scores,))
+    attack = SimpleNamespace(scores=100, epsilon=ZeroCountsRecord(separated, capped))
+    return SimpleNamespace(law=SimpleNamespace(shift=shift, deviation=deviation), attacks=(attack,))
 
 
 @pytest.fixture

@@ -20,13 +20,14 @@ def found(bench):
 
 
 def test_the_sizes_are_those_of_one_epoch(bench):
-    assert (bench.rounds, bench.sampling, bench.audited) == (12, 125 / 1500, [8])
+    sizes = bench.sizes
+    assert (sizes.rounds, sizes.sampling, sizes.audited) == (12, 125 / 1500, (8,))
     assert bench.memory() == MemoryRecord(32 * (4 * bench.model.dim + 8 * 40), 4 * 150 * (64 + 8 + 8 + 10))
 
 
 def test_audits_leave_the_training_alone(bench, found):
     scores = CanaryScores.of(_trained(bench))
-    assert found.oneshot == audits(scores, bench.model.dim, bench.setting.delta, CONFIDENCE, "fixed")
+    assert found.oneshot == audits(scores, bench.model.dim, bench.plan.delta, CONFIDENCE, "fixed")
     assert len(scores.observed["all"]) == len(scores.unobserved["all"]) == 20
 
 
@@ -35,7 +36,7 @@ def test_cosines_with_clients_are_those_of_plain_gradients(bench):
 
     params, rng = bench.model.init(3), np.random.default_rng(4)
     canary = bench._auditor.audit(params, bench._pool(rng), rng).canary
-    federation, chosen = bench.federation, np.random.default_rng(5).choice(1500, bench.setting.batch, replace=False)
+    federation, chosen = bench.federation, np.random.default_rng(5).choice(1500, bench.plan.batch, replace=False)
 
     def gradient(inputs, labels, mask):
         return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(grad(params, inputs, labels, mask))])
@@ -68,17 +69,17 @@ def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_t
 
 
 def test_scores_have_their_law(bench, found):
-    noise = bench.setting.noise_multiplier
+    noise = bench.plan.noise_multiplier
     for audit in found.canife:
-        law, (few, many) = audit.law, audit.scores
-        assert (few.trials, many.trials) == (20, 60)
+        law, (few, many) = audit.law, audit.attacks
+        assert (few.scores, many.scores) == (20, 60)
         assert law.noise == pytest.approx(noise * np.sqrt(law.shift))
         assert law.deviation == pytest.approx(np.hypot(law.noise, law.clients))
         # A difference of means of 30 scores each, six standard deviations.
         assert abs(many.separation - law.shift) < 6.0 * law.deviation * np.sqrt(2.0 / 30.0)
-        for scores in audit.scores:
-            largest = np.log((1.0 - 1.0 / scores.trials) * scores.trials / 2)
-            assert scores.epsilon.capped.epsilon <= largest * (1.0 + 1e-12)
+        for attack in audit.attacks:
+            largest = np.log((1.0 - 1.0 / attack.scores) * attack.scores / 2)
+            assert attack.epsilon.capped.epsilon <= largest * (1.0 + 1e-12)
         assert "one-run" in audit.bounds
         assert "normal-scores" not in audit.bounds
 
@@ -93,7 +94,7 @@ def test_a_scenario_changes_schedule_and_server(bench, found, monkeypatch):
 
 
 def _trained(bench):
-    trainer = bench._trainer(Seeds.of(ROOT), SHUFFLED, bench.setting.rate)
+    trainer = bench._trainer(Seeds.of(ROOT), SHUFFLED, bench.plan.rate)
     trainer.run()
     return trainer
 

@@ -2,6 +2,7 @@ import pytest
 
 from canaryproof.verify.blindspots import alarms, diagnostics, mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS
+from canaryproof.verify.check.evidence import AtlasCell, MethodAlarms
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites import blindspots
 
@@ -29,13 +30,20 @@ def test_the_full_level_has_the_exact_law_at_a_thousand_too():
 
 
 def cell(rate, predicted, *, unlimited=3.0, alarms=0, runs=400):
-    return {
-        "rate": [rate],
-        "predicted": predicted,
-        "runs": runs,
-        "unlimited": [unlimited, unlimited],
-        "methods": {"fixed-sequence": {"alarms": alarms, "runs": 100}},
-    }
+    methods = {"fixed-sequence": MethodAlarms((3.0, 3.0, 3.0), 0.0, alarms, 100, (alarms / 100, 0.0, 1.0))}
+    return AtlasCell(
+        value=1.0,
+        count=100,
+        exact=True,
+        truth=(3.0, 3.0),
+        distance=1.0,
+        runs=runs,
+        rate=(rate, 0.0, 1.0),
+        predicted=predicted,
+        unlimited=(unlimited, unlimited),
+        canife=None,
+        methods=methods,
+    )
 
 
 def test_a_rate_that_is_not_the_foretold_one_is_found():
@@ -50,16 +58,16 @@ def test_a_bound_that_sees_what_is_not_there_is_found():
 
 
 def test_a_prediction_that_forgets_the_data_is_found(monkeypatch):
-    monkeypatch.setattr(blindspots, "cells", lambda *_: (cell(0.0, 1.0) | {"value": 1.0, "count": 100, "exact": True},))
-    monkeypatch.setattr(blindspots, "diagnoses", lambda *_: [])
+    monkeypatch.setattr(blindspots, "cells", lambda *_: (cell(0.0, 1.0),))
+    monkeypatch.setattr(blindspots, "diagnoses", lambda *_: ())
     assert blindspots.judge(CONTEXT, "dilution").verdict is Verdict.REFUTED
 
 
 def test_the_part_without_noise_is_seen_by_canaries_that_are_confined_to_it():
-    rows = {row["value"]: row for row in blindspots.diagnoses("no-noise-on-a-share", CONTEXT)}
-    assert rows[0.01]["confined"] > 0.99
-    assert rows[0.01]["tests"]["part-norms"]["rate"][0] == 1.0
-    assert rows[0.0]["confined"] is None
+    rows = {row.value: row for row in blindspots.diagnoses("no-noise-on-a-share", CONTEXT)}
+    assert rows[0.01].confined > 0.99
+    assert rows[0.01].tests["part-norms"].rate[0] == 1.0
+    assert rows[0.0].confined is None
 
 
 QUALIFIED = {

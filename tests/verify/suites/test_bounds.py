@@ -8,6 +8,7 @@ from scipy import integrate, stats
 
 from canaryproof.verify.bounds import fixed_sequence, guesses, ladders, one_run, thresholds
 from canaryproof.verify.bounds.catalogue import METHODS
+from canaryproof.verify.check.evidence import CoverageRow
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.suites import bounds
@@ -254,21 +255,22 @@ def test_the_default_s_design_is_that_of_a_t_test(quick_run):
 
 
 def test_significance_is_of_all_cells_together():
-    row = {"mechanism": "m", "epsilon": 1.0, "count": 10, "delta": 0.1, "null": "exact", "runs": 1000,
-           "interval": (0.0, 1.0), "mean": 0.0, "truth": 1.0, "deficit": 1.0}  # fmt: skip
+    where = {"mechanism": "m", "epsilon": 1.0, "count": 10, "delta": 0.1, "null": "exact"}
+    row = {**where, "runs": 1000, "interval": (0.0, 1.0), "mean": 0.0, "truth": 1.0, "deficit": 1.0}
     # The least that is significant alone is not among a thousand.
     edge = int(stats.binom.isf(LEVEL, 1000, 0.05)) + 1
-    one = {**row, "above": edge, "rate": edge / 1000}
-    fine = {**row, "above": 50, "rate": 0.05}
+    one = CoverageRow(**row, above=edge, rate=edge / 1000)
+    fine = CoverageRow(**row, above=50, rate=0.05)
     assert bounds._outcome([one], 0.05).verdict is Verdict.REFUTED
     assert bounds._outcome([one, *[fine] * 999], 0.05).verdict is Verdict.CONFIRMED
-    assert bounds._outcome([{**one, "above": edge - 1}], 0.05).verdict is Verdict.CONFIRMED
+    assert bounds._outcome([replace(one, above=edge - 1)], 0.05).verdict is Verdict.CONFIRMED
 
 
 def test_a_bound_at_the_truth_is_not_above_it():
-    cell = bounds.AuditCell({"null": "exact"}, {0.1: 2.0}, ())
+    where = {"mechanism": "m", "epsilon": 1.0, "count": 2, "null": "exact"}
+    cell = bounds.AuditCell(where, {0.1: 2.0}, ())
     for values, above in (([2.0, 2.0 * (1.0 + 1e-12)], 0), ([2.0001, 1.0], 1)):
-        assert bounds._row(cell, 0.1, 2.0, np.array(values))["above"] == above
+        assert bounds._row(cell, 0.1, 2.0, np.array(values)).above == above
 
 
 def test_coins_decide_on_twice_as_many_canaries():

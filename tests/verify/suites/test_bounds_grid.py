@@ -64,13 +64,13 @@ def test_shapes_have_their_laws(name):
 
 def test_shares_are_of_the_largest_mean():
     rows = bounds_grid.cells(CONTEXT)
-    assert {(row["count"], row["null"]) for row in rows} == {(n, null) for n in (20, 200) for null in ("exact", "k")}
+    assert {(row.count, row.null) for row in rows} == {(n, null) for n in (20, 200) for null in ("exact", "k")}
     for row in rows:
-        assert row["share"] == pytest.approx(row["means"]["fixed-sequence"] / max(row["means"].values()))
-        assert 0.0 < row["share"] <= 1.0
-        assert row["means"][row["best"]] == max(row["means"].values())
-        names = {"exact": {"normal-scores", "gaussian-dp"}, "k": {"gaussian-dp", "one-run-gaussian"}}[row["null"]]
-        assert set(row["of_a_curve"]) == (names if row["shape"] == "N(2, 1²)" else set())
+        assert row.share == pytest.approx(row.means["fixed-sequence"] / max(row.means.values()))
+        assert 0.0 < row.share <= 1.0
+        assert row.means[row.best] == max(row.means.values())
+        names = {"exact": {"normal-scores", "gaussian-dp"}, "k": {"gaussian-dp", "one-run-gaussian"}}[row.null]
+        assert set(row.of_a_curve) == (names if row.shape == "N(2, 1²)" else set())
     assert bounds_grid._grid(CONTEXT).verdict is Verdict.CONFIRMED
     assert label(rows[0]) == "N(2, 0.5²), k = 20, exact null, δ = 1e-05"
 

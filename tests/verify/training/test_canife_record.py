@@ -19,7 +19,7 @@ def test_attacks_of_canife_have_the_delta_of_their_trials():
     }
     settings = SimpleNamespace(audit=SimpleNamespace(confidence=0.9))
     (attack,) = canife_record._attacks(found, 0, settings)
-    assert attack.health == 1.0 - 0.25 / 2.0
+    assert attack.canary.health == 1.0 - 0.25 / 2.0
     expected = round_epsilon(scores[inserted], scores[~inserted], 0.1, alpha=0.1, zero_counts="capped")
-    assert attack.capped.epsilon == expected.epsilon
+    assert attack.epsilon.capped.epsilon == expected.epsilon
     assert 0.0 < expected.epsilon < math.inf

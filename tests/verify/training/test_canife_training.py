@@ -8,7 +8,7 @@ import pytest
 
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.training import audited_run, configuration, jobs
+from canaryproof.verify.training import configuration, jobs
 from canaryproof.verify.training.canife_record import read
 from canaryproof.verify.training.experiment import Experiment
 
@@ -81,8 +81,8 @@ def test_a_training_without_random_canaries_has_audits_by_canife_alone(finished)
     assert (found["rounds"], [audit["round"] for audit in found["audits"]]) == (5, [2, 4])
     for audit in found["audits"]:
         (attack,) = audit["attacks"]
-        assert attack["separated"]["count"] == attack["separated"]["null_count"] == 20
-        assert attack["capped"]["epsilon"] <= attack["separated"]["epsilon"]
+        assert attack["epsilon"]["separated"]["count"] == attack["epsilon"]["separated"]["null_count"] == 20
+        assert attack["epsilon"]["capped"]["epsilon"] <= attack["epsilon"]["separated"]["epsilon"]
         assert 0.5 <= attack["accuracy"] <= 1.0
         assert len(attack["deviations"]) == 2
     # The fifth round counts as the second audit has it.
@@ -194,7 +194,7 @@ def test_a_training_ends_at_an_accuracy(configured, tmp_path, monkeypatch, on, e
         seen.append(len(shown[1]))
         return accuracies[len(seen) - 1]
 
-    monkeypatch.setattr(audited_run, "accuracy", accuracy)
+    monkeypatch.setattr(jobs, "accuracy", accuracy)
     ends = f'rounds = 9\nuntil_accuracy = 0.5\naccuracy_every = 2\naccuracy_on = "{on}"'
     _, document, _ = run(configured(TEXT.replace("rounds = 5", ends)), tmp_path / on)
     (facts,) = document["cells"][0]["results"][0]["runs"]
@@ -226,7 +226,7 @@ def test_texts_are_audited(tmp_path, configured):
     (audit,) = document["cells"][0]["results"][0]["runs"][0]["canife"]["audits"]
     (attack,) = audit["attacks"]
     assert attack["norm"] > 0.0
-    assert np.isfinite(attack["loss"])
+    assert np.isfinite(attack["canary"]["loss"])
 
 
 @pytest.mark.parametrize(

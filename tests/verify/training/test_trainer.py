@@ -22,8 +22,7 @@ from canaryproof.verify.files import checkpoint
 from canaryproof.verify.training.clients import CohortSum
 from canaryproof.verify.training.clipping import AdaptiveClip, FixedClip
 from canaryproof.verify.training.noise import Correlated, Independent, Tree
-from canaryproof.verify.training.server import Server
-from canaryproof.verify.training.trainer import DivergenceError, Trainer, Training
+from canaryproof.verify.training.trainer import DivergenceError, Server, Trainer, Training
 
 pytest.importorskip("optax", reason="training needs the extra 'federated'")
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ def attacks(cell: CellRecord) -> list[CanifeAttackRecord]:
 
 def attack_values(cell: CellRecord, quantity: str) -> list[float]:
     """Return one number of each of these attacks."""
-    return [float(getattr(attack, quantity)) for attack in attacks(cell)]
+    return [float(attrgetter(quantity)(attack)) for attack in attacks(cell)]
 
 
 def model_accuracy(printed: str, epsilon: str, experiment: FinishedExperiment, stated: str = "") -> Outcome | None:
@@ -128,7 +129,7 @@ def health(printed: Sequence[tuple[str, int]], experiment: FinishedExperiment) -
     for text, after in printed:
         later = ([audit for audit in audits(run) if audit.round > after] for run in trained[0].runs())
         means = [
-            float(np.mean([1.0 - attack.health for audit in rounds for attack in audit.attacks]))
+            float(np.mean([1.0 - attack.canary.health for audit in rounds for attack in audit.attacks]))
             for rounds in later
             if rounds
         ]
@@ -183,9 +184,9 @@ def at_its_bound(experiment: FinishedExperiment) -> Outcome | None:
     if not all_attacks:
         return None
     # Without an error ε̂ is infinite; the largest finite one has a single error.
-    bound = max(attack.capped.epsilon for attack in all_attacks)
-    share = float(np.mean([attack.capped.epsilon >= 0.9 * bound for attack in all_attacks]))
-    infinite = sum(math.isinf(attack.separated.epsilon) for attack in all_attacks)
+    bound = max(attack.epsilon.capped.epsilon for attack in all_attacks)
+    share = float(np.mean([attack.epsilon.capped.epsilon >= 0.9 * bound for attack in all_attacks]))
+    infinite = sum(math.isinf(attack.epsilon.separated.epsilon) for attack in all_attacks)
     runs = sum(1 for _ in trained[0].runs())
     text = f"{share:.0%} of {len(all_attacks)} audits within a tenth of {bound:.3g}"
     once = Part(
@@ -202,7 +203,7 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Finis
     for epsilon in epsilons:
         trained = _private(experiment, epsilon)
         pairs = [
-            (attack.accuracy, attack.capped.epsilon)
+            (attack.accuracy, attack.epsilon.capped.epsilon)
             if quantity == "epsilon"
             else (audit.model_accuracy, attack.accuracy)
             for cell in trained
@@ -270,7 +271,7 @@ def _mean_interval(drawn: Sequence[float], alpha: float) -> tuple[float, float]:
 def _after_epoch(cell: CellRecord, run: TrainingRecord) -> list[float]:
     """Return ε̂ of the audits after the first epoch."""
     epoch = cell.clients / float(cell.settings["training.cohort"])
-    return [attack.capped.epsilon for audit in audits(run) if audit.round > epoch for attack in audit.attacks]
+    return [attack.epsilon.capped.epsilon for audit in audits(run) if audit.round > epoch for attack in audit.attacks]
 
 
 # Attacks on fixed models, with another pool, clients, start, steps, loss or norm.
@@ -410,10 +411,10 @@ def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome
 def norm_constants(accuracy_at: int, health_at: int, experiment: FinishedExperiment) -> Outcome | None:
     """Judge that accuracy drops for norm constants above one, and health for those above another alone."""
     parts = []
-    for quantity, border in (("accuracy", accuracy_at), ("health", health_at)):
+    for quantity, of_attack, border in (("accuracy", "accuracy", accuracy_at), ("health", "canary.health", health_at)):
         drawn: dict[bool, list[float]] = {False: [], True: []}
         for cell in experiment.cells:
-            drawn[float(cell.settings["canife.norm_constant"]) > border] += attack_values(cell, quantity)
+            drawn[float(cell.settings["canife.norm_constant"]) > border] += attack_values(cell, of_attack)
         if min(map(len, drawn.values())) < 2:
             return None
         test = stats.mannwhitneyu(drawn[False], drawn[True], alternative="greater")

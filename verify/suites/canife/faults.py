@@ -10,7 +10,7 @@ stand in the evidence.
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,6 @@ from canaryproof.verify.check.p_values import mean_limits
 from canaryproof.verify.check.power import visible_factor
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.comparison.canife_methods import composed, largest_round
-from canaryproof.verify.files.benchmark_record import BenchmarkSizes
 from canaryproof.verify.suites.canife.ratios import FACTOR, FALLS, RISES, UNMOVED, Ratio, capped_ratio, ratio
 
 if TYPE_CHECKING:
@@ -43,28 +42,26 @@ def share_of_cap(context: Context) -> Outcome:
     """Judge how much of CANIFE's gap its cap makes where its canaries are perfect, at several numbers of scores."""
     from canaryproof.verify.comparison.canife import PRINTED
 
-    rounds = -(-_EXAMPLES // PRINTED.batch)
-    audited = tuple(range(PRINTED.every, rounds + 1, PRINTED.every))
     sigma, delta = PRINTED.noise_multiplier, PRINTED.delta
     # No part of CANIFE's composition depends on the dimension.
-    plan = BenchmarkSizes(**asdict(PRINTED), audited=audited, rounds=rounds, sampling=PRINTED.batch / _EXAMPLES, dim=1)
-    limit = composed_epsilon([sigma], [rounds], plan.sampling, delta)
+    plan = PRINTED.sizes(_EXAMPLES, dim=1)
+    limit = composed_epsilon([sigma], [plan.rounds], plan.sampling, delta)
     repetitions = context.pick(24, 200)
 
     def training(trials: int, rng: np.random.Generator) -> float:
         half, epsilons = trials // 2, []
-        for _ in audited:
+        for _ in plan.audited:
             observed, unobserved = 1.0 + sigma * rng.standard_normal(half), sigma * rng.standard_normal(trials - half)
             epsilons.append(round_epsilon(observed, unobserved, 1.0 / trials, zero_counts="capped").epsilon)
         return composed(tuple(epsilons), plan, delta)
 
     rows: list[dict[str, Any]] = []
-    for trials in PRINTED.trials:
+    for trials in PRINTED.scores:
         rng = np.random.default_rng(context.key(f"canife-comparison/cap/{trials}"))
-        cap = composed((largest_round(trials),) * len(audited), plan, delta)
+        cap = composed((largest_round(trials),) * len(plan.audited), plan, delta)
         values = np.array([training(trials, rng) for _ in range(repetitions)])
         # Equal numbers differ by rounding at most.
-        limits = mean_limits(np.minimum(values / cap, 1.0), 0.5 * LEVEL / len(PRINTED.trials))
+        limits = mean_limits(np.minimum(values / cap, 1.0), 0.5 * LEVEL / len(PRINTED.scores))
         mean = float(values.mean())
         share, *between = ((limit - cap) / (limit - value) for value in (mean, *(cap * end for end in limits)))
         rows.append({"trials": trials, "cap": cap, "mean": mean, "share": share, "limits": between})
@@ -220,14 +217,14 @@ def _not_followed(fault: str, context: Context) -> Outcome:
     """Judge that CANIFE's number stays where it was though the ε that it estimates does not."""
     from canaryproof.verify.suites.canife.samples import SETTING, rounds
 
-    sigma, delta, cap = SETTING.noise_multiplier, SETTING.delta, largest_round(SETTING.trials[0])
+    sigma, delta, cap = SETTING.noise_multiplier, SETTING.delta, largest_round(SETTING.scores[0])
     before = analytical.pld(sigma, delta, rounds(), 1.0 / rounds())
     # The attacker knows the one round of a client; the other faults leave something without noise.
     after = float(gaussian_mechanism.epsilon(delta, sigma)) if fault == "shuffled" else math.inf
     outcome = _judge(fault, _CAPPED, UNMOVED, _verdicts_by_change(UNMOVED), context)
     moves = max(before / after, after / before) > FACTOR
     verdict = outcome.verdict if moves else Verdict.REFUTED
-    deltas = Deltas.as_printed(SETTING.trials[0], delta)
+    deltas = Deltas.as_printed(SETTING.scores[0], delta)
     # All rounds have the mean ε̂ of a round.
     totals = [
         training_epsilon([share * cap], [rounds()], 1.0 / rounds(), deltas)

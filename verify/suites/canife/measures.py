@@ -11,8 +11,9 @@ from scipy import integrate, optimize, stats
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting.sampled_gaussian import OPACUS_ORDERS, noise_of_round
 from canaryproof.verify.canife.attack import Response, TrialRound, attack, coins, score_law
-from canaryproof.verify.canife.measure import Deltas, RoundEpsilon, round_epsilon, rounds_served, training_epsilon
+from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.files.training_record import RoundEpsilon
 
 _TOLERANCE = 1e-6
 _TRIALS, _DELTA = 100, 1e-5

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +24,7 @@ from canaryproof.verify.canife.measure import Deltas, round_epsilon, rounds_serv
 from canaryproof.verify.check.results import Context
 from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife_methods import largest_round
-from canaryproof.verify.comparison.canife_training import SEED, AuditedTrainer, Bench, Scenario, Sizes
+from canaryproof.verify.comparison.canife_training import SEED, AuditedTrainer, Bench, Scenario
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
 from canaryproof.verify.files.benchmark_record import RoundAuditRecord, ScoreLawRecord
@@ -43,7 +43,7 @@ from canaryproof.verify.training.trainer import Trainer
 
 # Digits in rounds of 50, so that a training is short; the rate has grown with the batch. Audits are as many as pilots
 # asked for, in which canaries differed much in how they avoid coordinates that have noise.
-SETTING = Sizes(batch=50, canaries=200, every=5, pool=256, trials=(100,), rate=3.0)
+SETTING = replace(canife.PRINTED, batch=50, canaries=200, every=5, pool=256, scores=(100,), rate=3.0)
 SCENARIOS = {
     "poisson": canife.POISSON,
     "shuffled": Scenario("shuffled epoch", shuffled=True),
@@ -74,7 +74,7 @@ def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
     roots = context.key("canife-comparison").spawn(runs)
     trainings = [_bench().train(root, SCENARIOS[scenario], with_bounds=False) for root in roots]
     values = [_values_by_method(finished) for finished in trainings]
-    cap = largest_round(SETTING.trials[0])
+    cap = largest_round(SETTING.scores[0])
     return Numbers(
         {name: np.array([row[name] for row in values]) for name in values[0]},
         np.array([[min(1.0, _round(audit) / cap) for audit in finished.audits] for finished in trainings]),
@@ -84,7 +84,7 @@ def _numbers(context: Context, scenario: str, runs: int) -> Numbers:
 
 
 def _round(audit: RoundAuditRecord) -> float:
-    return audit.scores[0].epsilon.capped.epsilon
+    return audit.attacks[0].epsilon.capped.epsilon
 
 
 def _deviation(law: ScoreLawRecord) -> float:
@@ -104,7 +104,7 @@ def dimension() -> int:
 
 def rounds() -> int:
     """Return the number of rounds of a training."""
-    return _bench().rounds
+    return _bench().sizes.rounds
 
 
 def _values_by_method(done: AuditedTrainer) -> dict[str, float]:

@@ -19,9 +19,11 @@ from canaryproof.verify.files.training_record import (
     CanifeAuditRecord,
     CanifeRecord,
     CellRecord,
+    DesignRecord,
     RepetitionRecord,
-    RoundEpsilonRecord,
+    RoundEpsilon,
     TrainingRecord,
+    ZeroCountsRecord,
 )
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
@@ -77,15 +79,10 @@ def test_estimates_far_below_the_final_epsilon():
 
 
 def attack(health=0.97, accuracy=0.9, deviation=0.4, epsilon=3.0, separated=None):
-    capped, finite = (RoundEpsilonRecord(value, 0.0, 9.0, 0.5, 0, 0, 50, 50) for value in (epsilon, separated))
+    capped, finite = (RoundEpsilon(value, 0.0, 9.0, 0.5, 0, 0, 50, 50) for value in (epsilon, separated))
     return CanifeAttackRecord(
-        separated=capped if separated is None else finite,
-        capped=capped,
-        loss=0.1,
-        norm=1.0,
-        health=health,
-        attempts=1,
-        healthy=True,
+        epsilon=ZeroCountsRecord(capped if separated is None else finite, capped),
+        canary=DesignRecord(loss=0.1, norm=1.0, health=health, attempts=1, healthy=True),
         accuracy=accuracy,
         deviations=(deviation, deviation),
     )
