@@ -17,6 +17,7 @@ import fcntl
 import hashlib
 import multiprocessing
 import os
+import stat
 import sys
 import tempfile
 import time
@@ -106,19 +107,38 @@ def _user_folders() -> list[Path]:
 
 def _is_writable(path: Path) -> bool:
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _is_trusted(path):
+            return False
+        path.mkdir(mode=0o700, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()
     except OSError:
         return False
-    return _is_trusted(path)
+    return True
 
 
 def _is_trusted(path: Path) -> bool:
-    """Tell whether only the user and root can write a folder, if it exists: cached code is run."""
-    if not path.exists():
-        return True
-    status = path.stat()
-    return status.st_uid in {0, os.geteuid()} and not status.st_mode & 0o022
+    """Tell whether only the user and root can write a folder, or put another in its place: cached code is run.
+
+    Who can write a folder can replace others in it, unless it is sticky. The folder and the one that holds it must be
+    the user's or root's, and closed to the group; those above must be closed to everybody else.
+    """
+    for depth, place in enumerate((path, *path.parents)):
+        try:
+            status = place.stat()
+        except FileNotFoundError:
+            continue
+        near = depth < _NEAR
+        if near and status.st_uid not in {0, os.geteuid()}:
+            return False
+        sticky = depth > 0 and status.st_mode & stat.S_ISVTX
+        if status.st_mode & (0o022 if near else 0o002) and not sticky:
+            return False
+    return True
+
+
+# The cache's folder and the one that holds it, which a variable may name.
+_NEAR = 2
 
 
 class _Locator(caching._CacheLocator):

@@ -26,7 +26,7 @@ from canaryproof.reports import canife
 from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment, html, tables
 from canaryproof.reports.pages import FILES, RESULTS, Chapter, as_written, chapters, figures_of, markdown_of
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.check.results import Run, Subject
 from canaryproof.verify.files.report_input import Material
 
 HTML = "report.html"
@@ -146,7 +146,7 @@ def latex(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def badge(run: Run) -> str:
     """Draw how many of our own checks hold, for a page that links to the report."""
-    own = sum(result.subject != "document" for result in run.results)
+    own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
     held = f"{own - len(run.failures)} of {own} checks hold"
     sound = own and not run.failures
     return environment().get_template("badge.svg.jinja").render(words=held, colour="#00664f" if sound else "#b02a0c")

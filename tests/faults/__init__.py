@@ -8,6 +8,7 @@ from tests.faults import (
     bounds,
     canife,
     estimators,
+    figures,
     kernels,
     noise_multiplier,
     orthonormal,
@@ -35,6 +36,7 @@ _CATALOGUE = (
     training,
     canife,
     orthonormal,
+    figures,
 )
 
 FAULTS = {fault.name: fault for fault in chain.from_iterable(module.FAULTS for module in _CATALOGUE)}

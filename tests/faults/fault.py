@@ -28,7 +28,7 @@ class Fault:
         Makes the faulty function of the right one.
     checks
         Patterns (of ``fnmatch``) of the ids of checks that call the function. The first is to notice the fault: the
-        cheapest one.
+        cheapest one. Where no suite prints what is wrong, they are tests instead: module, colon, function.
     """
 
     name: str
@@ -104,8 +104,8 @@ def _function(target: str) -> FunctionType:
     found: Any = import_module(module)
     for name in path.split("."):
         found = getattr(found, name)
-    # What a class method binds to its class is a function as well.
-    found = getattr(found, "__func__", found)
+    # What a class method binds to its class is a function as well, and so is what a property computes.
+    found = getattr(found, "__func__", getattr(found, "fget", found))
     if hasattr(found, "cache_clear"):
         found = inspect.unwrap(found)
     # A function with free variables does not take other code.

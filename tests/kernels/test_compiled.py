@@ -81,7 +81,7 @@ def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_pat
     assert re.fullmatch(lines, errors)
 
 
-@pytest.mark.parametrize("mode", [0o720, 0o702])
+@pytest.mark.parametrize("mode", [0o720, pytest.param(0o702, marks=pytest.mark.deep), 0o1702])
 def test_a_folder_that_others_can_write_is_not_read(tmp_path, said, mode):
     place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     said(1, **place)
@@ -92,6 +92,45 @@ def test_a_folder_that_others_can_write_is_not_read(tmp_path, said, mode):
     )
     assert said(1, **place) == (["4", "0"], line)
     folder.chmod(0o700)
+    assert said(1, **place) == (["4", "1"], "")
+
+
+@pytest.mark.parametrize(
+    ("variable", "mode"),
+    [
+        ("NUMBA_CACHE_DIR", 0o770),
+        pytest.param("NUMBA_CACHE_DIR", 0o707, marks=pytest.mark.deep),
+        pytest.param("XDG_CACHE_HOME", 0o777, marks=pytest.mark.deep),
+    ],
+)
+def test_a_folder_in_one_that_others_can_write_is_not_read(tmp_path, said, variable, mode):
+    """They could put one of theirs in its place."""
+    place = {variable: str(tmp_path / "cache")}
+    # Where the user's folder is not trusted, the package's own is taken.
+    (tmp_path / "package" / "canaryproof" / "__pycache__").touch()
+    said(1, **place)
+    assert said(1, **place) == (["4", "1"], "")
+    (tmp_path / "cache").chmod(mode)
+    printed, line = said(1, **place)
+    assert printed == ["4", "0"]
+    assert "(others can write there): compiling each time, in memory" in line
+    # A sticky folder's entries can be replaced by their owner alone.
+    (tmp_path / "cache").chmod(mode | 0o1000)
+    assert said(1, **place) == (["4", "1"], "")
+
+
+def test_a_folder_of_another_user_is_not_read(tmp_path, said):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a folder away")
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said(1, **place)
+    (folder,) = (tmp_path / "cache").iterdir()
+    for path in (folder, tmp_path / "cache"):
+        os.chown(path, 65534, -1)
+        printed, line = said(1, **place)
+        assert printed == ["4", "0"]
+        assert "(others can write there)" in line
+        os.chown(path, 0, -1)
     assert said(1, **place) == (["4", "1"], "")
 
 

@@ -2,13 +2,13 @@ import dataclasses
 import math
 from xml.etree import ElementTree
 
-import made_up
 import pytest
 
 from canaryproof.reports import blindspots
 from canaryproof.reports.blindspots import Visibility, atlas, sight, sight_of_test
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Run
+from tests.reports import made_up
 
 
 def said(epsilon, rate):
@@ -95,6 +95,28 @@ def test_verdicts_follow_the_numbers():
         is Visibility.SEES
     )
     assert sight_of_test(found["missed"], "norm") is None
+
+
+def test_what_nobody_can_see_goes_by_the_limit_of_the_method():
+    # CANIFE has a limit of its own; of the others it is that of many canaries. The margin is 2% above ε = 3.
+    claimed, row = (1.0, 3.0, 3.0, 0.05), (0.5, 6.7, 6.7, 0.3)
+    for canife, unlimited, expected in (
+        (3.05, 3.07, {"adaptive": Visibility.MISSES, "canife": Visibility.CANNOT}),
+        (3.07, 3.05, {"adaptive": Visibility.CANNOT, "canife": Visibility.MISSES}),
+    ):
+        evidence = mechanism("some", claimed, row).evidence
+        evidence["cells"][-1] |= {"canife": canife, "unlimited": [9.0, unlimited]}
+        assert {name: sight(evidence, name).verdict for name in expected} == expected
+
+
+def test_rates_and_medians_are_those_of_the_method_at_the_worst_row():
+    evidence = atlas(RUN)["missed"]
+    (row,) = (row for row in evidence["cells"] if row["count"] == 1000 and row["value"] == 0.1)
+    row["methods"]["normal-scores"] |= {"rate": [0.37, 0.0, 1.0], "epsilon": [1.0, 2.75, 4.0]}
+    assert sight(evidence, "normal-scores") == blindspots.Sight(Visibility.MISSES, 0.37, 2.75)
+    # The default has a rate of its own, of more audits.
+    row["methods"]["adaptive"] |= {"rate": [0.99, 0.0, 1.0]}
+    assert sight(evidence, "adaptive").rate == row["rate"][0] == 0.3
 
 
 def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():

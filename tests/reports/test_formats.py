@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 import json
 import re
@@ -9,13 +10,13 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from made_up import claim
 
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.engine import expected
 from canaryproof.verify.files.report_input import Material
+from tests.reports.made_up import claim
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -224,6 +225,17 @@ def test_the_badge_says_whether_our_own_checks_hold(results, words, colour):
     ElementTree.fromstring(drawn)
     assert words in drawn
     assert colour in drawn
+
+
+def test_the_badge_counts_no_statements_of_other_tools():
+    tools = [
+        dataclasses.replace(claim(name, verdict), subject=Subject.TOOL)
+        for name, verdict in (("tool.a", Verdict.REFUTED), ("tool.b", Verdict.REFUTED), ("tool.c", Verdict.CONFIRMED))
+    ]
+    assert "1 of 1 checks hold" in badge(Run("0", Level.QUICK, 0, (claim("ours.a"), *tools)))
+    alone = badge(Run("0", Level.QUICK, 0, tuple(tools)))
+    assert "0 of 0 checks hold" in alone
+    assert "#b02a0c" in alone
 
 
 def test_citations_name_the_papers_and_the_software(files):

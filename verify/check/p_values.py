@@ -19,8 +19,8 @@ def mean_p_value(values: Array, expected: float) -> float:
     spread = float(values.var(ddof=1))
     if values.min() >= 0.0:
         shape = runs * mean**2 / spread
-        law = stats.gamma(shape, scale=expected / shape)
-        return 2.0 * float(min(law.cdf(mean), law.sf(mean), 0.5))
+        scaled = mean / (expected / shape)
+        return 2.0 * float(min(special.gammainc(shape, scaled), special.gammaincc(shape, scaled), 0.5))
     return 2.0 * float(stats.t.sf(abs(mean - expected) / math.sqrt(spread / runs), runs - 1))
 
 

@@ -7,6 +7,8 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
+from threadpoolctl import threadpool_info
+
 from canaryproof.verify.check.results import Context
 
 
@@ -30,6 +32,7 @@ def code_and_machine() -> dict[str, str]:
         "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
         "processor": _processor(),
         "cpu target": _cpu_target(),
+        "linear algebra": _linear_algebra(),
         **_versions(),
     }
 
@@ -73,3 +76,16 @@ def _cpu_target() -> str:
 
     _, name, abilities = cpu_target.target_context.codegen().magic_tuple()
     return f"{name} {hashlib.sha256(abilities.encode()).hexdigest()[:8]}"
+
+
+def _linear_algebra() -> str:
+    """Name the BLAS of numpy and that of scipy, and the processor that each has code for: other code has other bits."""
+    # A library is listed once it is loaded, and this one takes a tenth of a second.
+    import scipy.linalg  # noqa: F401
+
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    names = (
+        " ".join([library["internal_api"], str(library["version"]), library.get("architecture", "")]).strip()
+        for library in libraries
+    )
+    return ", ".join(sorted(names)) or "unknown"

@@ -8,10 +8,11 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import misuse, visible_trace
-from canaryproof.verify.audit.plan import plan
+from canaryproof.verify.audit.plan import AuditPlan, PlannedFault, plan
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.levels import LEVEL, POWER
+from tests.printed import numbers
 
 
 # Made when a test first needs them: planning takes longer than all else that collecting the tests does.
@@ -190,3 +191,68 @@ def test_no_fewer_canaries_than_planned_show_that_they_are_there(dim):
 
     assert trace(planned.present) >= visible_trace(planned.present)
     assert trace(planned.present - 1) < visible_trace(planned.present - 1)
+
+
+def made_up(**options):
+    """A plan of which no two figures are equal."""
+    fault = PlannedFault("less-noise", "less noise", "share", 0.55, 9.5, 321)
+    return AuditPlan(
+        **{
+            "noise_multiplier": 0.75,
+            "rounds": 16,
+            "dim": 12_345,
+            "delta": 2e-5,
+            "all_rounds": False,
+            "claim": 4.125,
+            "release_noise": 3.0,
+            "release_epsilon": 1.375,
+            "directions": "independent",
+            "seeing": 230,
+            "short_noise": 0.61,
+            "present": 170,
+            "count": 229,
+            "noise_share": 0.0083,
+            "seconds": 5.5,
+            "faults": (fault, dataclasses.replace(fault, value=0.65, count=None)),
+        }
+        | options
+    )
+
+
+def test_the_commands_have_the_figures_of_the_plan():
+    for rounds in (1, 16):
+        *_, command = made_up(rounds=rounds).commands()
+        assert command == (
+            "canaryproof audit release.npy --canaries 229 --canary-seed 7 --delta 2e-05 --noise-multiplier 3 "
+            "--claim 4.125"
+        )
+    *_, command = made_up(all_rounds=True).commands()
+    assert command == "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --claim 4.125"
+    made = made_up(rounds=1).commands()[0]
+    assert made == "canaryproof canaries --seed 7 --count 229 --dim 12345 --out canaries.npy"
+    for directions, name in (("independent", "Canaries"), ("orthonormal", "OrthonormalCanaries")):
+        for all_rounds, count in ((False, 229), (True, 458)):
+            commands = made_up(all_rounds=all_rounds, directions=directions).commands()
+            assert commands[0] == f"canaries = {name}(seed=7, count={count}, dim=12345)"
+            assert ("--directions orthonormal" in commands[-1]) == (directions == "orthonormal" and not all_rounds)
+
+
+def test_the_commands_insert_each_canary_in_one_round():
+    for all_rounds in (False, True):
+        (inserted,) = (line for line in made_up(all_rounds=all_rounds).commands() if line.startswith("total += "))
+        indices = inserted.removeprefix("total += clip_norm * canaries.sum(").removesuffix(")")
+        everybody = [index for t in range(16) for index in eval(indices, {"np": np, "t": t}).tolist()]
+        assert sorted(everybody) == list(range(229))
+
+
+def test_each_figure_of_the_page_is_the_plans():
+    page = str(made_up())
+    above, below = page.split("Lines that carry it out")
+    assert numbers(above) == [
+        *("4.12", "2e-05", "16", "3", "12345", "1.38"),  # what is claimed
+        *("229", "90", "170", "230", "0.61", "8.25"),  # the canaries
+        *("0.0083", f"{0.75 * math.sqrt(1.0083):.7g}", "0.75", "5.5"),  # their cost
+        *("90", "0.55", "321", "0.65"),  # the faults
+    ]
+    assert all(" ".join(line.split()) in " ".join(below.replace("\\", "").split()) for line in made_up().commands())
+    assert numbers(str(made_up(all_rounds=True)))[:6] == ["4.12", "2e-05", "16", "3", "12345", "1.38"]

@@ -13,7 +13,7 @@ from canaryproof.verify.blindspots.alarms import Size, by_estimate, ranges
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, ReleaseResidual, single
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.moments import Moments, from_dimension
+from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
 
 CLAIM = AtlasClaim(1.3905934566745368, 1e-5, 10**6)
 SIZE = Size(100, 20, 3, 2, True)
@@ -94,6 +94,21 @@ def test_alarms_are_those_of_drawn_moments(value, rate):
     assert found == pytest.approx(rate, abs=0.01)
     assert stats.binomtest(raised, runs, found).pvalue > LEVEL
     assert found == alarms.alarm_probability(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng())
+
+
+def test_alarms_beside_unobserved_canaries_are_those_of_drawn_scores():
+    value, count, null_count, runs, draws = 0.85, 100, 60, 4000, np.random.default_rng(4)
+    residual = MECHANISMS["less-noise"].residual(value, CLAIM, runs, draws)
+    shift = math.sqrt(CLAIM.dim) / np.sqrt(residual.gram[:, 0, 0] + count)
+    unobserved = draws.standard_normal((runs, null_count))
+    moments = from_unobserved(shift[:, np.newaxis] + draws.standard_normal((runs, count)), unobserved)
+    raised = int((estimators.pinned(moments, CLAIM.delta, 1.0 - 2.0 * alarms.ALPHA).low > CLAIM.epsilon).sum())
+    found = alarms.alarm_probability(MECHANISMS["less-noise"], value, CLAIM, count, rng(), null_count)
+    # At level 1e-6, a difference of 2.5% of all audits is noticed; the noncentral law is near to that of the scores.
+    assert abs(raised / runs - found) < 0.025
+    assert 0.1 < found < 0.4
+    honest = alarms.alarm_probability(MECHANISMS["less-noise"], 1.0, CLAIM, count, rng(), null_count)
+    assert abs(honest - alarms.ALPHA) < 0.01
 
 
 @pytest.mark.parametrize("value", [1.0, 0.5, 0.25])

@@ -1,10 +1,12 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from canaryproof.verify.bounds import bayesian, fixed_sequence, gaussian, one_run, thresholds
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import BoundKind, Coverage, normal_null, prepare
 
@@ -42,6 +44,46 @@ def test_the_cap_is_reached_at_perfect_separation(name):
         return
     bound = METHODS[name].bound(prepare(SEEN + 1e3, UNSEEN), 1e-5, 0.05)
     assert bound.value == bound.cap > 1.0
+
+
+# The functions whose values at level α the modules' own tests compare with other ways to compute them. Those of the
+# printed bounds go through the catalogue.
+FUNCTIONS = {
+    "fixed-sequence": fixed_sequence.fixed_sequence,
+    "band": thresholds.simultaneous,
+    "fixed-threshold": thresholds.fixed,
+    "bonferroni": thresholds.bonferroni,
+    "normal-scores": gaussian.normal_scores,
+    "gaussian-dp": gaussian.gaussian_dp,
+    "one-run": one_run.steinke,
+    "one-run-gaussian": one_run.mahloujifar,
+}
+
+
+def test_every_bound_is_its_modules_at_the_level_that_was_asked_for():
+    assert {name for name, method in METHODS.items() if not method.printed} == {*FUNCTIONS, "bayesian"}
+    for name, function in FUNCTIONS.items():
+        for scores in either(name):
+            for delta, alpha in ((1e-5, 0.05), (1e-3, 0.2)):
+                expected = float(function(scores, delta, alpha)[0][0])
+                assert METHODS[name].bound(scores, delta, alpha).value == expected > 0.0
+
+
+def test_the_posterior_interval_leaves_half_of_alpha_at_either_end():
+    tiled = np.tile(SEEN[:30], 10)  # so that the largest score is in both halves
+    for scores, alpha in product((prepare(SEEN, UNSEEN), prepare(tiled, null=NULL)), (0.05, 0.2)):
+        bound = METHODS["bayesian"].bound(scores, 1e-5, alpha)
+        counts = thresholds.split_counts(scores, 1e-5, bayesian._CHOICE)
+        hits, count = int(counts.hits[0]), counts.half.count
+        fnr = bayesian.Rate(count - hits, hits)
+        assert 0.0 < bound.value < bound.upper
+        for end, above in ((bound.value, 1.0 - 0.5 * alpha), (bound.upper, 0.5 * alpha)):
+            if scores.null is None:
+                alarms, null_count = int(counts.alarms[0]), counts.half.null_count
+                probability = bayesian.exceedance(fnr, bayesian.Rate(alarms, null_count - alarms), end, 1e-5)
+            else:
+                probability = bayesian.exceedance_known(fnr, math.exp(counts.log_tails[0]), end, 1e-5)
+            assert probability == pytest.approx(above, abs=1e-8)
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -403,11 +403,12 @@ def test_a_missing_file_is_missing(tmp_path):
         RoundScores.load(tmp_path / "state.npz")
 
 
-def test_a_state_cut_at_any_byte_is_refused(tmp_path):
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.deep) for first in range(1, 7))])
+def test_a_state_cut_at_any_byte_is_refused(tmp_path, first):
     path = tmp_path / "state.npz"
     scored(deltas(2)).save(path)
     content = path.read_bytes()
-    for length in range(len(content)):
+    for length in range(first, len(content), 7):
         refusal(written(path, content[:length]))
 
 

@@ -2,7 +2,8 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
+from scipy.special import rel_entr
 
 from canaryproof.verify.check import levels, p_values, power
 from canaryproof.verify.check.levels import POWER
@@ -54,6 +55,27 @@ def test_limits_of_a_mean_at_its_end():
     found = capped_ratio(np.ones(96), np.ones(96))
     assert found.value == 1.0
     assert 1.0 / FACTOR < found.low < found.high < FACTOR
+
+
+def test_four_limits_of_a_factor_share_its_level():
+    rng = np.random.default_rng(8)
+    without, with_fault = rng.random((2, 60))
+    found = capped_ratio(without, with_fault)
+
+    def tail(mean, expectation):
+        """Hoeffding's bound of a mean so far from its expectation."""
+        return math.exp(-60 * (rel_entr(mean, expectation) + rel_entr(1.0 - mean, 1.0 - expectation)))
+
+    def limit(mean, end):
+        return optimize.brentq(lambda p: tail(mean, p) - 2.5e-7, mean, end)
+
+    ends = {
+        (name, end): limit(float(values.mean()), end)
+        for name, values in (("without", without), ("with", with_fault))
+        for end in (1e-9, 1.0 - 1e-9)
+    }
+    assert found.low == pytest.approx(ends["with", 1e-9] / ends["without", 1.0 - 1e-9], rel=1e-6)
+    assert found.high == pytest.approx(ends["with", 1.0 - 1e-9] / ends["without", 1e-9], rel=1e-6)
 
 
 def test_visible_factors_are_seen_as_often_as_said():

@@ -4,8 +4,20 @@ import pytest
 from flint import arb
 
 from canaryproof.kernels.certified import gaussian_mechanism
+from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.check.verdicts import Within, both, close, holds, number, prints, proven, rounding
+from canaryproof.verify.check.verdicts import (
+    Within,
+    both,
+    close,
+    from_p_values,
+    holds,
+    number,
+    prints,
+    proven,
+    rounding,
+    shares_hold,
+)
 
 
 def test_a_condition_another_reading_and_neither():
@@ -60,6 +72,32 @@ def test_about_is_a_tenth_and_an_order_of_magnitude_a_factor_of_two():
 )
 def test_close(ratios, about, magnitude):
     assert (close(ratios), close(ratios, Within.MAGNITUDE)) == (about, magnitude)
+
+
+def test_p_values_of_tests_that_share_a_level():
+    assert from_p_values([0.05, 0.01], [0.5], 0.1) is Verdict.CONFIRMED
+    assert from_p_values([0.051, 0.01], [0.5], 0.1) is Verdict.INCONCLUSIVE
+    assert from_p_values([0.5], [0.05], 0.1) is Verdict.REFUTED
+    # The half that may refute is split between the tests that may.
+    assert from_p_values([0.5], [0.02, 0.5, 0.5], 0.1) is Verdict.INCONCLUSIVE
+    assert from_p_values([0.5], [0.016, 0.5, 0.5], 0.1) is Verdict.REFUTED
+
+
+def test_tests_of_shares_share_a_level():
+    def judged(smallest):
+        return shares_hold({"one": smallest, "two": 0.5, "three": 0.9, "four": 1.0}, 1234, "a null", "3%", 0.1)
+
+    assert judged(0.025).verdict is Verdict.CONFIRMED
+    assert judged(0.0249).verdict is Verdict.REFUTED
+    outcome = judged(0.024)
+    assert outcome.finding == "smallest of 4 p-values 0.024 (one; 1,234 runs)"
+    assert (outcome.design.level, outcome.design.runs, outcome.design.power) == (0.1, 1234, POWER)
+    assert outcome.design.alternative == "a share of runs is off by 3%"
+    assert outcome.evidence == {
+        "runs": 1234,
+        "level": 0.1,
+        "p_values": {"one": 0.024, "two": 0.5, "three": 0.9, "four": 1.0},
+    }
 
 
 def test_two_settings():

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from functools import cache
 
 import numpy as np
 
@@ -161,8 +162,13 @@ def rising(cell, rng, factor=1.0):
     }
 
 
+@cache
+def figure_document(name, factor, size):
+    """All of the experiment of a figure, which takes a second."""
+    rng = np.random.default_rng(7)
+    return document(name, lambda cell, _: ([run()], rising(cell, rng, factor)), size=size)
+
+
 def figure(folder, name, factor=1.0, size="full"):
     """Write the experiment of a figure."""
-    rng = np.random.default_rng(7)
-    shown = document(name, lambda cell, _: ([run()], rising(cell, rng, factor)), size=size)
-    write(folder, shown)
+    write(folder, figure_document(name, factor, size))

@@ -30,10 +30,10 @@ def sampled(distance: float, runs: int = 3000) -> np.ndarray:
 
 
 CASES = [
-    (distributions.KnownNull(DELTA), known, 0.1),
+    pytest.param(distributions.KnownNull(DELTA), known, 0.1, marks=pytest.mark.deep),
     (distributions.KnownNull(DELTA), known, 0.9),
     (distributions.SampledNull(ROUNDS, DELTA), sampled, 2.0),
-    (distributions.SampledNull(ROUNDS, DELTA), sampled, 3.0),
+    pytest.param(distributions.SampledNull(ROUNDS, DELTA), sampled, 3.0, marks=pytest.mark.deep),
 ]
 
 

@@ -49,3 +49,21 @@ def test_a_printed_number(printed, values, interval, verdict):
 def test_an_order(heights, verdict):
     steps = [(str(i), height, 1.0) for i, height in enumerate(heights)]
     assert prediction.order("it", steps, 0.01).verdict is verdict
+
+
+def test_steps_of_an_order_share_its_level():
+    def verdict(*heights):
+        return prediction.order("it", [(str(i), 3.0 * height, 3.0) for i, height in enumerate(heights)], 0.01).verdict
+
+    # One step is seen at 1% from 2.33 errors on, each of four from 2.81 on.
+    assert (verdict(2.5), verdict(2.3)) == (CONFIRMED, INCONCLUSIVE)
+    assert (verdict(2.85, 9.0, 9.0, 9.0), verdict(2.5, 9.0, 9.0, 9.0)) == (CONFIRMED, INCONCLUSIVE)
+    assert (verdict(9.0, 9.0, 9.0, -2.85), verdict(9.0, 9.0, 9.0, -2.5)) == (REFUTED, INCONCLUSIVE)
+
+
+def test_the_worst_part_decides():
+    order = (REFUTED, INCONCLUSIVE, QUALIFIED, CONFIRMED)
+    for i, first in enumerate(order):
+        for second in order[i:]:
+            parts = [prediction.Part(second, ""), prediction.Part(first, "")]
+            assert prediction.worst(parts) is prediction.worst(parts[::-1]) is first

@@ -208,12 +208,15 @@ def test_another_run_is_not_resumed(run, tmp_path):
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-def test_a_run_of_other_code_is_not_resumed(run, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("function", "name"), [("_digest_of_code", "source code"), ("_linear_algebra", "linear algebra")]
+)
+def test_a_run_of_other_code_is_not_resumed(run, tmp_path, monkeypatch, function, name):
     run("good", "--out", tmp_path)
-    monkeypatch.setattr(provenance, "_digest_of_code", lambda: "other")
+    monkeypatch.setattr(provenance, function, lambda: "other")
     result = run("good", "--out", tmp_path, "--resume")
     assert result.exit_code == 2
-    assert "was begun with source code" in result.output
+    assert f"was begun with {name}" in result.output
 
 
 def test_results_outlast_pages_that_cannot_be_written(run, log, tmp_path):

@@ -1,3 +1,7 @@
+import os
+import platform
+import subprocess
+import sys
 from importlib.metadata import version
 from importlib.util import find_spec
 
@@ -18,6 +22,43 @@ def test_it_names_the_plan_the_code_the_versions_and_the_machine():
     assert "pytest" not in found
     assert all(found.values())
     assert found == origin(("a", "b"), Context(Level.FULL, 3))
+
+
+def test_it_names_the_code_of_every_blas(monkeypatch):
+    def library(api, version, **more):
+        return {"user_api": api, "internal_api": "openblas", "version": version, **more}
+
+    shown = {}
+    for libraries in (
+        [library("blas", "0.3.31", architecture="Haswell"), library("openmp", None), library("blas", "0.3.30")],
+        [library("blas", "0.3.31", architecture="SkylakeX"), library("blas", "0.3.30")],
+        [],
+    ):
+        monkeypatch.setattr(module, "threadpool_info", lambda libraries=libraries: libraries)
+        shown[origin((), Context(Level.FULL, 3))["linear algebra"]] = libraries
+    assert list(shown) == [
+        "openblas 0.3.30, openblas 0.3.31 Haswell",
+        "openblas 0.3.30, openblas 0.3.31 SkylakeX",
+        "unknown",
+    ]
+
+
+@pytest.mark.deep
+def test_an_openblas_that_is_told_to_be_another_is_another_origin():
+    program = "from canaryproof.verify.engine import provenance; print(provenance._linear_algebra())"
+    shown = {
+        core: subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "OPENBLAS_CORETYPE": core},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for core in ("", "Prescott")
+    }
+    if "openblas" not in shown[""] or platform.machine() != "x86_64":
+        pytest.skip("needs OpenBLAS on x86")
+    assert shown[""] != shown["Prescott"]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces, log_likelihood, log_tails, noticed_share, power
+from tests.rows import chequered
 
 
 def drawn(noise, lengths, dim, rng, data_norm=0.0):
@@ -30,16 +31,21 @@ def tails_by_quadrature(cosine, shift, dim):
         def weight(x):
             return mp.e ** (freedom * (x - mp.expm1(2 * x) / 2))
 
-        whole = mp.quad(weight, ends)
+        def integral(function):
+            return mp.quad(function, ends, method="gauss-legendre", maxdegree=4)
+
+        whole = integral(weight)
         return tuple(
-            float(mp.log(mp.quad(lambda x, s=s: mp.ncdf(s * (t * mp.e**x - shift)) * weight(x), ends) / whole))
+            float(mp.log(integral(lambda x, s=s: mp.ncdf(s * (t * mp.e**x - shift)) * weight(x)) / whole))
             for s in (1, -1)
         )
 
 
-@pytest.mark.parametrize("dim", [10, 1000, 10**6, 10**12])
-@pytest.mark.parametrize(("shift", "z"), [(0.0, -8.0), (0.5, 0.0), (5.0, 8.0), (50.0, -3.0)])
-def test_tails_are_those_of_the_noncentral_t(dim, shift, z):
+@pytest.mark.parametrize(
+    ("dim", "tail"), chequered([10, 1000, 10**6, 10**12], [(0.0, -8.0), (0.5, 0.0), (5.0, 8.0), (50.0, -3.0)])
+)
+def test_tails_are_those_of_the_noncentral_t(dim, tail):
+    shift, z = tail
     t = shift + z * math.sqrt(1.0 + 0.5 * shift**2 / (dim - 1))
     cosine = t / math.sqrt(dim - 1 + t * t)
     # A cosine near 1 loses digits of 1 − c².
@@ -72,7 +78,10 @@ def test_the_ratio_of_two_likelihoods_rises_with_the_cosine(dim, shift, factor):
 RUNS = 300
 
 
-@pytest.mark.parametrize(("dim", "lengths"), [(300, [12.0] * 3), (20_000, [1.0, 2.0, 7.0, 30.0])])
+@pytest.mark.parametrize(
+    ("dim", "lengths"),
+    [pytest.param(300, [12.0] * 3, marks=pytest.mark.deep), (20_000, [1.0, 2.0, 7.0, 30.0])],
+)
 def test_levels_and_intervals_are_exact_for_noise_alone(dim, lengths):
     rng, noise = np.random.default_rng(5), 0.7
     traces = [drawn(noise, lengths, dim, rng) for _ in range(RUNS)]

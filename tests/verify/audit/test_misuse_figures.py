@@ -1,0 +1,156 @@
+"""The figures that warnings print, from the scores by formulas of their own, and the levels that they rest on."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.audit.misuse import declared, misuse
+from canaryproof.verify.canaries.scores import RoundsRecord, Score
+from canaryproof.verify.check.levels import LEVEL
+from tests.printed import numbers
+
+COUNT, DIM, SIGMA = 500, 40_000, 1.54
+ROOT = math.sqrt(DIM)
+# The norm of a release of noise and canaries alone.
+NORM = math.sqrt(SIGMA**2 * DIM + COUNT)
+
+
+def cosines(trace=0.0, deviation=1.0, count=COUNT, seed=0):
+    """Cosines with exactly this mean and deviation, in the null's deviations."""
+    z = np.random.default_rng(seed).standard_normal(count)
+    return (trace + deviation * (z - z.mean()) / z.std()) / ROOT
+
+
+def warning(name, *scores, **known):
+    (found,) = (one for one in misuse(*scores, **known) if one.kind == name)
+    return found
+
+
+def figures(name, *scores, **known):
+    return numbers(warning(name, *scores, **known).message)
+
+
+def test_figures_of_repeated_scores():
+    scores = cosines()
+    assert figures("repeated", np.tile(scores, 2), None, DIM) == ["500", "1000"]
+    assert figures("shared", scores, np.concatenate([cosines(seed=1), scores[:40]]), DIM) == ["40", "500"]
+    values, copies = np.unique(scores.round(2), return_counts=True)
+    assert len(values) < 10
+    assert figures("ties", scores.round(2), None, DIM) == [str(copies[copies > 1].sum()), "500"]
+
+
+def test_figures_of_scores_below_the_null():
+    # The mean is −0.5 deviations, of which √500 are 11.2.
+    assert figures("sign", cosines(-0.5), None, DIM) == ["11.2", "0"]
+    # Of an unknown dimension, Student's statistic.
+    mean, error = -0.5, 2.0 / math.sqrt(COUNT - 1)
+    assert figures("sign", cosines(-0.5, 2.0), cosines(seed=1)) == [f"{-mean / error:.1f}", "0"]
+
+
+def test_figures_of_scores_of_another_law():
+    assert figures("null-law", cosines(0.6), cosines(0.0, 1.3, seed=1), DIM)[:1] == ["40000"]
+    message = warning("null-law", cosines(0.6), cosines(0.25, 1.3, seed=1), DIM).message
+    assert message.endswith("their mean is 0.25 and their deviation 1.3.")
+    for kind, deviation in (("narrow", 0.61), ("wide", 1.62)):
+        assert figures(kind, cosines(0.6, deviation), None, DIM) == [f"{deviation:.2g}"]
+    # Against unobserved scores, whose deviation is not theirs about their own mean but about 0.
+    assert figures("wide", cosines(0.6, 1.62), cosines(0.0, 0.9, seed=1)) == ["1.8"]
+
+
+def test_figures_of_canaries_that_are_missing():
+    # Of 60% with a trace of 8 the mean is 4.8, and the variance 1 + 0.6 · 0.4 · 64.
+    mixed = cosines(8.0 * (np.arange(COUNT) < 300))
+    assert figures("missing", mixed, None, DIM) == ["60"]
+    assert figures("missing", mixed, cosines(seed=1), kind="any") == ["60"]
+
+
+@pytest.mark.parametrize("dim", [DIM, None])
+@pytest.mark.parametrize(("trace", "kind"), [(0.05, "no-trace"), (0.2, "weak-trace")])
+def test_figures_of_a_trace_below_the_claimed(dim, trace, kind):
+    # The null's deviation is known by the dimension, or estimated from as many scores, about 0.
+    error = math.sqrt((1.0 + (0.5 * trace**2 if dim is None else 0.0)) / COUNT)
+    found = warning(kind, cosines(trace), cosines(seed=1), dim, noise_multiplier=SIGMA)
+    assert f"{trace:.3f} ± {error:.3f} deviations" in found.message
+    expected = 1.0 / math.sqrt(SIGMA**2 + COUNT / DIM)
+    assert numbers(found.message)[2] == f"{expected:.3g}"
+    assert found.p_value == pytest.approx(stats.norm.cdf((trace - expected) / error), rel=1e-6, abs=0.0)
+
+
+def test_figures_of_a_trace_that_its_release_contradicts():
+    expected = ROOT / NORM
+    error = math.sqrt((1.0 + COUNT / NORM**2) / COUNT)
+    found = warning("absent", cosines(0.05), None, DIM, release_norm=NORM)
+    assert numbers(found.message) == ["0.050", f"{1.0 / math.sqrt(COUNT):.3f}", f"{expected:.3g}"]
+    assert found.p_value == pytest.approx(2.0 * stats.norm.cdf((0.05 - expected) / error), rel=1e-6, abs=0.0)
+    # Canaries of norm 2, whose trace is twice what a release of this norm has.
+    found = warning("units", cosines(2.0 * expected), None, DIM, release_norm=NORM)
+    assert numbers(found.message) == ["2", f"{1.0 / (math.sqrt(COUNT) * expected):.1g}", "1"]
+    assert numbers(found.what_to_do)[0] == "2"
+    assert found.p_value == pytest.approx(2.0 * stats.norm.sf(expected / error), rel=1e-6, abs=0.0)
+    # The same of a release of twice the claimed length.
+    found = warning("units", cosines(expected), None, DIM, release_norm=2.0 * NORM, noise_multiplier=SIGMA)
+    assert numbers(found.message) == ["2", f"{2.0 / (math.sqrt(COUNT) * expected):.1g}", "1", "2"]
+    found = warning("missing", cosines(0.5 * expected), None, DIM, release_norm=NORM, noise_multiplier=SIGMA)
+    assert numbers(found.message)[0] == "0.5"
+    assert numbers(found.message)[-1] == "50"
+
+
+def test_figures_of_a_release_of_another_length():
+    found = warning("less-noise", cosines(ROOT / NORM), None, DIM, release_norm=NORM, noise_multiplier=2.0)
+    assert numbers(found.message) == [f"{NORM / (2.0 * ROOT):.3g}", f"{NORM / ROOT:.3g}", "2"]
+    assert found.p_value == pytest.approx(stats.chi2.cdf(NORM**2 / 4.0, DIM), rel=1e-6, abs=0.0)
+    long = 1.3 * NORM
+    found = warning("dilution", cosines(ROOT / long), None, DIM, release_norm=long, noise_multiplier=SIGMA)
+    assert numbers(found.message) == ["1.3", f"{1.0 / 1.3:.2g}"]
+    square = SIGMA**2 + COUNT / DIM
+    assert found.p_value == pytest.approx(stats.chi2.sf(long**2 / square, DIM), rel=1e-6, abs=0.0)
+
+
+def test_figures_of_numbers_of_scores():
+    scores, others = cosines(0.6), cosines(count=300, seed=1)
+    assert figures("coin", scores, others, DIM, inclusion="coin") == ["500", "300"]
+    assert figures("large-delta", scores, others, DIM, delta=0.25) == ["0.25", "1", "500", "0"]
+    record = RoundsRecord(Score.LARGEST, None, 1, 0, rounds=70, missing=30, skipped=4)
+    assert figures("missing-rounds", scores, others, DIM, record=record) == ["70", "100"]
+    assert figures("skipped-rounds", scores, others, DIM, record=record) == ["4", "70"]
+
+
+def test_so_many_scores_as_it_asks_for_are_enough():
+    few = cosines(0.6, count=20)
+    found = warning("too-few", few, None, DIM, confidence=0.999)
+    assert numbers(found.message) == ["99.9", "3", "0"]
+    enough = int(numbers(found.what_to_do)[0])
+    for count, kinds in ((enough, set()), (enough - 1, {"too-few"})):
+        assert {one.kind for one in misuse(cosines(0.6, count=count), None, DIM, confidence=0.999)} == kinds
+
+
+def test_no_honest_audit_is_warned_of_its_trace():
+    """A trace of 10 deviations, in units of a deviation that 300 scores estimate: 2.4% of itself."""
+    rng, sigma, count = np.random.default_rng(1), 0.1, 300
+    for _ in range(40):
+        observed, unobserved = rng.standard_normal((2, count)) / ROOT
+        observed += 1.0 / math.sqrt(sigma**2 + count / DIM) / ROOT
+        assert misuse(observed, unobserved, noise_multiplier=sigma) == ()
+
+
+def test_the_trace_of_a_release_varies_by_noise_and_by_the_length_of_the_canaries_sum():
+    """Where noise is short, half of the variance is due to the sum of the canaries, whose length is random."""
+    count, dim, sigma, runs, rng = 200, 1000, 0.3, 200, np.random.default_rng(0)
+    square = 0.0
+    for _ in range(runs):
+        canaries = rng.standard_normal((count, dim))
+        canaries /= np.linalg.norm(canaries, axis=1, keepdims=True)
+        release = canaries.sum(axis=0) + sigma * rng.standard_normal(dim)
+        norm = float(np.linalg.norm(release))
+        trace = math.sqrt(dim) * float((canaries @ release).mean()) / norm
+        square += (trace - math.sqrt(dim) / norm) ** 2 / ((1.0 + count / norm**2) / count)
+    assert 1e-6 < stats.chi2.sf(square, runs) < 1.0 - 1e-6
+
+
+def test_levels_of_the_trace_and_of_all_other_tests_are_a_half_each():
+    tests = declared(COUNT, COUNT, DIM)
+    trace = sum(test.level for test in tests if "no-trace" in test.kinds)
+    assert trace == pytest.approx(0.5 * LEVEL)
+    assert sum(test.level for test in tests) - trace == pytest.approx(0.5 * LEVEL)
