@@ -98,7 +98,7 @@ def _rejections(
 ) -> tuple[_Rejection, ...]:
     """Return the rejections which together put the bound above the claim."""
     if inclusion is Inclusion.COIN:
-        return (_one_run(count, null_count, claim, delta, alpha),)
+        return _one_run(count + null_count, claim, delta, alpha)
     served = largest_deltas(prepare(np.zeros(count), np.zeros(null_count)))
     beyond = delta > max(served, default=-1.0)
     least = _least_beyond(count, null_count, claim, delta, NESTED * alpha) if beyond else []
@@ -159,19 +159,24 @@ def _rejection(count: int, null_count: int, counts: list[Ints], guesses: _Guesse
     return _Rejection(positions[possible], most[possible], (guesses,))
 
 
-def _one_run(count: int, null_count: int, claim: float, delta: float, alpha: float) -> _Rejection:
-    """Return the rejection of the claim by guesses on canaries that fair coins chose."""
-    total = count + null_count
-    numbers = [number for number in one_run.guesses(total) if number <= total]
-    guesses = []
-    for number in numbers:
-        low, high = 0, number + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            rejects = one_run.steinke_bound(total, number, middle, delta, alpha / len(numbers)) > claim
-            low, high = (low, middle) if rejects else (middle, high)
-        guesses.append(_Guesses(number // 2, number // 2, number - high))
-    return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses))
+def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rejection, ...]:
+    """Return the rejections by guesses on canaries that fair coins chose, in the claim's block and some before it."""
+    ends = one_run.ends(total)
+    last = int(np.searchsorted(ends, claim, side="right"))
+    result = []
+    for design, at in designs(total, delta):
+        for end in ends[max(last - _BLOCKS, 0) : last + 1].tolist():
+            number = one_run.declared_number(total, design, end)
+            low, high = 0, number + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                # Only the claim's block ends beyond the claim, and there the bound must be above it.
+                bound = one_run.steinke_bound(total, number, middle, at, alpha)
+                rejects = bound > claim if end > claim else bound >= end
+                low, high = (low, middle) if rejects else (middle, high)
+            guesses = _Guesses(number // 2, number // 2, number - high)
+            result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), (guesses,)))
+    return tuple(result)
 
 
 @lru_cache(maxsize=16)
