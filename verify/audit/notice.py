@@ -20,13 +20,13 @@ from scipy.stats import qmc
 
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.bounds import one_run
-from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP
-from canaryproof.verify.bounds.fixed_sequence import designs, least_rejecting, sum_design
+from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP, designs
+from canaryproof.verify.bounds.fixed_sequence import least_rejecting, sum_design
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, declared_guesses, most_wrong
 from canaryproof.verify.bounds.ladders import LEVELS, Ladder, ladder_table, largest_deltas, rungs
 from canaryproof.verify.bounds.lower_bound import Inclusion, prepare
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
-from canaryproof.verify.bounds.thresholds import band, band_ranks
+from canaryproof.verify.bounds.thresholds import band, band_ranks, skipped_ranks
 from canaryproof.verify.check.levels import POWER
 
 # Blocks of ε before the claim's that are looked at; the ones before them are rejected almost always where these are.
@@ -304,11 +304,15 @@ def _power_by_order(
 
 @dataclass(frozen=True)
 class _ExactTests:
-    """Tests with an exact null: for each block the sums, all of which reject, and thresholds of the band's ranks."""
+    """Tests with an exact null: for each block the sums, and thresholds of the bands' ranks, one band after another.
+
+    All sums reject, or some rank of every band.
+    """
 
     sums: tuple[tuple[_Sum, ...], ...]
     ranks: Ints
     thresholds: Array
+    bands: Ints  # The position of each band's first rank
 
 
 @lru_cache(maxsize=64)
@@ -321,11 +325,15 @@ def _exact_tests(count: int, claim: float, delta: float, alpha: float) -> _Exact
             least = least_rejecting(worst_tail(tested, log_tails, at), count, SHARP * alpha * (1.0 - RELATIVE))
             sums.append(_Sum(-special.ndtri_exp(log_tails), least))
         blocks.append(tuple(sums))
-    # The band is above the claim if the score of some rank has a null tail as small as the larger of two numbers.
-    ranks = band_ranks(count)
-    levels = band(count, NESTED * alpha)[ranks]
-    tails = np.maximum((levels - delta) * math.exp(-claim), 1.0 - delta - (1.0 - levels) * math.exp(min(claim, 700.0)))
-    return _ExactTests(tuple(blocks), ranks, -special.ndtri(np.clip(tails, 0.0, 1.0)))
+    ranks, thresholds = [], []
+    for skipped, at in skipped_ranks(count, delta):
+        ranks.append(band_ranks(count, skipped))
+        levels = band(count, NESTED * alpha, skipped)[ranks[-1]]
+        # A band is above the claim if the score of some rank has a null tail as small as the larger of two numbers.
+        tails = np.maximum((levels - at) * math.exp(-claim), 1.0 - at - (1.0 - levels) * math.exp(min(claim, 700.0)))
+        thresholds.append(-special.ndtri(np.clip(tails, 0.0, 1.0)))
+    bands = np.cumsum([0, *map(len, ranks[:-1])])
+    return _ExactTests(tuple(blocks), np.concatenate(ranks), np.concatenate(thresholds), bands)
 
 
 def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
@@ -343,7 +351,8 @@ def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
     skewness = np.concatenate([np.zeros(len(sums)), ((1.0 - 2.0 * tails) / deviation)[len(summed) :]])
     drawn = _drawn(count * rows @ tails, rows @ covariance @ rows.T, skewness)[0]
     by_sums = (drawn[:, : len(sums)] >= np.array([test.least for test in sums])).all(axis=1)
-    return float((by_sums | (drawn[:, len(sums) :] >= tests.ranks).any(axis=1)).mean())
+    by_bands = np.logical_or.reduceat(drawn[:, len(sums) :] >= tests.ranks, tests.bands, axis=1).all(axis=1)
+    return float((by_sums | by_bands).mean())
 
 
 def trace_power(

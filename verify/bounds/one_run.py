@@ -14,7 +14,7 @@ from scipy import optimize, special
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.bounds.fixed_sequence import designs
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
 

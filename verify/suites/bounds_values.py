@@ -14,8 +14,8 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.bounds import one_run
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.fixed_sequence import designs
 from canaryproof.verify.bounds.lower_bound import ScoreSample, cosine_null, prepare
 from canaryproof.verify.bounds.thresholds import band
 from canaryproof.verify.check.results import Context, Outcome, Verdict

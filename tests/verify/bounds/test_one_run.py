@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.fixed_sequence import designs
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.bounds.one_run import (
     correct,
