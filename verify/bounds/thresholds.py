@@ -250,7 +250,7 @@ def skipped_ranks(count: int, delta: float) -> list[tuple[int, float]]:
     for design, at in designs(count, delta):
         least = design / math.sqrt(10.0)
         skips = count <= _MOST_SKIPPED and count * least >= 1.0
-        # Of designs with the same ranks, that with the largest δ has the smallest bound.
+        # Designs with the same ranks have their smallest bound at the largest δ.
         result[int(stats.binom.isf(_USELESS, count, least)) if skips else 0] = at
     return list(result.items())
 
