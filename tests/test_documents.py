@@ -171,7 +171,7 @@ def test_faults_are_counted(page):
 @pytest.mark.parametrize(
     ("said", "page", "shown"),
     [
-        ("at least *2.0* at δ = *1e-5*", "how/losses.md", "At least 2.0 with 95% confidence"),
+        ("at least *2.1* at δ = *1e-5*", "how/losses.md", "At least 2.1 with 95% confidence"),
         ("at least *1.9* at δ = *1e-5*", "reference/bounds.md", "print(bound.value) # 1.9"),
         ("at least *1.4* at δ = *1e-6*", "how/audit.md", "at least 1.4 with about 97.5% confidence"),
         ("ε̂ = *3.4* (95% interval *2.8 to 8.5*)", "how/audit.md", "ε̂ = 3.4 (95%: 2.8 to 8.5)"),

@@ -139,9 +139,9 @@ FAULTS = (
     ),
     _fault(
         "each-number",
-        "all of α for each number of guesses",
-        "one_run:_best",
-        lambda f: lambda scores, alpha, bound: f(scores, min(4.0 * alpha, 0.9), bound),
+        "four times α for each number of guesses",
+        "one_run:steinke_bound",
+        lambda f: lambda total, number, right, delta, alpha: f(total, number, right, delta, min(4.0 * alpha, 0.9)),
         "values",
         "coverage.one-run",
     ),

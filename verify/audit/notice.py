@@ -23,13 +23,13 @@ from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, BlindSpots, ranges
 from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism
 from canaryproof.verify.bounds import one_run
-from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP
-from canaryproof.verify.bounds.fixed_sequence import designs, least_rejecting, sum_design
+from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP, designs
+from canaryproof.verify.bounds.fixed_sequence import least_rejecting, sum_design
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, declared_guesses, most_wrong
 from canaryproof.verify.bounds.ladders import LEVELS, Ladder, ladder_table, largest_deltas, rungs
 from canaryproof.verify.bounds.lower_bound import Inclusion, prepare
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
-from canaryproof.verify.bounds.thresholds import band, band_ranks
+from canaryproof.verify.bounds.thresholds import band, band_ranks, skipped_ranks
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators.noise_multiplier import power as power_by_sum
 
@@ -102,7 +102,7 @@ def _rejections(
 ) -> tuple[_Rejection, ...]:
     """Return the rejections which together put the bound above the claim."""
     if inclusion is Inclusion.COIN:
-        return (_one_run(count, null_count, claim, delta, alpha),)
+        return _one_run(count + null_count, claim, delta, alpha)
     served = largest_deltas(prepare(np.zeros(count), np.zeros(null_count)))
     beyond = delta > max(served, default=-1.0)
     least = _least_beyond(count, null_count, claim, delta, NESTED * alpha) if beyond else []
@@ -163,19 +163,24 @@ def _rejection(count: int, null_count: int, counts: list[Ints], guesses: _Guesse
     return _Rejection(positions[possible], most[possible], (guesses,))
 
 
-def _one_run(count: int, null_count: int, claim: float, delta: float, alpha: float) -> _Rejection:
-    """Return the rejection of the claim by guesses on canaries that fair coins chose."""
-    total = count + null_count
-    numbers = [number for number in one_run.guesses(total) if number <= total]
-    guesses = []
-    for number in numbers:
-        low, high = 0, number + 1
-        while high - low > 1:
-            middle = (low + high) // 2
-            rejects = one_run.steinke_bound(total, number, middle, delta, alpha / len(numbers)) > claim
-            low, high = (low, middle) if rejects else (middle, high)
-        guesses.append(_Guesses(number // 2, number // 2, number - high))
-    return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses))
+def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rejection, ...]:
+    """Return the rejections by guesses on canaries that fair coins chose, in the claim's block and some before it."""
+    ends = one_run.ends(total)
+    last = int(np.searchsorted(ends, claim, side="right"))
+    result = []
+    for design, at in designs(total, delta):
+        for end in ends[max(last - _BLOCKS, 0) : last + 1].tolist():
+            number = one_run.declared_number(total, design, end)
+            low, high = 0, number + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                # Only the claim's block ends beyond the claim, and there the bound must be above it.
+                bound = one_run.steinke_bound(total, number, middle, at, alpha)
+                rejects = bound > claim if end > claim else bound >= end
+                low, high = (low, middle) if rejects else (middle, high)
+            guesses = _Guesses(number // 2, number // 2, number - high)
+            result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), (guesses,)))
+    return tuple(result)
 
 
 @lru_cache(maxsize=16)
@@ -303,11 +308,15 @@ def _power_by_order(
 
 @dataclass(frozen=True)
 class _ExactTests:
-    """Tests with an exact null: for each block the sums, all of which reject, and thresholds of the band's ranks."""
+    """Tests with an exact null: for each block the sums, and thresholds of the bands' ranks, one band after another.
+
+    All sums reject, or some rank of every band.
+    """
 
     sums: tuple[tuple[_Sum, ...], ...]
     ranks: Ints
     thresholds: Array
+    bands: Ints  # The position of each band's first rank
 
 
 @lru_cache(maxsize=64)
@@ -320,11 +329,15 @@ def _exact_tests(count: int, claim: float, delta: float, alpha: float) -> _Exact
             least = least_rejecting(worst_tail(tested, log_tails, at), count, SHARP * alpha * (1.0 - RELATIVE))
             sums.append(_Sum(-special.ndtri_exp(log_tails), least))
         blocks.append(tuple(sums))
-    # The band is above the claim if the score of some rank has a null tail as small as the larger of two numbers.
-    ranks = band_ranks(count)
-    levels = band(count, NESTED * alpha)[ranks]
-    tails = np.maximum((levels - delta) * math.exp(-claim), 1.0 - delta - (1.0 - levels) * math.exp(min(claim, 700.0)))
-    return _ExactTests(tuple(blocks), ranks, -special.ndtri(np.clip(tails, 0.0, 1.0)))
+    ranks, thresholds = [], []
+    for skipped, at in skipped_ranks(count, delta):
+        ranks.append(band_ranks(count, skipped))
+        levels = band(count, NESTED * alpha, skipped)[ranks[-1]]
+        # A band is above the claim if the score of some rank has a null tail as small as the larger of two numbers.
+        tails = np.maximum((levels - at) * math.exp(-claim), 1.0 - at - (1.0 - levels) * math.exp(min(claim, 700.0)))
+        thresholds.append(-special.ndtri(np.clip(tails, 0.0, 1.0)))
+    bands = np.cumsum([0, *map(len, ranks[:-1])])
+    return _ExactTests(tuple(blocks), np.concatenate(ranks), np.concatenate(thresholds), bands)
 
 
 def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
@@ -342,7 +355,8 @@ def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
     skewness = np.concatenate([np.zeros(len(sums)), ((1.0 - 2.0 * tails) / deviation)[len(summed) :]])
     drawn = _drawn(count * rows @ tails, rows @ covariance @ rows.T, skewness)[0]
     by_sums = (drawn[:, : len(sums)] >= np.array([test.least for test in sums])).all(axis=1)
-    return float((by_sums | (drawn[:, len(sums) :] >= tests.ranks).any(axis=1)).mean())
+    by_bands = np.logical_or.reduceat(drawn[:, len(sums) :] >= tests.ranks, tests.bands, axis=1).all(axis=1)
+    return float((by_sums | by_bands).mean())
 
 
 def trace_power(

@@ -4,6 +4,7 @@ The order is fixed, so that each test may use all of α (Maurer, Hothorn and Leh
 ``proofs_check/lower_bounds.md``). A test's statistic is declared for blocks of ε.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,18 @@ from canaryproof.verify.bounds.precedence import EPSILONS
 NESTED, SHARP = 0.8, 0.2
 # The sharper test's statistic is declared for a block of this many values of ε, by the largest, and for this level.
 BLOCK, DESIGN_ALPHA = 8, 0.05 * SHARP
+
+
+def designs(size: int, delta: float) -> list[tuple[float, float]]:
+    """Return the values of δ that tests are designed for, and the values at which the tests are made.
+
+    A design serves half a decade on either side, the first one all smaller values. All tests have to reject. So a
+    larger δ never gives a larger bound, although it has designs of its own.
+    """
+    smallest = math.ceil(math.log10(size)) + 1
+    ends = [10.0 ** (0.5 - i) for i in range(smallest, 1, -1)]
+    used = 1 + sum(delta > end for end in ends)
+    return [(10.0 ** -(smallest - i), min([delta, *ends[i : i + 1]])) for i in range(used)]
 
 
 @dataclass(frozen=True)

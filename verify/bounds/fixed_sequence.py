@@ -16,7 +16,7 @@ from scipy import fft, special
 
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
-from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, BlockTest, last_before
+from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, BlockTest, designs, last_before
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, guess_test
 from canaryproof.verify.bounds.ladders import ladder_bound, largest_deltas
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
@@ -188,18 +188,6 @@ def _sums(observed: Array, thresholds: Array) -> Ints:
 
 
 # One test after another.
-
-
-def designs(size: int, delta: float) -> list[tuple[float, float]]:
-    """Return the values of δ that tests are designed for, and the values at which the tests are made.
-
-    A design serves half a decade on either side, the first one all smaller values. All tests have to reject. So a
-    larger δ never gives a larger bound, although it has designs of its own.
-    """
-    smallest = math.ceil(math.log10(size)) + 1
-    ends = [10.0 ** (0.5 - i) for i in range(smallest, 1, -1)]
-    used = 1 + sum(delta > end for end in ends)
-    return [(10.0 ** -(smallest - i), min([delta, *ends[i : i + 1]])) for i in range(used)]
 
 
 def sequence(scores: ScoreSample, delta: float, alpha: float, nested: float, sharp: float) -> Array:

@@ -1,7 +1,7 @@
 """Bounds from a single run in which every canary's inclusion is a fair coin of its own.
 
-The number of guesses is declared in advance. Half of them say that the canaries with the highest scores took part, the
-other half that those with the lowest did not. Where equal scores leave a choice, guesses count as wrong.
+Numbers of guesses are declared in advance. Half of the guesses say that the canaries with the highest scores took part,
+the other half that those with the lowest did not. Where equal scores leave a choice, guesses count as wrong.
 """
 
 import math
@@ -14,11 +14,17 @@ from scipy import optimize, special
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
 
-# Shares of the canaries that are guessed; each gets the same share of α.
+# Shares of the canaries that ``one-run-gaussian`` guesses; each gets the same share of α.
 _SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
+# The first block of ε ends at this number over √m, about the least that m canaries reject, and others have this ratio.
+# Ends are this many, more than any number of canaries reaches.
+_FIRST, _BLOCK, _BLOCKS = 4.0, 1.1, 200
+# The level for which the numbers are declared, the ratio between the numbers that are compared, and bisections.
+_DESIGN_ALPHA, _RATIO, _HALVINGS = 0.05, 1.2, 40
 # Absolute error of a bound.
 _CLOSE = 1e-9
 _ROUNDING = 1e-9
@@ -120,37 +126,89 @@ def _largest(excess: Callable[[float], float], high: float) -> float:
     return max(root, 0.0)
 
 
-def _best(scores: ScoreSample, alpha: float, bound: Callable[[int, int, int, float], float]) -> Array:
+def ends(total: int) -> Array:
+    """Return the upper ends of the blocks of ε, each of which has its own number of guesses."""
+    return np.asarray(_FIRST / math.sqrt(total) * _BLOCK ** np.arange(_BLOCKS))
+
+
+@lru_cache(maxsize=10_000)
+def declared_number(total: int, delta: float, epsilon: float) -> int:
+    """Return the number of guesses on m canaries that needs the least trace to reject ε in half of the audits.
+
+    Traces are those of a Gaussian mechanism. The choice looks at no score, so that it bears on power alone.
+    """
+    most = total // 2
+    numbers = 2.0 * np.unique(np.rint(np.append(_RATIO ** np.arange(math.log(most) / math.log(_RATIO)), most)))
+    # At a whole number of right guesses the critical value would jump, and the choice with it.
+    low, high = numbers * special.expit(epsilon), numbers + 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        rejects = (middle > numbers) | (_design_p_value(total, numbers, middle, epsilon, delta) <= _DESIGN_ALPHA)
+        low, high = np.where(rejects, low, middle), np.where(rejects, middle, high)
+    # The critical value is rounded up, by half on average, and a count's mean is about two thirds above its median.
+    wrong = np.maximum(numbers - high - 1.0 / 2.0 + 2.0 / 3.0, 1e-9)
+    trace = special.ndtri((numbers - wrong) / total) - special.ndtri(wrong / total)
+    # If no number rejects, all canaries are guessed.
+    return int(numbers[::-1][np.argmin(np.where(high > numbers, math.inf, trace)[::-1])])
+
+
+def _design_p_value(total: int, number: Array, right: Array, epsilon: float, delta: float) -> Array:
+    """Return ``p_value`` for many numbers at once, which need not be whole, where it is not tiny."""
+    right = np.minimum(right, number)
+    beta = special.betainc(right, number - right + 1.0, special.expit(epsilon))
+    log_ways = special.gammaln(number + 1.0) - special.gammaln(right + 1.0) - special.gammaln(number - right + 1.0)
+    with np.errstate(divide="ignore"):
+        log_ratio = np.log(beta) - log_ways - epsilon * right + number * np.logaddexp(0.0, epsilon)
+    cost = delta * total / right * np.exp(np.minimum(log_ratio, 700.0))
+    return np.asarray(beta + (1.0 - beta) * np.minimum(1.0, cost))
+
+
+def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the largest ε such that each ε up to it is rejected by its own declared number of guesses.
+
+    A larger δ also has the tests of smaller ones, so that its bound is never larger. Thresholds are NaN, as guesses
+    have two.
+    """
+    total = scores.count + scores.null_count
+    values = np.full(len(scores.observed), math.inf)
+    for design, at in designs(total, delta):
+        values = np.minimum(values, _rejected(scores, total, design, at, alpha, values))
+    return values, np.full(len(values), math.nan)
+
+
+def _rejected(scores: ScoreSample, total: int, design: float, delta: float, alpha: float, enough: Array) -> Array:
+    """Return the largest ε up to which all are rejected; from ``enough`` on, none is tested."""
+    values, left, begin = np.zeros(len(scores.observed)), np.arange(len(scores.observed)), 0.0
+    for end in ends(total).tolist():
+        number = declared_number(total, design, end)
+        rights = correct(scores, number)[left].tolist()
+        bounds = np.array([steinke_bound(total, number, right, delta, alpha) for right in rights])
+        values[left] = np.clip(bounds, begin, end)
+        left, begin = left[(bounds >= end) & (enough[left] > end)], end
+        if not len(left):
+            break
+    return values
+
+
+def _best(scores: ScoreSample, alpha: float) -> Array:
     total = scores.count + scores.null_count
     numbers = [number for number in guesses(total) if number <= total]
     values = [
-        [bound(total, number, int(right), alpha / len(numbers)) for right in correct(scores, number)]
+        [gaussian_bound(total, number, int(right), alpha / len(numbers)) for right in correct(scores, number)]
         for number in numbers
     ]
     return np.asarray(np.max(np.array(values), axis=0))
 
 
-def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the best bound over the declared numbers of guesses, each at its share of α.
-
-    Its threshold is NaN, as guesses have two.
-    """
-
-    def bound(total: int, number: int, right: int, share: float) -> float:
-        return steinke_bound(total, number, right, delta, share)
-
-    return _best(scores, alpha, bound), np.full(len(scores.observed), math.nan)
-
-
 def mahloujifar(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return ε of the best bound of μ over the same numbers of guesses."""
-    return epsilon_of_mu(_best(scores, alpha, gaussian_bound), delta), np.full(len(scores.observed), math.nan)
+    """Return ε of the best bound of μ over a few declared numbers of guesses, each at its share of α."""
+    return epsilon_of_mu(_best(scores, alpha), delta), np.full(len(scores.observed), math.nan)
 
 
 METHODS = (
     Method(
         "one-run",
-        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at up to 4 declared numbers of guesses",
+        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at a declared number of guesses for each ε",
         steinke,
         ("every canary's inclusion a fair coin of its own",),
         if_coins,

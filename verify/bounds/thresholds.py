@@ -12,12 +12,13 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import signal, special
+from scipy import signal, special, stats
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.binomial import Method as Limits
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
 from canaryproof.verify.bounds.precedence import precedence
 
@@ -177,8 +178,12 @@ def shared(alpha: float, exact: bool) -> float:
 
 # States and steps that are less likely than this are dropped, so that the computed probability is too small.
 _NEGLIGIBLE = 1e-25
-# Ratio of a declared rank to the one before. With all ranks, each level would be half as large.
-_RATIO = 1.6
+# Ratio of a declared rank to the one before. With all ranks, each level would be half as large. Ranks whose level is
+# little above δ are closer, as the bound depends on the difference.
+_RATIO, _CLOSER = 1.6, 1.3
+# A rank is left out whose lower limit, at this level, is not above the least δ of its design. With more scores than
+# these no rank is, as each design's band takes long then, up to half a second.
+_USELESS, _MOST_SKIPPED = 0.003, 10_000
 # Local levels form a fixed geometric grid with this step of the logarithm, so that they rise with α despite rounding.
 _RUNG = 1e-3
 # A generous rounding error of a probability near 1 for up to this many variables; beyond, it grows in proportion.
@@ -221,13 +226,33 @@ def _poisson(counts: NDArray[np.int64], mean: float) -> Array:
     return np.asarray(np.exp(special.xlogy(counts, mean) - mean - special.gammaln(counts + 1.0)) * (counts >= 0))
 
 
-def band_ranks(count: int) -> NDArray[np.int64]:
-    """Return the ranks at which a band is checked: dense near both ends, sparse in the middle."""
-    low, rank = [], 1.0
-    while rank <= 0.5 * (count + 1):
-        low.append(int(rank))
-        rank = max(rank + 1.0, _RATIO * rank)
-    return np.unique(np.concatenate([low, count + 1 - np.array(low)])).astype(np.int64)
+def band_ranks(count: int, skipped: int = 0) -> NDArray[np.int64]:
+    """Return the ranks at which a band is checked: dense near both ends, sparse in the middle.
+
+    The ``skipped`` ranks at the low end are left out, as they say nothing at the δ of a design.
+    """
+    middle = 0.5 * (count + 1)
+    low = skipped + _geometric(middle - skipped, _CLOSER if skipped else _RATIO)
+    return np.unique(np.concatenate([low, count + 1 - _geometric(middle, _RATIO)]))
+
+
+def _geometric(most: float, ratio: float) -> NDArray[np.int64]:
+    ranks, rank = [], 1.0
+    while rank <= most:
+        ranks.append(int(rank))
+        rank = max(rank + 1.0, ratio * rank)
+    return np.array(ranks, dtype=np.int64)
+
+
+def skipped_ranks(count: int, delta: float) -> list[tuple[int, float]]:
+    """Return the numbers of skipped ranks, and the δ at which each of these bands has to reject."""
+    result: dict[int, float] = {}
+    for design, at in designs(count, delta):
+        least = design / math.sqrt(10.0)
+        skips = count <= _MOST_SKIPPED and count * least >= 1.0
+        # Designs with the same ranks have their smallest bound at the largest δ.
+        result[int(stats.binom.isf(_USELESS, count, least)) if skips else 0] = at
+    return list(result.items())
 
 
 def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
@@ -235,9 +260,9 @@ def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
     return np.maximum.accumulate(binomial.lower(ranks, count, 1.0 - local))
 
 
-def local_level(count: int, alpha: float) -> float:
+def local_level(count: int, alpha: float, skipped: int = 0) -> float:
     """Find the largest level of the grid at which some rank fails with probability α at most."""
-    ranks = band_ranks(count)
+    ranks = band_ranks(count, skipped)
     rounding = _ROUNDING * max(1.0, count / _VARIABLES)
 
     # Bonferroni's level is valid without any computation.
@@ -261,33 +286,41 @@ def _expected(probability: float) -> float:
     return -math.log1p(-min(max(probability, 1e-300), 1.0 - 1e-9))
 
 
-def band(count: int, alpha: float) -> Array:
+def band(count: int, alpha: float, skipped: int = 0) -> Array:
     """Return levels Lⱼ, j = 0, …, k, such that all U₍ⱼ₎ exceed theirs with probability at least 1 − α."""
-    return np.repeat(*_steps(count, alpha))
+    return np.repeat(*_steps(count, alpha, skipped))
 
 
 @lru_cache(maxsize=64)
-def _steps(count: int, alpha: float) -> tuple[Array, NDArray[np.int64]]:
+def _steps(count: int, alpha: float, skipped: int) -> tuple[Array, NDArray[np.int64]]:
     """Return a band's distinct levels, and how many ranks have each: those from a checked rank up to the next."""
-    ranks = band_ranks(count)
-    levels = np.concatenate([[0.0], _levels(local_level(count, alpha), ranks, count)])
+    ranks = band_ranks(count, skipped)
+    levels = np.concatenate([[0.0], _levels(local_level(count, alpha, skipped), ranks, count)])
     return levels, np.diff(ranks, prepend=0, append=count + 1)
 
 
 def simultaneous(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound of all declared ranks, by a band for an exact null and by precedence tests otherwise.
 
-    The band's threshold is the best one; precedence tests have none.
+    The band's threshold is the best one; precedence tests have none. A larger δ also has the bands of smaller ones, so
+    that its bound is never larger.
     """
     if scores.null is None:
         values = precedence(scores, delta, alpha)
         return values, np.full(len(values), math.nan)
-    levels, lengths = _steps(scores.count, alpha)
+    bounds = [_of_band(scores, at, alpha, skipped) for skipped, at in skipped_ranks(scores.count, delta)]
+    values, thresholds = (np.array(part) for part in zip(*bounds, strict=True))
+    least, audits = np.argmin(values, axis=0), np.arange(values.shape[1])
+    return values[least, audits], thresholds[least, audits]
+
+
+def _of_band(scores: ScoreSample, delta: float, alpha: float, skipped: int) -> tuple[Array, Array]:
+    levels, lengths = _steps(scores.count, alpha, skipped)
     miss = rates(1.0 - levels, levels, delta)
     miss = Rates(np.repeat(miss.log_rate, lengths), np.repeat(miss.log_rest, lengths))
     # The level is constant from one declared rank to the next, so that the highest threshold there, with the least
     # tail, is the best. Millions of scores then cost no more than a few.
-    return sweep(scores, miss, None, delta, ranks=band_ranks(scores.count))
+    return sweep(scores, miss, None, delta, ranks=band_ranks(scores.count, skipped))
 
 
 # Thresholds that do not depend on the scores that are counted: one, several, or from a split.

@@ -13,6 +13,8 @@ import numpy as np
 from scipy import optimize, special, stats
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.verify.bounds import one_run
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import ScoreSample, cosine_null, prepare
 from canaryproof.verify.bounds.thresholds import band
@@ -261,22 +263,27 @@ def _gaussian_dp(case: _Case) -> Range:
 
 def _one_run(case: _Case) -> Range:
     assert case.unobserved is not None
-    total = _COUNT + _NULL_COUNT
-    numbers = {2 * max(1, int(share * total / 2.0)) for share in (1.0, 1 / 4, 1 / 16, 1 / 64)}
-    level, largest = case.alpha / len(numbers), 0.0
-    for number in numbers:
-        right = _least_right(case.observed, case.unobserved, number // 2)
+    total, least = _COUNT + _NULL_COUNT, math.inf
+    for design, delta in designs(total, case.delta):
+        begin = 0.0
+        for end in one_run.ends(total):
+            number = one_run.declared_number(total, design, end)
+            right = _least_right(case.observed, case.unobserved, number // 2)
 
-        def excess(epsilon: float, number: int = number, right: int = right) -> float:
-            if not right:
-                return 1.0 - level
-            law = stats.binom(number, 1.0 / (1.0 + math.exp(-epsilon)))
-            beta = float(law.sf(right - 1))
-            cost = total * case.delta / right * math.exp(law.logsf(right - 1) - law.logpmf(right))
-            return beta + (1.0 - beta) * min(1.0, cost) - level
+            def excess(epsilon: float, number: int = number, right: int = right, delta: float = delta) -> float:
+                if not right:
+                    return 1.0 - case.alpha
+                law = stats.binom(number, 1.0 / (1.0 + math.exp(-epsilon)))
+                beta = float(law.sf(right - 1))
+                cost = total * delta / right * math.exp(law.logsf(right - 1) - law.logpmf(right))
+                return beta + (1.0 - beta) * min(1.0, cost) - case.alpha
 
-        largest = max(largest, _root_of(excess))
-    return _exactly(largest)
+            # Each ε up to the end of its block is rejected, or the sequence ends there.
+            if excess(end) > 0.0:
+                least = min(least, max(begin, _root_of(excess)))
+                break
+            begin = end
+    return _exactly(least)
 
 
 def _least_right(observed: Array, unobserved: Array, half: int) -> int:

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy import special, stats
 
 from canaryproof.verify.bounds import fixed_sequence as tested
-from canaryproof.verify.bounds.block_tests import NESTED, SHARP, BlockTest
-from canaryproof.verify.bounds.fixed_sequence import designs, fixed_sequence, least_rejecting, sequence, sum_test
+from canaryproof.verify.bounds.block_tests import NESTED, SHARP, BlockTest, designs
+from canaryproof.verify.bounds.fixed_sequence import fixed_sequence, least_rejecting, sequence, sum_test
 from canaryproof.verify.bounds.guesses import declared_guesses, wrong_at_most
 from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
 from canaryproof.verify.bounds.precedence import EPSILONS, worst_tail

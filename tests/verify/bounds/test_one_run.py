@@ -9,10 +9,13 @@ from hypothesis import strategies as st
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.bounds.one_run import (
     correct,
+    declared_number,
+    ends,
     excess_gaussian,
     gaussian_bound,
     guesses,
@@ -164,13 +167,77 @@ def test_guesses_are_even_and_no_more_than_there_are_canaries():
     assert guesses(3) == [2]
 
 
+@given(st.integers(2, 10**7), st.floats(0.0, 1.0, exclude_max=True), st.floats(1e-3, 1e4))
+def test_declared_numbers_are_even_and_no_more_than_there_are_canaries(total, delta, epsilon):
+    number = declared_number(total, delta, epsilon)
+    assert number % 2 == 0
+    assert 2 <= number <= total
+
+
+@pytest.mark.parametrize(("total", "delta", "epsilon", "number"), [(2, 1e-5, 0.5, 2), (100, 1e-5, 8.0, 100)])
+def test_all_canaries_are_guessed_where_fewer_reject_nothing(total, delta, epsilon, number):
+    assert declared_number(total, delta, epsilon) == number
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_each_epsilon_below_the_bound_is_rejected_by_its_own_number_of_guesses(seed):
+    rng = np.random.default_rng(seed)
+    shift, delta = 3.0 * rng.random(), 10.0 ** rng.uniform(-6.0, -1.0)
+    scores = prepare(shift + rng.normal(size=rng.integers(1, 90)), rng.normal(size=rng.integers(1, 90)))
+    total, bound = scores.count + scores.null_count, METHODS["one-run"].values(scores, delta, 0.05)[0][0]
+
+    def rejected(epsilon):
+        end = next(end for end in ends(total) if end >= epsilon)
+        tests = [(declared_number(total, design, end), at) for design, at in designs(total, delta)]
+        return all(p_value(total, n, int(correct(scores, n)[0]), epsilon, at) <= 0.05 for n, at in tests)
+
+    assert all(rejected(epsilon) for epsilon in np.linspace(0.0, bound - 1e-6, 40) if bound > 1e-6)
+    assert not rejected(bound + 1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0, 2.0])
+@pytest.mark.parametrize("delta", [0.0, 0.03])
+def test_enumerated_coins_keep_the_level_of_the_whole_sequence(epsilon, delta):
+    """P(bound > ε) of randomised response that shows each coin with probability δ, over all labels of ten canaries."""
+    m, right = 10, delta + (1.0 - delta) / (1.0 + math.exp(-epsilon))
+    for alpha in (0.05, 0.3):
+        above = 0.0
+        for pattern in product([False, True], repeat=m):
+            places = np.arange(m, dtype=np.float64)
+            took = np.array(pattern) == (places >= m // 2)
+            if took.all() or not took.any():
+                # Without canaries of both kinds, every bound counts as above.
+                value = math.inf
+            else:
+                value = METHODS["one-run"].values(prepare(places[took], places[~took]), delta, alpha)[0][0]
+            above += math.prod(right if ok else 1.0 - right for ok in pattern) * (value > epsilon + 1e-9)
+        assert above <= alpha
+
+
+def gaussian_coins(total, trace, runs, seed):
+    """Audits of a Gaussian mechanism whose coins put half of the canaries in, as one sample."""
+    scores = np.random.default_rng(seed).normal(size=(runs, total))
+    return prepare(scores[:, : total // 2] + trace, scores[:, total // 2 :], inclusion="coin")
+
+
+@pytest.mark.parametrize(("total", "runs"), [(100, 2000), (1000, 400)])
+@pytest.mark.parametrize("epsilon", [2.0, 4.0, 10.0])
+def test_the_mean_bound_is_ninety_percent_of_that_of_the_best_number_of_guesses(total, runs, epsilon):
+    # Both are from the same audits; the shares are at least 0.96 in many audits.
+    scores = gaussian_coins(total, 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, 1e-5)), runs, 3)
+    own = METHODS["one-run"].values(scores, 1e-5, 0.05)[0].mean()
+    numbers = {2 * round(0.5 * total**0.5 * 1.15**j) for j in range(20)}
+    best = max(np.mean([steinke_bound(total, n, int(r), 1e-5, 0.05) for r in correct(scores, n)]) for n in numbers)
+    assert own >= 0.9 * best
+
+
 @pytest.mark.parametrize("name", ["one-run", "one-run-gaussian"])
 def test_bounds_of_separated_and_of_equal_scores(name):
     best = METHODS[name].bound(prepare(np.ones(100), np.zeros(100), inclusion="coin"), 1e-6, 0.05)
     if name == "one-run":
-        # All 200 guesses right, at a quarter of α.
-        assert best.value == pytest.approx(steinke_bound(200, 200, 200, 1e-6, 0.0125), rel=1e-12)
-        assert best.value == pytest.approx(-math.log(0.0125 ** (-1 / 200) - 1), rel=1e-3)
+        # All 200 guesses right, at all of α.
+        assert best.value == pytest.approx(steinke_bound(200, 200, 200, 1e-6, 0.05), rel=1e-12)
+        assert best.value == pytest.approx(-math.log(0.05 ** (-1 / 200) - 1), rel=1e-3)
     else:
         mu = max(gaussian_bound(200, n, n, 0.0125) for n in guesses(200))
         assert best.value == pytest.approx(float(gaussian_mechanism.epsilon(1e-6, 1.0 / mu)), rel=1e-9)

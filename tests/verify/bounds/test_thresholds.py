@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
 from canaryproof.verify.bounds.thresholds import (
     band,
@@ -17,6 +18,7 @@ from canaryproof.verify.bounds.thresholds import (
     local_level,
     rates,
     simultaneous,
+    skipped_ranks,
     split_counts,
     staying_above,
     sweep,
@@ -94,9 +96,32 @@ def test_bands_rise_and_keep_their_level(count, alpha):
     assert 1.0 - staying_above(levels[ranks], ranks, count) <= alpha + 1e-12
 
 
-def test_the_level_is_not_wasted():
-    ranks = band_ranks(200)
-    assert 1.0 - staying_above(band(200, 0.05)[ranks], ranks, 200) >= 0.05 * 0.999
+@pytest.mark.parametrize("skipped", [0, 9, 150])
+def test_the_level_is_not_wasted(skipped):
+    ranks = band_ranks(200, skipped)
+    assert 0.05 * 0.999 <= 1.0 - staying_above(band(200, 0.05, skipped)[ranks], ranks, 200) <= 0.05 + 1e-12
+
+
+@given(st.integers(1, 3000), st.floats(0.0, 1.0, exclude_max=True))
+def test_a_larger_delta_has_all_bands_of_smaller_ones(count, delta):
+    bands = skipped_ranks(count, delta)
+    assert bands[-1][1] == delta
+    smaller = skipped_ranks(count, 0.9 * delta)
+    assert [skipped for skipped, _ in smaller] == [skipped for skipped, _ in bands][: len(smaller)]
+    assert all(one <= other for (_, one), (_, other) in zip(smaller, bands, strict=False))
+    for skipped, at in bands:
+        # What is skipped says nothing: its lower limit is not above any δ that the band serves.
+        assert skipped == 0 or stats.beta.ppf(0.003, skipped, count - skipped + 1) <= at
+        assert len(band_ranks(count, skipped))
+
+
+@pytest.mark.parametrize(("share", "delta"), [(0.02, 0.003), (0.02, 0.005), (0.02, 0.01), (0.05, 0.02), (0.05, 0.03)])
+def test_rare_outliers_have_three_quarters_of_the_best_bound_at_a_large_delta(share, delta):
+    rng = np.random.default_rng(11)
+    seen = rng.standard_normal((300, 1000)) + 5.0 * (rng.random((300, 1000)) < share)
+    scores = prepare(seen, null=normal_null())
+    means = [METHODS[name].values(scores, delta, 0.05)[0].mean() for name in ("fixed-sequence", "band", "bonferroni")]
+    assert means[0] >= 0.75 * max(means) > 0.5
 
 
 def miss_limit(missed, count, alpha):
