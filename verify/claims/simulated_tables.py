@@ -232,7 +232,7 @@ CHECKS = (
         FINAL.claim(
             f"table2.row{number}.sigma",
             "Table 2",
-            f"σ = {noise} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
+            f"The noise σ = {noise} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
             Printed(noise, partial(_judge_noise, float(epsilon))),
         )
         for number, (epsilon, noise) in enumerate(Final.TABLE_2_NOISE, 1)

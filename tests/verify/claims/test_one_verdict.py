@@ -6,6 +6,7 @@ from itertools import combinations
 
 import pytest
 
+from canaryproof.proofs_check import submission
 from canaryproof.verify.check.results import Subject, Verdict
 from canaryproof.verify.engine import expected
 from canaryproof.verify.suites.catalogue import SUITES
@@ -26,11 +27,21 @@ SAME = {
         "final.table4.row2.cap",
         "submission.table3.row1.cap",
     ),
-    "a 95%-confidence bound": (
+    "a 95%-confidence bound at some threshold": ("final.section5.1.confidence", "submission.section5.lower-bound"),
+    "a 95%-confidence bound at the best threshold for the same cosines": (
         "bounds.printed.andrew",
-        "final.section5.1.confidence",
         "v1.section5.lower-bound",
-        "submission.section5.lower-bound",
+    ),
+    "right to leading order": tuple(
+        f"{document}.theorem-3.3.{line}"
+        for document in ("final", "submission")
+        for line in ("norm-variance.1", "product-variance.1", "square-mean.3")
+    ),
+    "wrong in the leading order": ("final.theorem-3.3.square-variance", "submission.theorem-3.3.square-variance"),
+    "natural production-sized problems": ("final.section6.scale", "submission.section6.sizes", "v1.section6.sizes"),
+    "an extremely small discrepancy for d > 1000": (
+        "final.theorem-3.2.discrepancy",
+        "v1.theorem-3.2.discrepancy",
     ),
     "estimates close to the analytical ε": (
         "final.section4.1.moderate",
@@ -50,7 +61,11 @@ SAME = {
     "34.5 at noise 0.2": ("final.section5.4.analytical", "submission.appendixH.epsilon", "review.canife.analytical"),
     "0.1% of the accuracy": ("final.section5.1.accuracy", "submission.section5.accuracy", "review.accuracy.decrease"),
     "easily separable in Figure 1": ("final.figure1.separable", "v1.figure1.separable", "submission.figure1.separable"),
-    "printed critical values": ("v1.table4.critical-values", "final.table6.critical-values"),
+    "printed critical values": (
+        "v1.table4.critical-values",
+        "submission.table4.critical-values",
+        "final.table6.critical-values",
+    ),
     "misprints with an evident reading": (
         "canife.appendix-a.densities.3",
         "canife.appendix-a.log-ratio.1",
@@ -120,7 +135,7 @@ SAID_OF_IT = {
     "σ of an ε, calibrated": r"(final\.table2|submission\.table1|v1\.table1)\.row\d\.sigma",
     "a client's share of a round, or the quotient that is printed": r"v1\.section5\.quotient",
     "a client's rate of sampling": r"v1\.section5\.rate",
-    "critical values": r"v1\.table4\.critical-values",
+    "critical values": r"(v1|submission)\.table4\.critical-values",
     "three statistics above the value": r"v1\.table4\.three",
     "the probability of three above the value": r"submission\.table4\.probability",
     "what fails where no noise is": r"canife\.section4\.1\.success",
@@ -133,6 +148,33 @@ def _said(name):
     found = [said for said, pattern in SAID_OF_IT.items() if re.fullmatch(pattern, name)]
     assert len(found) < 2, name
     return found[0] if found else None
+
+
+KINDS = {
+    "a reading that the text does not state is no confirmation": (
+        ("final.section5.2.1.similar", "submission.appendixD.similar"),
+        Verdict.QUALIFIED,
+    ),
+    "a bound that keeps its confidence at a threshold fixed beforehand": (
+        ("final.section5.1.confidence", "submission.section5.lower-bound"),
+        Verdict.QUALIFIED,
+    ),
+    "a threshold that the text says is chosen on the same cosines": (("v1.section5.lower-bound",), Verdict.REFUTED),
+    "a quotient of printed and exact value that tends to 1": (SAME["right to leading order"], Verdict.QUALIFIED),
+    "a quotient that does not": (SAME["wrong in the leading order"], Verdict.REFUTED),
+    "a size that one of several problems has": (SAME["natural production-sized problems"], Verdict.QUALIFIED),
+}
+
+
+@pytest.mark.parametrize(("names", "verdict"), KINDS.values(), ids=KINDS.keys())
+def test_one_kind_of_error_has_one_verdict(names, verdict):
+    assert {EXPECTED[name] for name in names} == {verdict}
+
+
+def test_the_submissions_proofs_have_the_final_versions_verdicts():
+    judges = {check.judge: check.id for check in CLAIMS if check.id.startswith("final.")}
+    for check in submission.LINES:
+        assert EXPECTED[check.id] is EXPECTED[judges[check.judge]]
 
 
 @pytest.mark.parametrize("names", SAME.values(), ids=SAME.keys())

@@ -482,7 +482,7 @@ MEASURED = (
         _measured(
             f"section4.2.accuracy.{task.id}",
             "Section 4.2",
-            f"{Canife.ACCURACIES[task.id]}% test accuracy on {task.name} at ε = 50",
+            f"The test accuracy on {task.name} at ε = 50 is {Canife.ACCURACIES[task.id]}%",
             f"canife_figure1_{task.id}",
             partial(rules.model_accuracy, Canife.ACCURACIES[task.id], "50"),
         )
@@ -530,7 +530,7 @@ MEASURED = (
     _measured(
         "figure5.b",
         "Figure 5b",
-        "1,000 design iterations give 95% attack accuracy, 3,000 almost 100%",
+        "With 1,000 design iterations the attack's accuracy is 95%, with 3,000 almost 100%",
         "canife_figure5",
         partial(rules.design_steps, ((1000, "0.95"), (3000, "1.00"))),
     ),
@@ -560,8 +560,8 @@ MEASURED = (
         _measured(
             f"appendixB.{task.id}.accuracy",
             "Appendix B",
-            f"For ε = 0 the average {final}test accuracy on {task.name} is {Canife.FREE_ACCURACIES[task.id]}% after 15 "
-            "epochs",
+            f"For ε = 0, which only ε = ∞ of Appendix C.5 can mean, the average {final}test accuracy on {task.name} is "
+            f"{Canife.FREE_ACCURACIES[task.id]}% after 15 epochs",
             experiment,
             # The text says ε = 0, and means no noise.
             partial(rules.model_accuracy, Canife.FREE_ACCURACIES[task.id], "inf", stated="0"),

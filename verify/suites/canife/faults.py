@@ -20,6 +20,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, training_epsilon
+from canaryproof.verify.check.documents import FINAL, REVIEWS
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_limits
 from canaryproof.verify.check.power import visible_factor
@@ -249,7 +250,6 @@ def _verdicts_by_change(expected: str) -> dict[str, Verdict]:
     return {moves: Verdict.CONFIRMED if moves == expected else Verdict.REFUTED for moves in (RISES, FALLS, UNMOVED)}
 
 
-_FINAL, _ANSWERS = "final version (arXiv 2302.03098)", "reviews, answers of the authors"
 _NAMES = {
     "canife": "CANIFE as printed, with 100 scores a round",
     "canife-law": "CANIFE with unlimited scores",
@@ -294,7 +294,7 @@ CHECKS: tuple[Check, ...] = (
         Check(
             f"final.section5.4.canife.{fault}",
             Subject.DOCUMENT,
-            f"{_FINAL}, Section 5.4",
+            FINAL.at("Section 5.4"),
             f"CANIFE's estimate is inaccurate where {condition}; our instance: {_FAULTS[fault]}",
             partial(_not_followed, fault),
         )
@@ -307,7 +307,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "review.canife.auxiliary",
         Subject.DOCUMENT,
-        f"{_ANSWERS} to zCeQ",
+        REVIEWS.at("authors' answers to reviewer zCeQ"),
         "CANIFE's estimate is lower because its canaries are nearly orthogonal to a small auxiliary set only",
         cause,
     ),

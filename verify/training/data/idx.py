@@ -121,7 +121,7 @@ def _header(shape: Sequence[int]) -> bytes:
 def _digest(array: NDArray[np.uint8]) -> str:
     """Return the MD5 of the uncompressed file that holds an array."""
     hashed = hashlib.md5(_header(array.shape), usedforsecurity=False)
-    hashed.update(array)
+    hashed.update(array.tobytes())
     return hashed.hexdigest()
 
 
