@@ -171,7 +171,7 @@ def judge_confidence(context: Context, threshold_stated: bool = False, confidenc
     only = "only for a threshold fixed beforehand, and on average over FNR: " if fixed_beforehand else ""
     finding = (
         f"{only}at the best of all thresholds {wrong / runs:.0%} of {runs} runs whose canaries leave no trace (ε = 0) "
-        f"have a bound above 0; at a threshold fixed beforehand a Jeffreys limit keeps {average:.1%} on average over FNR, "
+        f"have a bound above 0; at one fixed beforehand a Jeffreys limit keeps {average:.1%} on average over FNR, "
         f"and fails with probability {missed:.1%} at the worst"
     )
     design = Design(

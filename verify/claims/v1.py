@@ -479,7 +479,7 @@ CHECKS: tuple[Check, ...] = (
     FIRST_VERSION.claim(
         "section5.lower-bound",
         "Section 5 and footnote 5",
-        "With α = 0.05 the bound at a threshold that is chosen on the same cosines holds with 95% confidence",
+        "The bound at a threshold that is chosen on the same cosines holds with 95% confidence",
         partial(judge_confidence_of_bound, threshold_stated=True),
     ),
     FIRST_VERSION.claim(

@@ -10,6 +10,7 @@ from canaryproof.proofs_check import submission
 from canaryproof.verify.check.results import Subject, Verdict
 from canaryproof.verify.engine import expected
 from canaryproof.verify.suites.catalogue import SUITES
+from tests.verify.claims.test_sentences import READ
 
 EXPECTED = {name: verdict for (_, name), verdict in expected.read().items()}
 CLAIMS = [check for suite in SUITES.values() for check in suite if check.subject is Subject.DOCUMENT]
@@ -96,7 +97,13 @@ SAME = {
         "submission.figure2.measured",
     ),
     "a test that cannot rule out Gaussian cosines": ("final.appendixB.gaussian", "submission.appendixG.gaussian"),
-    "any user, whom canaries may not be like": ("final.section4.any-user", "v1.section4.unusual"),
+    "any user, whom canaries may not be like": (
+        "final.section4.any-user",
+        "submission.section4.any-user",
+        "v1.section4.1.any-user",
+        "v1.section4.unusual",
+    ),
+    "the only assumption": ("final.section4.same-distribution", "submission.section4.same-distribution"),
     "a gap between a round's theoretical and empirical ε": (
         "canife.section4.2.gap.sent140",
         "canife.section4.2.gap.celeba",
@@ -105,6 +112,28 @@ SAME = {
     ),
     "enough design iterations": ("canife.section4.3.few-thousand", "canife.figure5.b"),
     "any data, where few clients are many in one direction": ("final.footnote-2", "review.ratio-of-clients"),
+    **{
+        name: ids
+        for name, ids in READ.items()
+        if name
+        in (
+            "no a priori knowledge",
+            "an iterate as a combination",
+            "easier memorisation",
+            "the largest angle",
+            "no closed form",
+            "the exact CDF",
+            "the log domain",
+            "CANIFE composes an equivalent noise",
+            "CANIFE inverts and composes",
+            "CANIFE's accountant",
+            "a subset of clients",
+        )
+    },
+    "an estimate that assumptions make inaccurate": (
+        "final.section5.4.canife.shuffled",
+        "submission.appendixH.canife.shuffled",
+    ),
     "optimal ε of two Gaussians": ("final.section4.1.maximum", "submission.section4.maximum"),
 }
 # What is said of a number, by the ids of the claims that say it: two verdicts on one number are of two such sentences.

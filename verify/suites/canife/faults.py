@@ -20,7 +20,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, training_epsilon
-from canaryproof.verify.check.documents import FINAL, REVIEWS
+from canaryproof.verify.check.documents import FINAL, REVIEWS, SUBMISSION
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_limits
 from canaryproof.verify.check.power import visible_factor
@@ -289,20 +289,23 @@ _STATEMENTS = (
     *(("unclipped", method, UNMOVED) for method in _NAMES),
 )
 
+_IN_FINAL, _IN_SUBMISSION = (FINAL, "section5.4", "Section 5.4"), (SUBMISSION, "appendixH", "Appendix H")
+
 CHECKS: tuple[Check, ...] = (
     *(
         Check(
-            f"final.section5.4.canife.{fault}",
+            f"{document.id}.{name}.canife.{fault}",
             Subject.DOCUMENT,
-            FINAL.at("Section 5.4"),
+            document.at(section),
             f"CANIFE's estimate is inaccurate where {condition}; our instance: {_FAULTS[fault]}",
             partial(_not_followed, fault),
         )
-        for fault, condition in (
-            ("shuffled", "clients are not sampled uniformly and independently"),
-            ("reused", "noise is not independent across rounds"),
-            ("halved", "noise is not isotropic Gaussian"),
+        for fault, condition, places in (
+            ("shuffled", "clients are not sampled uniformly and independently", (_IN_FINAL, _IN_SUBMISSION)),
+            ("reused", "noise is not independent across rounds", (_IN_FINAL,)),
+            ("halved", "noise is not isotropic Gaussian", (_IN_FINAL,)),
         )
+        for document, name, section in places
     ),
     Check(
         "review.canife.auxiliary",
