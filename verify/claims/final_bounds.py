@@ -168,11 +168,10 @@ def judge_confidence(context: Context, threshold_stated: bool = False, confidenc
     p_value = float(stats.binom.sf(wrong - 1, runs, 1.0 - confidence))
     fixed_beforehand = not threshold_stated and prints(average, f"{confidence:g}")
     verdict = holds(p_value >= LEVEL, fixed_beforehand)
-    only = "only for a threshold fixed beforehand, and on average over FNR: " if fixed_beforehand else ""
     finding = (
-        f"{only}at the best of all thresholds {wrong / runs:.0%} of {runs} runs whose canaries leave no trace (ε = 0) "
-        f"have a bound above 0; at one fixed beforehand a Jeffreys limit keeps {average:.1%} on average over FNR, "
-        f"and fails with probability {missed:.1%} at the worst"
+        f"{'only for' if fixed_beforehand else 'at'} a threshold fixed beforehand, where a Jeffreys limit keeps "
+        f"{average:.1%} on average over FNR and fails in {missed:.1%} at the worst; at the best threshold "
+        f"{wrong / runs:.0%} of {runs} runs whose canaries leave no trace (ε = 0) have a bound above 0"
     )
     design = Design(
         f"the bound is above ε in {1.0 - confidence:.0%} of runs at most",

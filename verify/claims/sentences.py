@@ -84,15 +84,15 @@ def judge_detects(epsilon: float = 3.0) -> Outcome:
     for share, factor in ((0.001, 10.0), (0.01, 2.0), (0.5, 2.0)):
         centre = mean * (1.0 + share * (factor - 1.0))
         ratio = math.sqrt(1.0 + share * (1.0 - share) * ((factor - 1.0) * mean) ** 2)
-        shift[f"{share:.1%} of canaries with {factor:g} times the influence"] = float(
+        shift[f"{share:.1%} of canaries of {factor:g} times the influence"] = float(
             estimators.both_directions(_DELTA, np.asarray(centre), np.asarray(ratio))
         )
     deviation = float(Final.TABLE_2[1][2])
     seen = [value - epsilon > 2.0 * deviation for value in shift.values()]
     listed = ", ".join(f"{value:.2f} for {name}" for name, value in shift.items())
     finding = (
-        f"only if mean or deviation move beyond ε̂'s own deviation ({deviation} in Table 2 at ε = {epsilon:g}): where ε "
-        f"of all others is {epsilon:g}, unlimited canaries have ε̂ = {listed}"
+        f"only if mean or deviation move beyond ε̂'s own deviation, {deviation} in Table 2: where the others have "
+        f"ε = {epsilon:g}, ε̂ tends to {listed}"
     )
     return conclude(holds(all(seen), any(seen)), finding, estimates=shift)
 
@@ -346,7 +346,7 @@ CHECKS: tuple[Check, ...] = (
     CANIFE.claim(
         "section4.3.correlated", "Section 4.3", "The accuracies of the model and of the attack are highly correlated",
         NeedsData(Canife.SENT140.data, ("canife_figure5c",),
-                  partial(canife_rules.goes_with_accuracy, "model", ("inf",))),
+                  partial(canife_rules.goes_with_accuracy, ("inf",))),
     ),
     CANIFE.claim(
         "figure8.a.sizes", "Figure 8a, Appendix D",

@@ -108,7 +108,7 @@ def judge_regime(rows: Sequence[Row], stated: bool = True) -> Outcome:
     """Judge that with noise the final model's estimates are around one, where the text says so or where it does not."""
     values = [float(row.estimate_final) for row in rows]
     near = close(values, Within.MAGNITUDE) is Verdict.CONFIRMED
-    finding = f"the estimates are {', '.join(map(str, values))}, where ∼ 1 is {Within.MAGNITUDE}"
+    finding = f"the estimates are {', '.join(row.estimate_final for row in rows)}, where ∼ 1 is {Within.MAGNITUDE}"
     if not stated:
         finding = f"only if this regime is ε ∼ 1, as later versions say: {finding}"
     return conclude(holds(near and stated, near), finding, values=values)
