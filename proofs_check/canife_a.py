@@ -403,11 +403,11 @@ def mean_alternative() -> Outcome:
 
 def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     name = f"canife.appendix-a.{topic}" + (f".{row}" if row else "")
-    return line(name, "canife, Appendix A", statement, judge, display, row)
+    return line(name, "Appendix A", statement, judge, display, row)
 
 
 def _score_line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
-    return line(f"canife.section-3.2.{topic}", "canife, Section 3.2", statement, judge, display, row)
+    return line(f"canife.section-3.2.{topic}", "Section 3.2", statement, judge, display, row)
 
 
 def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check:
@@ -417,7 +417,7 @@ def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check
 def _shown(rows: Sequence[tuple[str, Formula, Formula]], row: int) -> str:
     """Return a printed line, and say if it is the one before once more."""
     again = " (the line before, printed again)" if row > 1 and rows[row - 1] == rows[row - 2] else ""
-    return rows[row - 1][0] + again
+    return f"The printed formula is {rows[row - 1][0]}{again}"
 
 
 LINES: tuple[Check, ...] = (
@@ -439,7 +439,7 @@ LINES: tuple[Check, ...] = (
         "estimate",
         1,
     ),
-    _line("loss-term", "Up to a constant this is the first term of the loss (1).", loss_term),
+    _line("loss-term", "Up to a constant (1/n)·Σ⟨uᵢ, g⟩² is the first term of the loss (1).", loss_term),
     _score_line(
         "score-without.1",
         "Without the canary ⟨ũ, u_c⟩ ∝ Σ⟨uᵢ, g⟩ + ⟨N(0, σ²I), g⟩ = N(0, σ²‖g‖²).",
@@ -447,7 +447,9 @@ LINES: tuple[Check, ...] = (
         "score without the canary",
         1,
     ),
-    _score_line("by-design", "⟨uᵢ, g⟩ = 0 for the round's updates by design.", by_design),
+    _score_line(
+        "by-design", "By design the round's updates uᵢ and the canary's gradient g have ⟨uᵢ, g⟩ = 0.", by_design
+    ),
     _score_line("score-with", "With the canary the score is N(‖u_c‖², σ_c²), σ_c² being that without.", score_with),
     _score_line("weighted", "Weights on the updates change the result by a fixed scaling factor only.", weighted),
     line(

@@ -289,14 +289,14 @@ def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check
 LINES = (
     line(
         "final.section-3.1.consistency",
-        "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
-        "as √d·μ̂ → 1/σ and d·σ̂² → 1, ε̂ tends to the mechanism's ε",
+        "Section 3.1, first paragraph",
+        "As √d·μ̂ → 1/σ and d·σ̂² → 1, ε̂ tends to the mechanism's ε",
         partial(_continuity, 1 / SIGMA),
     ),
     line(
         "review.mann-wald",
-        "Reviews, authors' answer on the correctness of Algorithm 1 (its symbols are lost in the text)",
-        "by the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",
+        "authors' answer on the correctness of Algorithm 1 (its symbols are lost in the text)",
+        "By the continuous mapping theorem ε̂ converges in probability to ε(N(0, 1) ‖ N(1/σ, 1); δ)",
         partial(_continuity, 1 / SIGMA),
     ),
     _own_line("slopes", "slopes of ε(m, r) at r = 1 in both directions", partial(_slopes, CLAIMED)),

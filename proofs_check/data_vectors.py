@@ -137,20 +137,20 @@ def _dilution(count: int, dim: int, factor: Expr) -> Outcome:
 LINES = (
     line(
         "final.footnote-2",
-        "Andrew et al., arXiv 2302.03098, footnote 2 (the same in the submission)",
+        "footnote 2",
         "Theorem 3.3 extends to data vectors if n = o(d)",
         partial(_footnote, D),
     ),
     line(
         "review.ratio-of-clients",
-        "Reviews, authors' answer on the ratio of canaries to clients",
-        "as long as d dominates n and k, their ratio does not matter",
+        "authors' answer on the ratio of canaries to clients",
+        "As long as d dominates n and k, the ratio of canaries to clients does not matter",
         partial(_ratio, D),
     ),
     line(
         "review.orthogonal-however-many",
-        "Reviews, authors' answer on the ratio of canaries to clients",
-        "as long as d dominates n and k, canaries are orthogonal to the data and to each other, however many there are",
+        "authors' answer on the ratio of canaries to clients",
+        "As long as d dominates n and k, canaries are orthogonal to the data and to each other, however many there are",
         partial(_no_matter_how_many, D + 1, sqrt(D)),
     ),
     line(

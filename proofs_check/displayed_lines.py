@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from canaryproof.verify.check.documents import document_of
 from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
 
 
@@ -12,7 +13,7 @@ class Kind(StrEnum):
     """How a line of a proof fares; in a check's evidence."""
 
     EXACT = "exact"  # holds as printed, for all d and k that the text admits
-    LEADING_ORDER = "right to leading order"  # what is printed is right; terms of lower order are missing
+    LEADING_ORDER = "right to leading order"  # the leading term is right; terms of lower order are missing or wrong
     WRONG_TERM = "wrong term"  # a printed term is wrong, and what the proof concludes from the line stands
     HYPOTHESIS = "needs a hypothesis"  # holds under one, or in a reading, that the finding names and the text does not
     FALSE = "false"  # and what is concluded from it falls as well
@@ -45,7 +46,7 @@ class LineJudge:
 
 def line(
     id: str,  # noqa: A002
-    source: str,
+    section: str,
     statement: str,
     judge: Callable[[], Outcome],
     display: str = "",
@@ -53,8 +54,11 @@ def line(
     *,
     own: bool = False,
 ) -> Check:
-    """Return a statement of a proof, or about one, as a check; ``own`` if no document makes it."""
-    subject = Subject.IMPLEMENTATION if own else Subject.DOCUMENT
+    """Return a statement of a proof, or about one, as a check.
+
+    ``section`` is where the document has it that the id begins with; ``own`` if no document makes it.
+    """
+    subject, source = (Subject.IMPLEMENTATION, section) if own else (Subject.DOCUMENT, document_of(id).at(section))
     return Check(id, subject, source, statement, LineJudge(judge, display, row))
 
 

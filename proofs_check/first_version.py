@@ -18,7 +18,7 @@ from canaryproof.proofs_check.limits import in_proportion, limit, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z, expectation
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
-_SOURCE = "Andrew et al., arXiv 2302.03098v1, Section 3"
+_SOURCE = "Section 3"
 
 DISPLAYS = {"v1: inner products": 2}
 
@@ -158,28 +158,39 @@ def _line(topic: str, statement: str, judge: Callable[[], Outcome], row: int = 0
 
 
 LINES = (
-    _line("consistency", "as d and k become large, ε̂ converges to the mechanism's ε", partial(_estimator, SIGMA)),
-    _line("canary-law", "for large d the canary law tends to N(0, I/d)", partial(_coordinates, 1 / D)),
-    _line("inner-sum", "⟨cⱼ, C⟩ ~ N(1, (k − 1)/d)", partial(_with_sum, sympy.Integer(1), (K - 1) / D), 1),
-    _line("inner-noise", "⟨cⱼ, Z⟩ ~ N(0, σ²)", partial(_with_noise, SIGMA**2), 2),
+    _line("consistency", "As d and k become large, ε̂ converges to the mechanism's ε", partial(_estimator, SIGMA)),
+    _line("canary-law", "For large d the canary law tends to N(0, I/d)", partial(_coordinates, 1 / D)),
+    _line(
+        "inner-sum",
+        "The product with the canaries' sum is ⟨cⱼ, C⟩ ~ N(1, (k − 1)/d)",
+        partial(_with_sum, sympy.Integer(1), (K - 1) / D),
+        1,
+    ),
+    _line("inner-noise", "The product with the noise is ⟨cⱼ, Z⟩ ~ N(0, σ²)", partial(_with_noise, SIGMA**2), 2),
     _line(
         "inner-limit",
-        "⟨cⱼ, R⟩ tends to N(1, σ²) in distribution",
+        "The product with the release, ⟨cⱼ, R⟩, tends to N(1, σ²) in distribution",
         partial(_dot_product_limit, sympy.Integer(1), SIGMA**2),
     ),
-    _line("lengths", "‖Z‖ concentrates around σ√d and ‖C‖ around √k", partial(_lengths, SIGMA * sqrt(D), sqrt(K))),
+    _line(
+        "lengths",
+        "The length ‖Z‖ concentrates around σ√d and ‖C‖ around √k",
+        partial(_lengths, SIGMA * sqrt(D), sqrt(K)),
+    ),
     _line(
         "release-length",
-        "Z dominates R, whose length concentrates around σ√d",
+        "The noise Z dominates the release R, whose length concentrates around σ√d",
         partial(_release_length, SIGMA * sqrt(D)),
     ),
-    _line("cosine-limit", "the gⱼ tend to N(1/(σ√d), 1/d)", partial(_cosine_limit, 1 / (SIGMA * sqrt(D)), 1 / D)),
-    _line("independence", "the mutual information of the gⱼ tends to 0 as d grows", partial(_independence, SIGMA)),
-    _line("estimator", "1/(μ̂√d) tends to σ", partial(_estimator, SIGMA)),
+    _line(
+        "cosine-limit", "The cosines gⱼ tend to N(1/(σ√d), 1/d)", partial(_cosine_limit, 1 / (SIGMA * sqrt(D)), 1 / D)
+    ),
+    _line("independence", "The mutual information of the gⱼ tends to 0 as d grows", partial(_independence, SIGMA)),
+    _line("estimator", "The estimate 1/(μ̂√d) tends to σ", partial(_estimator, SIGMA)),
     line(
         "v1.footnote-2",
-        "Andrew et al., arXiv 2302.03098v1, footnote 2",
-        "without canaries, ‖R‖/√d would estimate σ",
+        "footnote 2",
+        "Without canaries, ‖R‖/√d would estimate σ",
         partial(_length_alone, SIGMA),
     ),
 )

@@ -24,7 +24,7 @@ from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expe
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
 X = Symbol("x", positive=True)
-_REVIEW = "Reviews of Andrew et al., discussion of Theorem 3.3"
+_REVIEW = "discussion of Theorem 3.3"
 
 DISPLAYS: dict[str, int] = {}
 
@@ -219,23 +219,23 @@ def _own_line(topic: str, statement: str, judge: Callable[[], Outcome]) -> Check
 LINES = (
     line(
         "final.section-3.1.limit-law",
-        "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
-        "the test statistic on D is N(1/(σ√d), 1/d) asymptotically",
+        "Section 3.1, first paragraph",
+        "The test statistic on D is N(1/(σ√d), 1/d) asymptotically",
         _printed_law,
     ),
     line(
         "final.section-3.1.inference",
-        "Andrew et al., arXiv 2302.03098, Section 3.1, first paragraph",
-        "that law follows from √d·μ̂ → 1/σ and d·σ̂² → 1",
+        "Section 3.1, first paragraph",
+        "The limit law N(1/(σ√d), 1/d) of the cosines follows from √d·μ̂ → 1/σ and d·σ̂² → 1",
         partial(_inference, 4),
     ),
     line(
         "review.joint-law",
         _REVIEW,
-        "the joint law of the cosines tends to that of independent Gaussians for k = o(d) (surmised, not proven)",
+        "The joint law of the cosines tends to that of independent Gaussians for k = o(d) (surmised, not proven)",
         partial(_joint_law, K / D),
     ),
-    line("review.marginal-law", _REVIEW, "each cosine is asymptotically Gaussian", _printed_law),
+    line("review.marginal-law", _REVIEW, "Each cosine is asymptotically Gaussian", _printed_law),
     line(
         "review.marginals-insufficient",
         _REVIEW,

@@ -205,8 +205,8 @@ def _scaled_variance(printed: Any = 1 / (2 * D)) -> Outcome:
 
 
 _SOURCES = {
-    "final": "final, Appendix A, Lemma A.1 and its proof",
-    "v1": "v1, Section 4 and footnote 3",
+    "final": "Appendix A, Lemma A.1 and its proof",
+    "v1": "Section 4 and footnote 3",
 }
 
 
@@ -216,17 +216,21 @@ def _line(identity: str, statement: str, judge: Callable[[], Outcome]) -> Check:
 
 LINES: tuple[Check, ...] = (
     _line("final.lemma-a.1.variance", "The cosine of Theorem 3.1 has the variance 1/d.", _judge_variance),
-    _line("final.lemma-a.1.first-coordinate", "x₁ has the cosine's law.", _judge_first_coordinate),
+    _line(
+        "final.lemma-a.1.first-coordinate",
+        "The first coordinate x₁ of a uniform direction has the cosine's law.",
+        _judge_first_coordinate,
+    ),
     _line("final.lemma-a.1.mean", "E x₁ = 0.", _judge_mean),
     _line("final.lemma-a.1.second-moment", "Var x₁ = E x₁².", _judge_second_moment),
-    _line("final.lemma-a.1.sum", "Σ E xᵢ² = 1.", _judge_sum),
+    _line("final.lemma-a.1.sum", "The squares have the sum Σ E xᵢ² = 1.", _judge_sum),
     _line("final.lemma-a.1.share", "The xᵢ have one law, so that E x₁² = 1/d.", _judge_share),
     _line("v1.lemma-a.1.squared-cosine", "The expected squared cosine is 1/d.", _judge_variance),
     _line("v1.lemma-a.1.chi", "The length ‖Y‖ of Y ~ N(0, I_d) has the chi distribution.", _judge_chi),
-    _line("v1.lemma-a.1.length-mean", "‖Y‖ has the mean √d.", _length_mean),
-    _line("v1.lemma-a.1.length-variance", "‖Y‖ has the variance 1/2.", _length_variance),
-    _line("v1.lemma-a.1.scaled-mean", "‖Y/√d‖ has the mean 1.", _scaled_mean),
-    _line("v1.lemma-a.1.scaled-variance", "‖Y/√d‖ has the variance 1/(2d).", _scaled_variance),
+    _line("v1.lemma-a.1.length-mean", "The length ‖Y‖ has the mean √d.", _length_mean),
+    _line("v1.lemma-a.1.length-variance", "The length ‖Y‖ has the variance 1/2.", _length_variance),
+    _line("v1.lemma-a.1.scaled-mean", "The length ‖Y/√d‖ has the mean 1.", _scaled_mean),
+    _line("v1.lemma-a.1.scaled-variance", "The length ‖Y/√d‖ has the variance 1/(2d).", _scaled_variance),
     _line(
         "v1.lemma-a.1.unit-sphere", "For high d, Y/√d is essentially uniform on the unit sphere.", _judge_unit_sphere
     ),

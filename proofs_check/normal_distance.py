@@ -673,13 +673,19 @@ def _null_hypothesis() -> Outcome:
 TAIL_LINES: tuple[Check, ...] = (
     line(
         "final.theorem-3.2.discrepancy",
-        "Andrew et al., arXiv 2302.03098, Section 3, after Theorem 3.2 (v1: Section 4)",
-        "for d > 1000 or so the discrepancy is extremely small",
+        "Section 3.1, after Theorem 3.2",
+        "For d > 1000 or so the discrepancy is extremely small",
+        _discrepancy,
+    ),
+    line(
+        "v1.theorem-3.2.discrepancy",
+        "Section 4",
+        "For d > 1000 or so the discrepancy is extremely small",
         _discrepancy,
     ),
     line(
         "final.theorem-3.2.null-hypothesis",
-        "Andrew et al., arXiv 2302.03098, Section 3, after Theorem 3.2",
+        "Section 3.1, after Theorem 3.2",
         "N(0, 1/d) may be taken as the null distribution where d is high enough",
         _null_hypothesis,
     ),

@@ -286,10 +286,10 @@ LOG_RATIO = (
 )
 # The four lines as they stand on the page: spelled from the formulas the first two would hardly differ.
 _LOG_RATIO_WORDS = (
-    "f(x) = log(p₁(x)/p₂(x)), with the densities of N(μ₁, σ₁²) and N(μ₂, σ₂²) put in.",
-    "… = log((σ₂/σ₁)·exp(−½·[(x − μ₁)²/σ₁² − (x − μ₂)²/σ₂²])).",
-    "… = log σ₂ − log σ₁ + (x − μ₂)²/(2σ₂²) − (x − μ₁)²/(2σ₁²).",
-    "… = ax² + bx + c.",
+    "The loss is f(x) = log(p₁(x)/p₂(x)), with the densities of N(μ₁, σ₁²) and N(μ₂, σ₂²) put in.",
+    "The loss is f(x) = log((σ₂/σ₁)·exp(−½·[(x − μ₁)²/σ₁² − (x − μ₂)²/σ₂²])).",
+    "The loss is f(x) = log σ₂ − log σ₁ + (x − μ₂)²/(2σ₂²) − (x − μ₁)²/(2σ₁²).",
+    "The loss is f(x) = ax² + bx + c.",
 )
 LOG_DELTA = log(ABOVE1) + log(1 - exp(EPSILON + log(ABOVE2) - log(ABOVE1)))
 DISPLAYS: dict[str, int] = {"(ε, δ) implies": 2, "log ratio": 4, "a, b, c": 3, "Pr[−Z₂ > ε]": 1, "log δ": 2}
@@ -434,25 +434,25 @@ _EXACT_COEFFICIENTS = sympy.Poly(sympy.expand(_LOSS), X).all_coeffs()
 
 def _line(topic: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
     name = f"final.section-3.2.{topic}" + (f".{row}" if row else "")
-    return line(name, "final, Section 3.2", statement, judge, display, row)
+    return line(name, "Section 3.2", statement, judge, display, row)
 
 
 LINES: tuple[Check, ...] = (
     _line(
         "loss",
-        "f = log(p₁/p₂) is the privacy loss: p₁ = e^f·p₂.",
+        "The privacy loss of P₁ against P₂ is f = log(p₁/p₂): p₁ = e^f·p₂.",
         partial(identity, exp(_LOSS) * _DENSITY2 / _DENSITY1, 1),
     ),
     _line(
         "dp-implies",
-        "(ε, δ)-DP implies Pr[Z₁ > ε] − e^ε·Pr[−Z₂ > ε] ≤ δ.",
+        "With the losses Z₁ under P₁ and Z₂ under P₂, (ε, δ)-DP implies Pr[Z₁ > ε] − e^ε·Pr[−Z₂ > ε] ≤ δ.",
         partial(implication, FIRST, SECOND, exp(EPSILON)),
         "(ε, δ) implies",
         1,
     ),
     _line(
         "dp-implies",
-        "(ε, δ)-DP implies Pr[Z₂ > ε] − e^ε·Pr[−Z₁ > ε] ≤ δ.",
+        "With the losses Z₁ under P₁ and Z₂ under P₂, (ε, δ)-DP implies Pr[Z₂ > ε] − e^ε·Pr[−Z₁ > ε] ≤ δ.",
         partial(implication, SECOND, FIRST, exp(EPSILON)),
         "(ε, δ) implies",
         2,
@@ -462,12 +462,18 @@ LINES: tuple[Check, ...] = (
         for row, (words, printed) in enumerate(zip(_LOG_RATIO_WORDS, LOG_RATIO, strict=True), 1)
     ),
     *(
-        _line("coefficients", f"{name} = {text(printed)}.", partial(identity, printed, exact), "a, b, c", row)
+        _line(
+            "coefficients",
+            f"The loss ax² + bx + c has {name} = {text(printed)}.",
+            partial(identity, printed, exact),
+            "a, b, c",
+            row,
+        )
         for row, (name, printed, exact) in enumerate(zip("abc", COEFFICIENTS, _EXACT_COEFFICIENTS, strict=True), 1)
     ),
     _line(
         "two-tails",
-        "With roots r₁ < r₂ of R and a > 0, Pr[Z₁ > ε] = Pr[X₁ < r₁] + Pr[X₁ > r₂].",
+        "With roots r₁ < r₂ of R(x) = ax² + bx + (c − ε) and a > 0, Pr[Z₁ > ε] = Pr[X₁ < r₁] + Pr[X₁ > r₂].",
         partial(two_tails, frozenset({"below", "above"})),
     ),
     _line("cases", "Which case holds depends on the signs of a and of b² − 4a(c − ε).", cases),
@@ -484,10 +490,16 @@ LINES: tuple[Check, ...] = (
         "Z₁ > ε and −Z₂ > ε are one event, under P₁ and under P₂.",
         partial(identity, _LOSS - EPSILON, -_REVERSE_LOSS - EPSILON),
     ),
-    _line("log-delta", "log δ ≥ log(Pr[Z₁ > ε] − e^ε·Pr[−Z₂ > ε]).", partial(log_bound, exp(EPSILON)), "log δ", 1),
     _line(
         "log-delta",
-        "… = log Pr[Z₁ > ε] + log(1 − exp(ε + log Pr[−Z₂ > ε] − log Pr[Z₁ > ε])).",
+        "The bound in the log domain is log δ ≥ log(Pr[Z₁ > ε] − e^ε·Pr[−Z₂ > ε]).",
+        partial(log_bound, exp(EPSILON)),
+        "log δ",
+        1,
+    ),
+    _line(
+        "log-delta",
+        "The right side of the bound on log δ is log Pr[Z₁ > ε] + log(1 − exp(ε + log Pr[−Z₂ > ε] − log Pr[Z₁ > ε])).",
         partial(log_domain, LOG_DELTA),
         "log δ",
         2,
@@ -503,20 +515,20 @@ LINES: tuple[Check, ...] = (
     ),
     line(
         "final.section-3.reduction",
-        "final, Section 3, first paragraph",
+        "Section 3, first paragraph",
         "The Gaussian vector sum with ‖x‖ ≤ 1 has the privacy of N(0, σ²) against N(1, σ²).",
         reduction,
     ),
     line(
         "final.section-3.1.scaling",
-        "final, Section 3.1, before Theorem 3.1",
+        "Section 3.1, before Theorem 3.1",
         "N(0, 1/d) and N(1/(σ√d), 1/d) are N(0, σ²) and N(1, σ²) scaled by 1/(σ√d), and have the same ε.",
         partial(scaling, _UNIT_PAIR, 1 / (SIGMA * sqrt(DIM)), _COSINES),
     ),
     line(
         "review.mann-wald.scaling",
-        "review, the authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
-        "ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
+        "authors' answer on the Mann–Wald theorem (its symbols are lost in the text)",
+        "Scaling leaves ε(N(0, 1/d) || N(μ̂, σ̂²); δ) = ε(N(0, 1) || N(√d·μ̂, d·σ̂²); δ).",
         partial(scaling, (_COSINES[0], SECOND), sqrt(DIM), _SCALED_FIT),
     ),
     line(

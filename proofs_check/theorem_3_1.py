@@ -41,9 +41,9 @@ _RADIAL = 1 / cos(THETA)
 _HALF = Rational(1, 2)
 
 _SOURCES = {
-    "final": "final, Section 3.1 and Appendix A, Theorem 3.1 and its proof",
-    "v1": "v1, Section 4",
-    "review": "reviews, exchange on the proof of Theorem 3.1 (its formulas are lost in our copy)",
+    "final": "Section 3.1 and Appendix A, Theorem 3.1 and its proof",
+    "v1": "Section 4",
+    "review": "exchange on the proof of Theorem 3.1 (its formulas are lost in our copy)",
     "ours": "ours, on Theorem 3.1",
 }
 
@@ -553,14 +553,14 @@ LINES: tuple[Check, ...] = (
         "Theorem 3.1",
         1,
     ),
-    _line("final.constant-vector", "v may be taken as constant.", _judge_constant_vector),
+    _line("final.constant-vector", "The vector v may be taken as constant.", _judge_constant_vector),
     *(
         _line(f"final.angle-density.{n}", statement, partial(_angle, n), "angle density", n)
         for n, statement in enumerate(
             (
                 "The angle's density is A_d′(θ)/S_d.",
-                "… = (2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ.",
-                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·sin^(d−2)θ.",
+                "The angle's density is (2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ.",
+                "The angle's density is Γ(d/2)/(Γ((d − 1)/2)√π)·sin^(d−2)θ.",
             ),
             1,
         )
@@ -570,9 +570,9 @@ LINES: tuple[Check, ...] = (
         for n, statement in enumerate(
             (
                 "The cosine's density is φ_d(arccos τ)·|d arccos τ/dτ|, φ_d that of the angle.",
-                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|.",
-                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·√(1 − τ²)^(d−2)/√(1 − τ²).",
-                "… = Γ(d/2)/(Γ((d − 1)/2)√π)·(1 − τ²)^((d−3)/2).",
+                "The cosine's density is Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|.",
+                "The cosine's density is Γ(d/2)/(Γ((d − 1)/2)√π)·√(1 − τ²)^(d−2)/√(1 − τ²).",
+                "The cosine's density is Γ(d/2)/(Γ((d − 1)/2)√π)·(1 − τ²)^((d−3)/2).",
             ),
             1,
         )
@@ -584,7 +584,9 @@ LINES: tuple[Check, ...] = (
     ),
     _line("v1.proportional", "The cosine's density is proportional to (1 − α²)^((d−3)/2).", _judge_proportional),
     _line(
-        "v1.unstable", "Its hypergeometric integral is numerically unstable for d above 500 or so.", _judge_instability
+        "v1.unstable",
+        "The density's hypergeometric integral is numerically unstable for d above 500 or so.",
+        _judge_instability,
     ),
     # Measures of the sphere and its caps.
     _line("final.area", "The unit sphere of R^d has the measure S_d = 2π^(d/2)/Γ(d/2).", _judge_area),
@@ -606,7 +608,11 @@ LINES: tuple[Check, ...] = (
         "The cap's volume element at angle θ and width dθ is M_d(θ) dθ.",
         _judge_volume_element,
     ),
-    _line("review.revolution", "For d = 3 the same follows for a surface of revolution.", _judge_revolution),
+    _line(
+        "review.revolution",
+        "For d = 3 the cap's measure follows as that of a surface of revolution.",
+        _judge_revolution,
+    ),
     _line(
         "ours.radius",
         "In terms of its boundary's radius, the cap's measure has the derivative M_d/cos θ (θ < π/2).",

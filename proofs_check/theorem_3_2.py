@@ -208,9 +208,9 @@ def _asymptotically_gaussian() -> Outcome:
     )
 
 
-_PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.2 (the same in the submission)"
-_TEXT = "Andrew et al., arXiv 2302.03098, Section 3"
-_REVIEWER, _ANSWER = "review, on the proof of Theorem 3.2", "authors' answer to the review, on Theorem 3.2"
+_PROOF = "Appendix A, proof of Theorem 3.2"
+_TEXT = "Section 3.1"
+_REVIEWER, _ANSWER = "reviewer, on the proof of Theorem 3.2", "authors' answer on Theorem 3.2"
 
 
 def _line(topic: str, source: str, statement: str, judge: Callable[[], Outcome], display: str = "") -> Check:
@@ -221,25 +221,27 @@ def _line(topic: str, source: str, statement: str, judge: Callable[[], Outcome],
 
 LINES: tuple[Check, ...] = (
     _line("final:convergence", f"{_TEXT}, Theorem 3.2", "P(τ ≤ λ/√d) → P(Z ≤ λ), Z ~ N(0, 1)", judge_convergence),
-    _line("final:distribution-function", _PROOF, "f̂_d is the distribution function of t", _distribution_function),
-    _line("final:density.1", _PROOF, f"f̂_d(t) = {_PRINTED_1}", lambda: judge_density(_ROW_1), _DENSITY),
-    _line("final:density.2", _PROOF, f"… = {_PRINTED_2}", lambda: judge_density(_ROW_2), _DENSITY),
-    _line("final:limit.1", _PROOF, "lim f̂_d(t) is the product of three limits", judge_limit_of_product, _LIMIT),
-    _line("final:limit.2", _PROOF, "these are 1/√(2π), exp(−t²/2) and 1", judge_limits, _LIMIT),
-    _line("final:gamma-ratio", _PROOF, "Γ(d/2)/Γ((d − 1)/2) ~ √(d/2)", judge_gamma_ratio),
-    _line("final:conclusion", _PROOF, "the pointwise limit of f̂_d proves convergence in distribution", _conclusion),
-    _line("v1:asymptotically-gaussian", "arXiv 2302.03098v1, Section 4 (final version: before Theorem 3.2)",
-          "the cosine is asymptotically normal with mean 0 and variance 1/d", _asymptotically_gaussian),
-    _line("review:undefined", _REVIEWER, "f̂_d is not defined (symbol lost in our copy)", _undefined),
-    _line("review:theorem-needed", _REVIEWER, "the step from densities to distributions needs a theorem, to be named",
+    _line("final:distribution-function", _PROOF, "The function f̂_d is the distribution function of t = τ√d",
+          _distribution_function),
+    _line("final:density.1", _PROOF, f"The density f̂_d(t) is {_PRINTED_1}", lambda: judge_density(_ROW_1), _DENSITY),
+    _line("final:density.2", _PROOF, f"The density f̂_d(t) is {_PRINTED_2}", lambda: judge_density(_ROW_2), _DENSITY),
+    _line("final:limit.1", _PROOF, "The limit of f̂_d(t) is the product of the limits of three factors",
+          judge_limit_of_product, _LIMIT),
+    _line("final:limit.2", _PROOF, "The three factors' limits are 1/√(2π), exp(−t²/2) and 1", judge_limits, _LIMIT),
+    _line("final:gamma-ratio", _PROOF, "The quotient Γ(d/2)/Γ((d − 1)/2) ~ √(d/2)", judge_gamma_ratio),
+    _line("final:conclusion", _PROOF, "The pointwise limit of f̂_d proves convergence in distribution", _conclusion),
+    _line("v1:asymptotically-gaussian", "Section 4",
+          "The cosine is asymptotically normal with mean 0 and variance 1/d", _asymptotically_gaussian),
+    _line("review:undefined", _REVIEWER, "The function f̂_d is not defined (symbol lost in our copy)", _undefined),
+    _line("review:theorem-needed", _REVIEWER, "The step from densities to distributions needs a theorem, to be named",
           _theorem_needed),
-    _line("review:zero-outside", _REVIEWER, "that the density is 0 outside [−√d, √d] must be taken into account",
+    _line("review:zero-outside", _REVIEWER, "The density is 0 outside [−√d, √d], which must be taken into account",
           _zero_outside),
-    _line("review:answer-definition", _ANSWER, "f̂_d is the density of τ√d", _definition),
-    _line("review:answer-scheffe", _ANSWER, "by Scheffé's theorem pointwise convergence of densities implies "
+    _line("review:answer-definition", _ANSWER, "The function f̂_d is the density of τ√d", _definition),
+    _line("review:answer-scheffe", _ANSWER, "By Scheffé's theorem pointwise convergence of densities implies "
           "convergence in distribution", _scheffe),
     _line("review:answer-all-real", f"{_ANSWER} (its symbols are lost in the text)",
-          "as d grows, the pointwise limit holds for all real t", _all_real),
+          "As d grows, the pointwise limit holds for all real t", _all_real),
     *normal_distance.DISTANCE_LINES,
     *normal_distance.TAIL_LINES,
 )  # fmt: skip

@@ -40,7 +40,7 @@ from canaryproof.proofs_check.sphere_moments import (
 from canaryproof.proofs_check.theorem_3_1 import even_moment
 from canaryproof.verify.check.results import Check, Outcome, Verdict
 
-_PROOF = "Andrew et al., arXiv 2302.03098, Appendix A, proof of Theorem 3.3"
+_PROOF = "Appendix A, proof of Theorem 3.3"
 _ID = "final.theorem-3.3"
 
 DISPLAYS = {
@@ -367,42 +367,49 @@ def _squared_product(spread: Expr) -> Outcome:
 LINES = (
     line(
         _ID,
-        "Andrew et al., arXiv 2302.03098, Theorem 3.3",
-        "√d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d), n = 0",
+        "Section 3.1, Theorem 3.3",
+        "Without data, √d·μ̂ → 1/σ and d·σ̂² → 1 in probability for k → ∞, k = o(d)",
         partial(_theorem, 1 / SIGMA, sympy.Integer(1)),
     ),
     *chain(
         "mean-cosine",
         "mean of the cosines",
-        ("√d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", partial(_definition, 1 / K)),
-        ("= (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", partial(_rewriting, -1)),
+        ("By definition, √d·μ̂ = √d·(1/k)Σ⟨cᵢ, ρ⟩/‖ρ‖", partial(_definition, 1 / K)),
+        ("Rewritten, √d·μ̂ = (‖ρ‖/√d)⁻¹·(1/k)Σ⟨cᵢ, ρ⟩", partial(_rewriting, -1)),
     ),
-    _line("target-norm", "‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
-    _line("target-product", "(1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability", partial(converges, "B", sympy.Integer(1))),
+    _line("target-norm", "The squared length has ‖ρ‖²/d → σ² in probability", partial(converges, "A", SIGMA**2)),
+    _line(
+        "target-product",
+        "The mean product has (1/k)Σ⟨cᵢ, ρ⟩ → 1 in probability",
+        partial(converges, "B", sympy.Integer(1)),
+    ),
     _line(
         "chi-squared",
-        "‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d",
+        "The squared length ‖Z‖² is chi-squared with d degrees of freedom: mean d, variance 2d",
         partial(_chi_squared, D, 2 * D),
     ),
     _line(
         "inner-product",
-        "⟨cᵢ, cⱼ⟩, i ≠ j, has the cosine's law: mean 0, variance 1/d",
+        "For i ≠ j, ⟨cᵢ, cⱼ⟩ has the cosine's law: mean 0, variance 1/d",
         partial(_inner_product, 0, 1 / D),
     ),
     *chain(
         "norm-mean",
         "mean of ‖ρ‖²/d",
-        ("E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", partial(_first_of_mean, False)),
+        ("The mean is E[‖ρ‖²/d] = ⟨Σcᵢ + σZ, Σcᵢ + σZ⟩/d", partial(_first_of_mean, False)),
         (
-            "= (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
+            "The mean is E[‖ρ‖²/d] = (Σᵢⱼ E⟨cᵢ, cⱼ⟩ + 2σΣᵢ E⟨Z, cᵢ⟩ + σ²E‖Z‖²)/d",
             partial(_exact_of, "A", 0, _norm_mean_terms, lambda e: limit(e) == SIGMA**2),
         ),
-        ("= (k + σ²d)/d", partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2)),
-        ("= σ² + o(1)", partial(order, "A", 0, "σ² + o(1)", lambda e: vanishes(e - SIGMA**2))),
+        (
+            "The mean is E[‖ρ‖²/d] = (k + σ²d)/d",
+            partial(_exact_of, "A", 0, (K + SIGMA**2 * D) / D, lambda e: limit(e) == SIGMA**2),
+        ),
+        ("The mean is E[‖ρ‖²/d] = σ² + o(1)", partial(order, "A", 0, "σ² + o(1)", lambda e: vanishes(e - SIGMA**2))),
     ),
     _line(
         "uncorrelated",
-        "⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated",
+        "The products ⟨Z, Z⟩, ⟨Z, cᵢ⟩ and ⟨cᵢ, cⱼ⟩, for all i, j, are pairwise uncorrelated",
         partial(_uncorrelated, True),
     ),
     *chain(
@@ -413,12 +420,14 @@ LINES = (
             partial(_exact_of, "A", 1, _norm_variance_printed, _first_order),
         ),
         (
-            "= (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
+            "The sum (Σᵢⱼ Var⟨cᵢ, cⱼ⟩ + 2σ²Σᵢ Var⟨Z, cᵢ⟩ + σ⁴Var‖Z‖²)/d² is (k(k − 1)/d + 2kσ² + 2σ⁴d)/d²",
             partial(_goes_on, (K * (K - 1) / D + 2 * K * SIGMA**2 + 2 * SIGMA**4 * D) / D**2, _norm_variance_printed),
         ),
         ("Var[‖ρ‖²/d] = O(1/d)", partial(order, "A", 1, "O(1/d)", _first_order)),
     ),
-    _line("norm-converges", "together these imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)),
+    _line(
+        "norm-converges", "Mean and variance of ‖ρ‖²/d imply ‖ρ‖/√d → σ in probability", partial(_norm_converges, SIGMA)
+    ),
     _line(
         "product-mean",
         "E[(1/k)Σ⟨cᵢ, ρ⟩] = (k + Σᵢ≠ⱼ E⟨cᵢ, cⱼ⟩ + σΣᵢ E⟨Z, cᵢ⟩)/k = 1",
@@ -434,27 +443,41 @@ LINES = (
             partial(_exact_of, "B", 1, _product_variance_printed, vanishes),
         ),
         (
-            "= (k(k − 1)/d + kσ²)/k²",
+            "The sum (Σᵢ≠ⱼ Var⟨cᵢ, cⱼ⟩ + σ²Σᵢ Var⟨Z, cᵢ⟩)/k² is (k(k − 1)/d + kσ²)/k²",
             partial(_goes_on, (K * (K - 1) / D + K * SIGMA**2) / K**2, _product_variance_printed),
         ),
         ("Var[(1/k)Σ⟨cᵢ, ρ⟩] = o(1)", partial(order, "B", 1, "o(1)", vanishes)),
     ),
-    _line("product-converges", "together these imply (1/k)Σ⟨cᵢ, ρ⟩ → 1", partial(converges, "B", sympy.Integer(1))),
+    _line(
+        "product-converges",
+        "Mean and variance of (1/k)Σ⟨cᵢ, ρ⟩ imply (1/k)Σ⟨cᵢ, ρ⟩ → 1",
+        partial(converges, "B", sympy.Integer(1)),
+    ),
     *chain(
         "deviation",
         "d·σ̂²",
-        ("d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", partial(_deviation, 1 / K**2)),
-        ("= (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", partial(_scaled_deviation, D / _NORM**2)),
+        ("By definition, d·σ̂² = d((1/k)Σgᵢ² − ((1/k)Σgᵢ)²)", partial(_deviation, 1 / K**2)),
+        ("Rewritten, d·σ̂² = (d/‖ρ‖²)((1/k)Σ⟨cᵢ, ρ⟩² − ((1/k)Σ⟨cᵢ, ρ⟩)²)", partial(_scaled_deviation, D / _NORM**2)),
     ),
-    _line("sufficient", "it suffices to show (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ²", partial(_sufficient, 1 + SIGMA**2)),
-    _line("target-square", "(1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability", partial(converges, "T", 1 + SIGMA**2)),
+    _line("sufficient", "For d·σ̂² → 1, showing (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² suffices", partial(_sufficient, 1 + SIGMA**2)),
+    _line(
+        "target-square",
+        "The mean square has (1/k)Σ⟨cᵢ, ρ⟩² → 1 + σ² in probability",
+        partial(converges, "T", 1 + SIGMA**2),
+    ),
     *chain(
         "square-mean",
         "mean of (1/k)Σ⟨cᵢ, ρ⟩²",
         ("E[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k)Σᵢ E[(Σⱼ⟨cᵢ, cⱼ⟩ + ⟨cᵢ, σZ⟩)²]", lambda: _same_mean(_square())),
-        ("= (1/k)Σᵢ(Σⱼₗ E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + E⟨cᵢ, σZ⟩²)", lambda: _same_mean(_expanded())),
-        ("= (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²)", lambda: _same_mean((K + K * SIGMA**2) / K)),
-        ("= 1 + σ²", partial(_goes_on, 1 + SIGMA**2, lambda: (K + K * SIGMA**2) / K)),
+        (
+            "E[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k)Σᵢ(Σⱼₗ E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] + 2Σⱼ E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] + E⟨cᵢ, σZ⟩²)",
+            lambda: _same_mean(_expanded()),
+        ),
+        ("E[(1/k)Σ⟨cᵢ, ρ⟩²] = (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²)", lambda: _same_mean((K + K * SIGMA**2) / K)),
+        (
+            "The sum (1/k)Σᵢ(Σⱼₗ 𝕀{j = i, ℓ = i} + 0 + σ²) is 1 + σ²",
+            partial(_goes_on, 1 + SIGMA**2, lambda: (K + K * SIGMA**2) / K),
+        ),
     ),
     _line(
         "square-variance",
@@ -465,43 +488,49 @@ LINES = (
     ),
     _line(
         "square-variance.small",
-        "that variance is o(1)",
+        "The variance Var[(1/k)Σ⟨cᵢ, ρ⟩²] is o(1)",
         partial(order, "T", 1, "o(1)", vanishes),
     ),
     _line(
         "triple.equal",
-        "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = 0 for i = j = ℓ",
+        "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = 0 if i = j = ℓ",
         lambda: equation(sympy.Integer(0), variance(("i", "i"), ("i", "i"))),
     ),
     *chain(
         "triple",
         "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩, j ≠ ℓ",
         (
-            "Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩]²",
+            "If j ≠ ℓ, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩]²",
             lambda: _by_case(lambda a, b: expectation(a, b, a, b) - expectation(a, b) ** 2),
         ),
-        ("= E[E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩² | cᵢ]]", lambda: _by_case(lambda a, b: expectation(a, b, a, b))),
-        ("= E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, cₗ⟩² | cᵢ]]", lambda: _by_case(_conditioned)),
-        ("= 1/d if j = i or ℓ = i, and 1/d² otherwise", _by_case),
+        (
+            "If j ≠ ℓ, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = E[E[⟨cᵢ, cⱼ⟩²⟨cᵢ, cₗ⟩² | cᵢ]]",
+            lambda: _by_case(lambda a, b: expectation(a, b, a, b)),
+        ),
+        ("If j ≠ ℓ, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, cₗ⟩² | cᵢ]]", lambda: _by_case(_conditioned)),
+        ("If j ≠ ℓ, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = 1/d where j = i or ℓ = i, and 1/d² otherwise", _by_case),
     ),
     *chain(
         "fourth",
         "variance of ⟨cᵢ, cⱼ⟩²",
         (
-            "for j = ℓ ≠ i: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = Var[⟨cᵢ, cⱼ⟩²]",
+            "If j = ℓ ≠ i, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] = Var[⟨cᵢ, cⱼ⟩²]",
             lambda: equation(variance(_IJ, _IJ), variance(_IJ, _JI)),
         ),
         (
-            "= E⟨cᵢ, cⱼ⟩⁴ − (E⟨cᵢ, cⱼ⟩²)²",
+            "If j ≠ i, Var[⟨cᵢ, cⱼ⟩²] = E⟨cᵢ, cⱼ⟩⁴ − (E⟨cᵢ, cⱼ⟩²)²",
             lambda: equation(expectation(_IJ, _IJ, _IJ, _IJ) - expectation(_IJ, _IJ) ** 2, variance(_IJ, _IJ)),
         ),
-        ("≤ E⟨cᵢ, cⱼ⟩⁴", lambda: _at_most(variance(_IJ, _IJ), expectation(_IJ, _IJ, _IJ, _IJ))),
-        ("≤ E⟨cᵢ, cⱼ⟩²", lambda: _at_most(expectation(_IJ, _IJ, _IJ, _IJ), expectation(_IJ, _IJ))),
-        ("= 1/d", lambda: equation(1 / D, expectation(_IJ, _IJ))),
+        (
+            "If j ≠ i, Var[⟨cᵢ, cⱼ⟩²] ≤ E⟨cᵢ, cⱼ⟩⁴",
+            lambda: _at_most(variance(_IJ, _IJ), expectation(_IJ, _IJ, _IJ, _IJ)),
+        ),
+        ("If j ≠ i, E⟨cᵢ, cⱼ⟩⁴ ≤ E⟨cᵢ, cⱼ⟩²", lambda: _at_most(expectation(_IJ, _IJ, _IJ, _IJ), expectation(_IJ, _IJ))),
+        ("If j ≠ i, E⟨cᵢ, cⱼ⟩² = 1/d", lambda: equation(1 / D, expectation(_IJ, _IJ))),
     ),
     _line(
         "together",
-        "(1/k²)Σᵢⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] ≤ (2k(k − 1)/d + k(k − 1)(k − 2)/d² + k(k − 1)/d)/k² = O(1/d)",
+        "Together, (1/k²)Σᵢⱼₗ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, cₗ⟩] ≤ (2k(k − 1)/d + k(k − 1)(k − 2)/d² + k(k − 1)/d)/k² = O(1/d)",
         partial(_together, (2 * K * (K - 1) / D + K * (K - 1) * (K - 2) / D**2 + K * (K - 1) / D) / K**2),
         "sum over canaries",
         1,
@@ -515,33 +544,33 @@ LINES = (
         "noise",
         "variance of ⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩",
         (
-            "for i ≠ j: Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, σZ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩]²",
+            "If i ≠ j, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = E[⟨cᵢ, cⱼ⟩²⟨cᵢ, σZ⟩²] − E[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩]²",
             lambda: equation(
                 SIGMA**2 * expectation(_IJ, _IJ, _IZ, _IZ) - SIGMA**2 * expectation(_IJ, _IZ) ** 2,
                 SIGMA**2 * variance(_IJ, _IZ),
             ),
         ),
         (
-            "= E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, σZ⟩² | cᵢ]]",
+            "If i ≠ j, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = E[E[⟨cᵢ, cⱼ⟩² | cᵢ]·E[⟨cᵢ, σZ⟩² | cᵢ]]",
             lambda: equation(SIGMA**2 * _conditioned(_IJ, _IZ), SIGMA**2 * variance(_IJ, _IZ)),
         ),
-        ("= σ²/d", lambda: equation(SIGMA**2 / D, SIGMA**2 * variance(_IJ, _IZ))),
+        ("If i ≠ j, Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = σ²/d", lambda: equation(SIGMA**2 / D, SIGMA**2 * variance(_IJ, _IZ))),
     ),
     _line(
         "noise.sum",
-        "(2/k²)Σᵢⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = (2/k²)(kσ² + k(k − 1)σ²/d) = o(1)",
+        "Together, (2/k²)Σᵢⱼ Var[⟨cᵢ, cⱼ⟩⟨cᵢ, σZ⟩] = (2/k²)(kσ² + k(k − 1)σ²/d) = o(1)",
         partial(_mixed_sum, 2 * (K * SIGMA**2 + K * (K - 1) * SIGMA**2 / D) / K**2),
         "sum over canaries and noise",
         1,
     ),
     _line(
         "noise-square",
-        "⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var[⟨cᵢ, σZ⟩²] = 2σ⁴",
+        "The square ⟨cᵢ, Z⟩² is chi-squared with one degree of freedom, and Var[⟨cᵢ, σZ⟩²] = 2σ⁴",
         partial(_squared_product, 2 * SIGMA**4),
     ),
     _line(
         "noise-square.sum",
-        "(1/k²)Σᵢ Var[⟨cᵢ, σZ⟩²] = 2σ⁴/k = o(1)",
+        "Together, (1/k²)Σᵢ Var[⟨cᵢ, σZ⟩²] = 2σ⁴/k = o(1)",
         partial(_noise_sum, 2 * SIGMA**4 / K),
         "sum over noise",
         1,

@@ -201,10 +201,10 @@ def _printed(record: BenchmarkRecord, printed: PrintedRecord) -> Section:
         for row in printed.claims
     )
     data = (
-        "These are its files, by their published MD5."
+        "These are its files, by the MD5 of what is inside."
         if printed.fashion
-        else f"{record.data.name} is not known to be it, whose files are known by their MD5, gzipped "
-        "as they were published. So nothing is decided, and the numbers only stand side by side."
+        else f"{record.data.name} is not it, whose files are known by the MD5 of what is inside. So nothing is "
+        "decided, and the numbers only stand side by side."
     )
     note = (
         f"The printed numbers are of Fashion-MNIST. {data} Printed and own means are compared by Welch's test and "

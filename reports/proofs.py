@@ -15,7 +15,7 @@ symbolic or ball arithmetic."""
 # In this order; kinds that a later version adds come after them.
 _MEANINGS = {
     "exact": "holds as printed",
-    "right to leading order": "what is printed is right, and terms of lower order are missing",
+    "right to leading order": "the leading term is right, and terms of lower order are missing or wrong",
     "wrong term": "a printed term is wrong, and what the proof draws from the line stands",
     "needs a hypothesis": "holds under a hypothesis that the text does not state",
     "false": "does not hold, nor does what is drawn from it",

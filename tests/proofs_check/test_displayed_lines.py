@@ -26,7 +26,7 @@ def test_held_is_exact_only_if_all_facts_hold():
 )
 @pytest.mark.parametrize("ours", [True, False])
 def test_kinds_become_verdicts(kind, verdict, ours):
-    check = line("x", "a source", "a statement", lambda: judged(kind, "found", {"a": 1}), "a display", 2, own=ours)
+    check = line("final.x", "a place", "a statement", lambda: judged(kind, "found", {"a": 1}), "a display", 2, own=ours)
     assert check.subject is (Subject.IMPLEMENTATION if ours else Subject.DOCUMENT)
     assert displayed(check) == ("a display", 2)
     outcome = check.judge(Context(Level.QUICK, 0))
@@ -34,8 +34,14 @@ def test_kinds_become_verdicts(kind, verdict, ours):
     assert list(outcome.evidence.items()) == [("kind", str(kind)), ("a", 1), ("display", "a display"), ("row", 2)]
 
 
+def test_the_source_is_the_document_of_the_id():
+    check = line("v1.x", "Section 3", "A statement", lambda: held(True, "found"))
+    assert check.source == "Andrew et al., arXiv 2302.03098, first version, Section 3"
+    assert line("ours.x", "here", "A statement", lambda: held(True, "found"), own=True).source == "here"
+
+
 def test_prose_is_of_no_display():
-    check = line("x", "a source", "a statement", lambda: held(True, "found"))
+    check = line("final.x", "a place", "a statement", lambda: held(True, "found"))
     assert displayed(check) is None
     assert check.judge(Context(Level.QUICK, 0)).evidence == {"kind": "exact", "holds": True}
 

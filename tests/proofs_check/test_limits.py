@@ -42,7 +42,8 @@ def test_limits_agree_with_growth_along_powers():
     [
         (K / D + 1, (K + D) / D, Kind.EXACT),
         (1 + SIGMA**2, 1 + SIGMA**2 + K / D, Kind.LEADING_ORDER),
-        (1 + K / D, 1 + 2 * K / D, Kind.WRONG_TERM),
+        (1 + K / D, 1 + 2 * K / D, Kind.LEADING_ORDER),
+        (2 + K / D, 1 + K / D, Kind.FALSE),
         (1 + K / D, 2 + K / D, Kind.FALSE),
         (sympy.Integer(1), sympy.Integer(0), Kind.FALSE),
     ],

@@ -17,8 +17,8 @@ LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in theorem_3_
 NOT_EXACT = {
     "norm-mean.1": Kind.HYPOTHESIS,
     "uncorrelated": Kind.HYPOTHESIS,
-    "norm-variance.1": Kind.WRONG_TERM,
-    "product-variance.1": Kind.WRONG_TERM,
+    "norm-variance.1": Kind.LEADING_ORDER,
+    "product-variance.1": Kind.LEADING_ORDER,
     "square-mean.3": Kind.LEADING_ORDER,
     "square-variance": Kind.WRONG_TERM,
 }

@@ -24,10 +24,15 @@ class Document:
 
 
 FINAL = Document("final", "Andrew et al., arXiv 2302.03098, final version", "Andrew et al., final version")
-FIRST_VERSION = Document("v1", "Andrew et al., arXiv 2302.03098v1", "Andrew et al., first version")
-SUBMISSION = Document("submission", "anonymous submission of Andrew et al.", "Andrew et al., anonymous submission")
-REVIEWS = Document("review", "Reviews of Andrew et al.", "Reviews of Andrew et al. and the authors' answers")
+FIRST_VERSION = Document("v1", "Andrew et al., arXiv 2302.03098, first version", "Andrew et al., first version")
+SUBMISSION = Document("submission", "Andrew et al., anonymous submission", "Andrew et al., anonymous submission")
+REVIEWS = Document("review", "reviews of Andrew et al.", "Reviews of Andrew et al. and the authors' answers")
 CANIFE = Document("canife", "Maddock et al., arXiv 2210.02912", "Maddock et al., CANIFE")
 LITERATURE = Document("bounds", "papers on lower bounds", "Lower bounds of the literature")
 
 DOCUMENTS = (FINAL, FIRST_VERSION, SUBMISSION, REVIEWS, CANIFE, LITERATURE)
+
+
+def document_of(statement: str) -> Document:
+    """Return the document that makes a statement, from the first part of its id."""
+    return {document.id: document for document in DOCUMENTS}[statement.partition(".")[0]]

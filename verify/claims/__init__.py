@@ -1,8 +1,8 @@
 """The claims ledger: every quantitative statement of the documents that can be decided, with its verdict.
 
-Documents follow one another as listed, and within a document its parts. The package's own findings are in
-``cross_checks``. The suite ``algorithm1`` judges cells of simulated tables, among them the final version's Table 2, and
-``theorems`` judges the proofs.
+Documents follow one another as listed, and within a document its parts; ``sentences`` has more of all
+documents. The package's own findings are in ``cross_checks``. The suite ``algorithm1`` judges cells of simulated
+tables, among them the final version's Table 2, and ``theorems`` judges the proofs.
 """
 
 from canaryproof.verify.claims import (
@@ -13,6 +13,7 @@ from canaryproof.verify.claims import (
     final_setting,
     final_tables,
     review,
+    sentences,
     submission,
     v1,
 )
@@ -26,5 +27,6 @@ CHECKS = (
     *submission.CHECKS,
     *review.CHECKS,
     *canife.CHECKS,
+    *sentences.CHECKS,
     *cross_checks.CHECKS,
 )

@@ -119,10 +119,10 @@ def judge_without_noise(row: Row = Submission.TABLE_2[0], other: Row = FirstVers
     """Judge whether two versions' results of one setting without noise differ, and can be those of two runs."""
     values = (float(row.estimate_final), float(other.estimate_final))
     p_value = distributions.same_mean(*values, FirstVersion.DELTA)
-    pairs = [(float(a), float(b)) for a, b in zip(astuple(row)[2:], astuple(other)[2:], strict=True)]
-    same = sum(a == b for a, b in pairs)
+    pairs = list(zip(astuple(row)[2:], astuple(other)[2:], strict=True))
+    same = sum(float(a) == float(b) for a, b in pairs)
     finding = (
-        f"{same} of {len(pairs)} numbers are equal ({', '.join(f'{a:g} and {b:g}' for a, b in pairs)}); that the final "
+        f"{same} of {len(pairs)} numbers are equal ({', '.join(f'{a} and {b}' for a, b in pairs)}); that the final "
         f"model's estimates are of two runs has p = {p_value:.2g}"
     )
     noticed = distributions.noticed_beside(min(values), FirstVersion.DELTA, LEVEL)

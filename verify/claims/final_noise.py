@@ -232,7 +232,7 @@ CHECKS = (
         FINAL.claim(
             f"table{table}.row{number}.noise",
             f"Section {section} and Table {table}",
-            f"on {data}, noise multiplier {row.noise} has an analytical ε of "
+            f"On {data}, noise multiplier {row.noise} has an analytical ε of "
             f"{row.analytical.replace('inf', '∞')} {delta}",
             fixed(judge if Fraction(row.noise) else judge_no_noise, row),
         )
@@ -245,31 +245,31 @@ CHECKS = (
     FINAL.claim(
         "section5.1.footnote5",
         "footnote 5",
-        "the analytical ε of 300, 100 and 30 equal the privacy loss of one unamplified Gaussian mechanism",
+        "The analytical ε of 300, 100 and 30 equal the privacy loss of one unamplified Gaussian mechanism",
         fixed(_judge_footnote_5),
     ),
     FINAL.claim(
         "table3.delta",
         "Section 5.1",
-        "δ = m^(−1.1) with m the number of clients, 341k",
+        "The target is δ = m^(−1.1) with m the number of clients, 341k",
         fixed(judge_size, _NOISY_3, _STACKOVERFLOW),
     ),
     FINAL.claim(
         "table4.epochs",
         "Section 5.2.1 and Table 4",
-        "the analytical ε of 300, 100 and 30 bound the privacy loss of 15 epochs on EMNIST",
+        "The analytical ε of 300, 100 and 30 bound the privacy loss of 15 epochs on EMNIST",
         fixed(judge_epochs, _NOISY_4),
     ),
     FINAL.claim(
         "section5.no-bound",
         "Section 5",
-        "where a user's participations are capped, no analytical bound of ε is known",
+        "Where a user's participations are capped, no analytical bound of ε is known",
         fixed(judge_no_bound, Final.TABLE_3),
     ),
     FINAL.claim(
         "section5.4.analytical",
         "Section 5.4",
-        "one epoch of Fashion-MNIST in batches of 128 at noise multiplier 0.2 has an analytical ε of 34.5",
+        "One epoch of Fashion-MNIST in batches of 128 at noise multiplier 0.2 has an analytical ε of 34.5",
         Printed(Final.CANIFE_ANALYTICAL, judge_canife_epsilon),
     ),
 )

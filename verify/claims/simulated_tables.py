@@ -44,6 +44,7 @@ class PrintedCell:
     mean: float
     deviation: float
     statement: str
+    printed: tuple[str, str]
 
 
 def _cell(
@@ -60,7 +61,7 @@ def _cell(
         f"Algorithm 1 at d = {dim:,}, k = {count:,}, analytical ε = {numbers[0]}, δ = {DELTA:g} estimates ε as "
         f"{numbers[1]} ± {numbers[2]} over {PRINTED_RUNS} simulations{unstated}"
     )
-    return PrintedCell(id, source, dim, count, epsilon, mean, deviation, statement)
+    return PrintedCell(id, source, dim, count, epsilon, mean, deviation, statement, numbers[1:])
 
 
 _SWEEP = "authors' answer, sweep over d; submission, Table 1, whose experiment it reruns"
@@ -232,7 +233,7 @@ CHECKS = (
         FINAL.claim(
             f"table2.row{number}.sigma",
             "Table 2",
-            f"σ = {noise} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
+            f"The noise σ = {noise} is Balle and Wang's calibration of ε = {epsilon} at δ = {DELTA:g}",
             Printed(noise, partial(_judge_noise, float(epsilon))),
         )
         for number, (epsilon, noise) in enumerate(Final.TABLE_2_NOISE, 1)

@@ -16,7 +16,7 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.documents import SUBMISSION
 from canaryproof.verify.check.results import Check, Outcome
 from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, rounding
-from canaryproof.verify.claims import andrew_rules, distributions, submission_experiments, v1
+from canaryproof.verify.claims import andrew_rules, costs, distributions, submission_experiments, v1
 from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.final_setting import judge_assumptions
 from canaryproof.verify.claims.final_tables import LEVELS
@@ -140,8 +140,8 @@ _REPEATED = {
 
 # The submission leaves out that the dimension is to be high relative to the number of clients; a digit may be lost.
 _REWORDED = {
-    "section4.orthogonal": "randomly sampled canary updates are nearly orthogonal to all true client updates",
-    "section5.rounds": "2048 rounds of 167 clients are one epoch in which each of the m = 34k clients (as our copy "
+    "section4.orthogonal": "Randomly sampled canary updates are nearly orthogonal to all true client updates",
+    "section5.rounds": "The 2048 rounds of 167 clients are one epoch in which each of the m = 34k clients (as our copy "
     "reads; both other versions have 341k) takes part exactly once",
 }
 
@@ -153,13 +153,13 @@ CHECKS: tuple[Check, ...] = (
     SUBMISSION.claim(
         "footnote4",
         "footnote 4",
-        "the analytical ε of 300, 100 and 30 are bounds: that of one unamplified Gaussian mechanism",
+        "The analytical ε of 300, 100 and 30 are bounds: that of one unamplified Gaussian mechanism",
         fixed(judge_bounded),
     ),
     SUBMISSION.claim(
         "table5.order",
         "Table 5's caption",
-        "within each category of Table 5 methods are ordered from least to most strict assumptions",
+        "Within each category of Table 5 methods are ordered from least to most strict assumptions",
         fixed(judge_assumptions, Submission.TABLE_5),
     ),
     *v1.table_1_checks(SUBMISSION, Submission.TABLE_1, "fitted"),
@@ -174,28 +174,30 @@ CHECKS: tuple[Check, ...] = (
     SUBMISSION.claim(
         "table4.probability",
         "Table 4's caption",
-        "three or more of 15 independent Gaussian sets exceed 0.574, the 15% point, with probability 68%",
+        "Three or more of 15 independent Gaussian sets exceed 0.574, the 15% point, with probability 68%",
         Printed("0.68", judge_three_of_fifteen),
     ),
-    SUBMISSION.claim("table4.figure1", "Table 4's caption", "its sets are those of Figure 1", fixed(judge_figure_1)),
+    SUBMISSION.claim(
+        "table4.figure1", "Table 4's caption", "Table 4's sets are those of Figure 1", fixed(judge_figure_1)
+    ),
     SUBMISSION.claim(
         "appendixG.gaussian",
         "Appendix G",
-        "a strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
+        "A strong test of goodness of fit cannot rule out that the 15 sets of cosines are Gaussian",
         fixed(judge_gaussian),
     ),
     separable(SUBMISSION, Submission.TABLE_2[0], distributions.fitted),
     SUBMISSION.claim(
         "figure1.measured",
         "Figure 1",
-        "cosines separate more with 1, 2, 4 and 8 repetitions and less with noise",
+        "Cosines separate more with 1, 2, 4 and 8 repetitions and less with noise",
         NeedsData(STACKOVERFLOW, ("final_figure2",), partial(andrew_rules.separates, *_FIGURE_1)),
     ),
     *(
         SUBMISSION.claim(
             f"figure{number}.measured",
             f"Figure {number}",
-            "the estimate rises sharply from 1 to 8 repetitions at every noise",
+            "The estimate rises sharply from 1 to 8 repetitions at every noise",
             NeedsData(data, (experiment,), partial(andrew_rules.rises, noises, andrew_rules.TIMES)),
         )
         for number, data, experiment, noises in (
@@ -206,7 +208,7 @@ CHECKS: tuple[Check, ...] = (
     SUBMISSION.claim(
         "appendixD.repetitions",
         "Appendix D, Figure 2",
-        "the effect of more canary repetitions on EMNIST is qualitatively similar to the case of StackOverflow",
+        "The effect of more canary repetitions on EMNIST is qualitatively similar to the case of StackOverflow",
         NeedsData(
             f"{STACKOVERFLOW}, and {EMNIST}",
             ("final_figure2", "submission_figure2"),
@@ -224,23 +226,23 @@ CHECKS: tuple[Check, ...] = (
             ),
             (
                 "canaries",
-                "the canaries' ε has mean {} and standard deviation {}".format(*Submission.CANARIES),
+                "The canaries' ε has mean {} and standard deviation {}".format(*Submission.CANARIES),
                 (BENCHMARK, "fashion_mnist"),
                 canife_rules.one_shot,
             ),
-            (
-                "cost",
-                "crafting canaries, in 2500 steps from a pool of 512, costs much computation",
-                (BENCHMARK,),
-                canife_rules.crafting,
-            ),
         )
+    ),
+    SUBMISSION.claim(
+        "appendixH.cost",
+        "Appendix H",
+        "Crafting canaries, in 2500 steps from a pool of 512, costs much computation",
+        fixed(costs.judge_crafting),
     ),
     *(
         SUBMISSION.claim(
             f"table6.row{number}",
             "Table 6",
-            f"at noise {noise} with {runs} × {count} canaries the {LEVELS} quantiles are {', '.join(values)}",
+            f"At noise {noise} with {runs} × {count} canaries the {LEVELS} quantiles are {', '.join(values)}",
             NeedsData(STACKOVERFLOW, ("final_table5",), partial(andrew_rules.quantiles, noise, runs, count, values)),
         )
         for number, (noise, runs, count, values) in enumerate(Submission.TABLE_6, 1)

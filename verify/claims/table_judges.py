@@ -108,7 +108,7 @@ def judge_regime(rows: Sequence[Row], stated: bool = True) -> Outcome:
     """Judge that with noise the final model's estimates are around one, where the text says so or where it does not."""
     values = [float(row.estimate_final) for row in rows]
     near = close(values, Within.MAGNITUDE) is Verdict.CONFIRMED
-    finding = f"the estimates are {', '.join(map(str, values))}, where ∼ 1 is {Within.MAGNITUDE}"
+    finding = f"the estimates are {', '.join(row.estimate_final for row in rows)}, where ∼ 1 is {Within.MAGNITUDE}"
     if not stated:
         finding = f"only if this regime is ε ∼ 1, as later versions say: {finding}"
     return conclude(holds(near and stated, near), finding, values=values)
@@ -119,7 +119,7 @@ def separable(document: Document, row: Row, law: distributions.EstimateLaw) -> C
     return document.claim(
         "figure1.separable",
         "Figure 1",
-        "without noise the distribution of observed cosines is easily separable from the null distribution",
+        "Without noise the distribution of observed cosines is easily separable from the null distribution",
         fixed(final_tables.judge_separable, row, FirstVersion.DELTA, law),
     )
 
@@ -138,7 +138,7 @@ def results_checks(
             document.claim(
                 f"table{table}.row{number}",
                 name,
-                f"at noise multiplier {row.noise} the lower bound and the estimate are {row.lower_all} and "
+                f"At noise multiplier {row.noise} the lower bound and the estimate are {row.lower_all} and "
                 f"{row.estimate_all} from all iterates, {row.lower_final} and {row.estimate_final} from the final "
                 "model",
                 measured(row),
@@ -148,13 +148,13 @@ def results_checks(
         document.claim(
             f"table{table}.final",
             f"{name} and its caption",
-            "estimates are far lower if the final model alone is seen",
+            "Estimates are far lower if the final model alone is seen",
             fixed(judge_threat_models, rows),
         ),
         document.claim(
             f"table{table}.row1.cap",
             f"{section} and {name}" if section else name,
-            f"from 1k canaries at noise {rows[0].noise}, told apart easily, the 95% lower bound is {rows[0].lower_all}",
+            f"From 1k canaries at noise {rows[0].noise}, told apart easily, the 95% lower bound is {rows[0].lower_all}",
             fixed(final_bounds.judge_cap, rows[0]),
         ),
     )

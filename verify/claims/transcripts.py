@@ -301,8 +301,6 @@ class Task:
 class Canife:
     """Maddock et al., arXiv 2210.02912."""
 
-    # As the source of what the suite ``canife`` measures anew.
-    STUDIES = "CANIFE (arXiv 2210.02912), "
     # Attack scores an audit, and δ of the per-round estimate as Section 3.4 sets it: 1/n.
     TRIALS = 100
     SCORES_DELTA = 1.0 / TRIALS

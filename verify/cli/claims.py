@@ -75,11 +75,23 @@ def _judged(identifier: str) -> Result:
         return perform(suite, check, Context(Level.QUICK, 0))
 
 
+def _draws(result: Result) -> str:
+    """Say what was drawn at random: vectors, scores by their law, or nothing."""
+    if result.suite == "canife":
+        return "canary vectors, in trainings on scikit-learn's digits"
+    if result.design is None:
+        return "none: the verdict follows from printed numbers and exact laws"
+    if result.suite == "algorithm1":
+        return "cosines by the exact law of Algorithm 1; no vectors"
+    return "scores by their laws; no canary vectors"
+
+
 def _print_one(result: Result, *, as_json: bool) -> None:
     document = result.to_json()
     if as_json:
         click.echo(json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False))
         return
+    click.echo(f"{'draws':10} {_draws(result)}")
     for name in ("id", "source", "statement", "verdict", "finding"):
         click.echo(f"{name:10} {document[name]}")
     click.echo(f"rule       {rule(result)}")

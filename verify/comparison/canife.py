@@ -191,7 +191,7 @@ LEVELS = {"quick": Repetitions(3, SCENARIOS[:1]), "full": Repetitions(10, SCENAR
 def read(folder: Path | None) -> tuple[Federation, BenchmarkPlan, bool]:
     """Read the images of a folder, or the digits without one, sizes that fit, and whether it is Fashion-MNIST."""
     federation = images(folder)
-    return (federation, DIGITS, False) if folder is None else (federation, PRINTED, idx.is_fashion(folder))
+    return (federation, DIGITS, False) if folder is None else (federation, PRINTED, federation.name == idx.FASHION)
 
 
 def measure(

@@ -19,7 +19,7 @@ from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.alarms import Size
 from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
-from canaryproof.verify.check.documents import FINAL, FIRST_VERSION, REVIEWS
+from canaryproof.verify.check.documents import FINAL, FIRST_VERSION, REVIEWS, SUBMISSION
 from canaryproof.verify.check.evidence import AtlasCell, Diagnosis, MechanismAtlas, StatedPrivacy
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
@@ -402,29 +402,35 @@ CHECKS: tuple[Check, ...] = (
         )
         for name, mechanism in MECHANISMS.items()
     ),
-    FINAL.claim(
-        "section4.any-user",
-        "Section 4",
-        "where ε̂ is low, who attacks by cosines will find it hard to tell the presence of any given user",
-        _on(
-            (("unclipped", 10.0), ("memorised", 10.0)),
-            (),
-            Verdict.QUALIFIED,
-            "only for users who are treated as canaries are: canaries do not show a user whose vector is unclipped or "
-            "memorised",
-        ),
+    *(
+        document.claim(
+            f"{section}.any-user",
+            section.replace("section", "Section "),
+            "Where ε̂ is low, who attacks by cosines will find it hard to tell the presence of any given user",
+            _on(
+                (("unclipped", 10.0), ("memorised", 10.0)),
+                (),
+                Verdict.QUALIFIED,
+                "only for users who are treated as canaries are: canaries do not show a user whose vector is unclipped "
+                "or memorised",
+            ),
+        )
+        for document, section in ((FINAL, "section4"), (SUBMISSION, "section4"), (FIRST_VERSION, "section4.1"))
     ),
-    FINAL.claim(
-        "section4.same-distribution",
-        "Section 4",
-        "the only assumption is that canaries can be inserted with the same distribution as clients",
-        _on(
-            (("dilution", 1.0), ("dilution", 4.0)),
-            (("dilution", 0.0),),
-            Verdict.QUALIFIED,
-            "it is the only one on participation, but half the noise is missed where the data's sum is as long as the "
-            "noise",
-        ),
+    *(
+        document.claim(
+            f"{section}.same-distribution",
+            section.replace("section", "Section "),
+            "The only assumption is that canaries can be inserted with the same distribution as clients",
+            _on(
+                (("dilution", 1.0), ("dilution", 4.0)),
+                (("dilution", 0.0),),
+                Verdict.QUALIFIED,
+                "it is the only one on participation, but half the noise is missed where the data's sum is as long as "
+                "the noise",
+            ),
+        )
+        for document, section in ((FINAL, "section4"), (SUBMISSION, "section4"))
     ),
     Check(
         "blindspots.refutation",
@@ -436,7 +442,7 @@ CHECKS: tuple[Check, ...] = (
     FIRST_VERSION.claim(
         "section4.worst-case",
         "Section 4",
-        "in high dimension, canaries in random directions are in some sense the worst case",
+        "In high dimension, canaries in random directions are in some sense the worst case",
         _on(
             (("no-noise-on-a-share", 0.01), ("low-rank", 0.1)),
             (("no-noise-on-a-share", 0.9),),
@@ -447,7 +453,7 @@ CHECKS: tuple[Check, ...] = (
     FIRST_VERSION.claim(
         "section4.unusual",
         "Section 4",
-        "the intention is evidence that an attacker cannot infer the presence of any user, no matter how unusual",
+        "The intention is evidence that an attacker cannot infer the presence of any user, no matter how unusual",
         _on(
             (("unclipped", 10.0), ("memorised", 10.0)),
             (),
@@ -459,7 +465,7 @@ CHECKS: tuple[Check, ...] = (
     _REVIEWS.claim(
         "attacks.generator",
         "ZyjW, and the authors' answer",
-        "the method does not detect that the noise comes from a generator that is not cryptographically secure",
+        "The method does not detect that the noise comes from a generator that is not cryptographically secure",
         _on(
             tuple(("few-states", bits) for bits in (64.0, 32.0, 16.0, 0.0)),
             (),
@@ -470,7 +476,7 @@ CHECKS: tuple[Check, ...] = (
     _REVIEWS.claim(
         "attacks.precision",
         "ZyjW, and the authors' answer",
-        "the method does not detect attacks on the finite precision of floating point numbers",
+        "The method does not detect attacks on the finite precision of floating point numbers",
         _on(
             (("coarse-noise", 24.0), ("coarse-noise", 16.0), ("coarse-noise", 8.0)),
             (("coarse-noise", 2.0),),
@@ -482,7 +488,7 @@ CHECKS: tuple[Check, ...] = (
     _REVIEWS.claim(
         "average",
         "meta-review",
-        "it estimates an average ε and may fail to detect violations that do not affect all data alike",
+        "The method estimates an average ε and may fail to detect violations that do not affect all data alike",
         _on(
             (("unclipped", 10.0), ("memorised", 10.0), ("released-outright", 1e-3), ("no-noise-on-a-share", 0.01)),
             (("less-noise", 0.5),),
@@ -493,7 +499,7 @@ CHECKS: tuple[Check, ...] = (
     _REVIEWS.claim(
         "laplace",
         "the authors' answer",
-        "for the Laplace mechanism, canaries could be sampled from the vectors of unit ℓ₁ norm",
+        "For the Laplace mechanism, canaries could be sampled from the vectors of unit ℓ₁ norm",
         _on(
             (("laplace", 0.1), ("laplace-spread", 10_000.0)),
             (("laplace-spread", 1.0), ("laplace-spread", 3.0)),

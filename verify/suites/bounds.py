@@ -29,6 +29,7 @@ from canaryproof.verify.bounds.lower_bound import (
     normal_null,
     prepare,
 )
+from canaryproof.verify.check.documents import CANIFE, FIRST_VERSION
 from canaryproof.verify.check.evidence import BoundCoverage, CoverageRow, DefaultBound, MeanBounds, NominalCoverage
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL
@@ -288,12 +289,13 @@ _POWER = 0.99
 # δ at which a mechanism of ε = 1 is made and asked about.
 _OWN_DELTAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 _ONE_RUN = ("one-run", "one-run-gaussian")
-# Printed bounds, whose documents claim a confidence, and the place of the claim.
+# Printed bounds, whose documents claim a confidence: the place of the claim, and the bound in words. Of Andrew et al.
+# the first version says that the threshold is the best for the same scores.
 _CLAIMS = {
-    "andrew": "Andrew et al., arXiv 2302.03098, Section 5.1",
-    "canife": "Maddock et al., arXiv 2210.02912, Appendix C.1",
-    "canife-code": "Maddock et al., arXiv 2210.02912, public code (facebookresearch/canife)",
+    "andrew": (FIRST_VERSION.at("Section 5 and footnote 5"), "best threshold for the same scores"),
+    "canife": (CANIFE.at("Appendix C.1"), "largest ε̂ of the same scores"),
 }
+_CODE = "canife-code"
 # As printed, where no document here promises what is measured: Andrew et al. describe the one without a confidence, and
 # the other's interval has a probability given a prior.
 _NO_PROMISE = {
@@ -558,7 +560,7 @@ CHECKS = (
     *(
         _own_check(f"coverage.{name}", _statement(method), partial(_coverage, name=name))
         for name, method in METHODS.items()
-        if name not in _CLAIMS | _NO_PROMISE
+        if name not in {*_CLAIMS, *_NO_PROMISE, _CODE}
     ),
     *(
         _own_check(
@@ -597,10 +599,15 @@ CHECKS = (
             f"bounds.printed.{name}",
             Subject.DOCUMENT,
             source,
-            f"`{name}` as printed: its 95% lower limit is at most ε in at least 95% of audits",
+            f"The 95% lower limit at the {words} is at most ε in at least 95% of audits",
             partial(_coverage, name=name),
         )
-        for name, source in _CLAIMS.items()
+        for name, (source, words) in _CLAIMS.items()
+    ),
+    _own_check(
+        f"printed.{_CODE}",
+        "the 95% lower limit of CANIFE's public code (facebookresearch/canife) is at most ε in at least 95% of audits",
+        partial(_coverage, name=_CODE),
     ),
     _own_check(
         "values",

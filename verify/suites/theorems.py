@@ -33,6 +33,7 @@ from canaryproof.proofs_check import (
     release_moments,
     section_3_2,
     sphere_moments,
+    submission,
     theorem_3_1,
     theorem_3_2,
     theorem_3_3,
@@ -57,6 +58,7 @@ MODULES: tuple[ModuleType, ...] = (
     first_version,
     consistency,
     section_3_2,
+    submission,
     canife_a,
 )
 

@@ -6,9 +6,11 @@ from itertools import combinations
 
 import pytest
 
+from canaryproof.proofs_check import submission
 from canaryproof.verify.check.results import Subject, Verdict
 from canaryproof.verify.engine import expected
 from canaryproof.verify.suites.catalogue import SUITES
+from tests.verify.claims.test_sentences import READ
 
 EXPECTED = {name: verdict for (_, name), verdict in expected.read().items()}
 CLAIMS = [check for suite in SUITES.values() for check in suite if check.subject is Subject.DOCUMENT]
@@ -26,11 +28,21 @@ SAME = {
         "final.table4.row2.cap",
         "submission.table3.row1.cap",
     ),
-    "a 95%-confidence bound": (
+    "a 95%-confidence bound at some threshold": ("final.section5.1.confidence", "submission.section5.lower-bound"),
+    "a 95%-confidence bound at the best threshold for the same cosines": (
         "bounds.printed.andrew",
-        "final.section5.1.confidence",
         "v1.section5.lower-bound",
-        "submission.section5.lower-bound",
+    ),
+    "right to leading order": tuple(
+        f"{document}.theorem-3.3.{line}"
+        for document in ("final", "submission")
+        for line in ("norm-variance.1", "product-variance.1", "square-mean.3")
+    ),
+    "wrong in the leading order": ("final.theorem-3.3.square-variance", "submission.theorem-3.3.square-variance"),
+    "natural production-sized problems": ("final.section6.scale", "submission.section6.sizes", "v1.section6.sizes"),
+    "an extremely small discrepancy for d > 1000": (
+        "final.theorem-3.2.discrepancy",
+        "v1.theorem-3.2.discrepancy",
     ),
     "estimates close to the analytical ε": (
         "final.section4.1.moderate",
@@ -50,7 +62,11 @@ SAME = {
     "34.5 at noise 0.2": ("final.section5.4.analytical", "submission.appendixH.epsilon", "review.canife.analytical"),
     "0.1% of the accuracy": ("final.section5.1.accuracy", "submission.section5.accuracy", "review.accuracy.decrease"),
     "easily separable in Figure 1": ("final.figure1.separable", "v1.figure1.separable", "submission.figure1.separable"),
-    "printed critical values": ("v1.table4.critical-values", "final.table6.critical-values"),
+    "printed critical values": (
+        "v1.table4.critical-values",
+        "submission.table4.critical-values",
+        "final.table6.critical-values",
+    ),
     "misprints with an evident reading": (
         "canife.appendix-a.densities.3",
         "canife.appendix-a.log-ratio.1",
@@ -81,7 +97,13 @@ SAME = {
         "submission.figure2.measured",
     ),
     "a test that cannot rule out Gaussian cosines": ("final.appendixB.gaussian", "submission.appendixG.gaussian"),
-    "any user, whom canaries may not be like": ("final.section4.any-user", "v1.section4.unusual"),
+    "any user, whom canaries may not be like": (
+        "final.section4.any-user",
+        "submission.section4.any-user",
+        "v1.section4.1.any-user",
+        "v1.section4.unusual",
+    ),
+    "the only assumption": ("final.section4.same-distribution", "submission.section4.same-distribution"),
     "a gap between a round's theoretical and empirical ε": (
         "canife.section4.2.gap.sent140",
         "canife.section4.2.gap.celeba",
@@ -90,6 +112,28 @@ SAME = {
     ),
     "enough design iterations": ("canife.section4.3.few-thousand", "canife.figure5.b"),
     "any data, where few clients are many in one direction": ("final.footnote-2", "review.ratio-of-clients"),
+    **{
+        name: ids
+        for name, ids in READ.items()
+        if name
+        in (
+            "no a priori knowledge",
+            "an iterate as a combination",
+            "easier memorisation",
+            "the largest angle",
+            "no closed form",
+            "the exact CDF",
+            "the log domain",
+            "CANIFE composes an equivalent noise",
+            "CANIFE inverts and composes",
+            "CANIFE's accountant",
+            "a subset of clients",
+        )
+    },
+    "an estimate that assumptions make inaccurate": (
+        "final.section5.4.canife.shuffled",
+        "submission.appendixH.canife.shuffled",
+    ),
     "optimal ε of two Gaussians": ("final.section4.1.maximum", "submission.section4.maximum"),
 }
 # What is said of a number, by the ids of the claims that say it: two verdicts on one number are of two such sentences.
@@ -120,7 +164,7 @@ SAID_OF_IT = {
     "σ of an ε, calibrated": r"(final\.table2|submission\.table1|v1\.table1)\.row\d\.sigma",
     "a client's share of a round, or the quotient that is printed": r"v1\.section5\.quotient",
     "a client's rate of sampling": r"v1\.section5\.rate",
-    "critical values": r"v1\.table4\.critical-values",
+    "critical values": r"(v1|submission)\.table4\.critical-values",
     "three statistics above the value": r"v1\.table4\.three",
     "the probability of three above the value": r"submission\.table4\.probability",
     "what fails where no noise is": r"canife\.section4\.1\.success",
@@ -133,6 +177,33 @@ def _said(name):
     found = [said for said, pattern in SAID_OF_IT.items() if re.fullmatch(pattern, name)]
     assert len(found) < 2, name
     return found[0] if found else None
+
+
+KINDS = {
+    "a reading that the text does not state is no confirmation": (
+        ("final.section5.2.1.similar", "submission.appendixD.similar"),
+        Verdict.QUALIFIED,
+    ),
+    "a bound that keeps its confidence at a threshold fixed beforehand": (
+        ("final.section5.1.confidence", "submission.section5.lower-bound"),
+        Verdict.QUALIFIED,
+    ),
+    "a threshold that the text says is chosen on the same cosines": (("v1.section5.lower-bound",), Verdict.REFUTED),
+    "a quotient of printed and exact value that tends to 1": (SAME["right to leading order"], Verdict.QUALIFIED),
+    "a quotient that does not": (SAME["wrong in the leading order"], Verdict.REFUTED),
+    "a size that one of several problems has": (SAME["natural production-sized problems"], Verdict.QUALIFIED),
+}
+
+
+@pytest.mark.parametrize(("names", "verdict"), KINDS.values(), ids=KINDS.keys())
+def test_one_kind_of_error_has_one_verdict(names, verdict):
+    assert {EXPECTED[name] for name in names} == {verdict}
+
+
+def test_the_submissions_proofs_have_the_final_versions_verdicts():
+    judges = {check.judge: check.id for check in CLAIMS if check.id.startswith("final.")}
+    for check in submission.LINES:
+        assert EXPECTED[check.id] is EXPECTED[judges[check.judge]]
 
 
 @pytest.mark.parametrize("names", SAME.values(), ids=SAME.keys())

@@ -4,6 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify.check.documents import DOCUMENTS
+from canaryproof.verify.check.results import Design, Result, Subject, Verdict
 from canaryproof.verify.cli import claims as module
 from canaryproof.verify.cli.command_line import main
 
@@ -36,8 +37,24 @@ def test_one_statement_is_judged_and_shown_with_its_evidence():
     assert document["verdict"] == "confirmed"
     assert document["evidence"]["printed"] == 4.22
     text = run("final.table2.row1.sigma").output
+    assert text.startswith("draws      none: ")
     assert "4.22" in text
     assert "evidence" in text
+
+
+@pytest.mark.parametrize(
+    ("suite", "design", "first"),
+    [
+        ("algorithm1", True, "cosines by the exact law"),
+        ("claims", True, "scores by their laws"),
+        ("claims", False, "none"),
+        ("canife", True, "canary vectors"),
+    ],
+)
+def test_the_first_line_says_what_was_drawn(suite, design, first):
+    test = Design("null", 1e-6, "alternative", 0.9, 100) if design else None
+    result = Result("final.a", suite, Subject.DOCUMENT, "", "", Verdict.CONFIRMED, "", {}, test)
+    assert module._draws(result).startswith(first)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ sample a client (Section 4.1).
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
 from functools import cache, partial
 from itertools import pairwise
 from typing import Any
@@ -23,7 +24,8 @@ from canaryproof.verify.check.power import visible_spread
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
 from canaryproof.verify.claims.canife import rules
-from canaryproof.verify.claims.canife.attack import estimate
+from canaryproof.verify.claims.canife.attack import estimate, largest
+from canaryproof.verify.claims.canife.attack import estimates as attack_estimates
 from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.claims.transcripts import Canife, Task, noise_for
 
@@ -358,6 +360,61 @@ def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
     )
 
 
+def judge_with_fewer_clients(cohorts: Sequence[int]) -> Outcome:
+    """Judge that the final ε̂ falls with the clients a round, whatever a round's ε̂, which only a training shows."""
+    outcome = judge_fewer_clients(cohorts)
+    finding = f"only if a round's ε̂ hardly changes: {outcome.finding}"
+    return conclude(holds(False, outcome.verdict is Verdict.CONFIRMED), finding, **outcome.evidence)
+
+
+def judge_reach_of_training(task: Task, printed: str) -> Outcome:
+    """Judge that a printed ε̂ of a training is in reach, by the largest ε̂ of all rounds at the text's δ = 1/n."""
+    most = largest(Fraction(1, Canife.TRIALS), 0)
+    caps = {
+        name: rdp(noise(most), delta, task.rounds, task.sampling) for name, (delta, noise) in _conversions(task).items()
+    }
+    reached = [name for name, cap in caps.items() if cap >= float(printed)]
+    beyond = [f"{cap:.2f} ({name})" for name, cap in caps.items() if name not in reached]
+    finding = (
+        f"only by {len(reached)} of {len(caps)} conversions, such as {reached[-1] if reached else 'none'}: where every "
+        f"round has the largest finite ε̂, {most:.3f}, a training has at most {' and '.join(beyond)} by the others"
+    )
+    return conclude(holds(len(reached) == len(caps), reached), finding, caps=caps, most=most)
+
+
+# Separations of canaries in deviations of their scores, and audits at each.
+_SEPARATIONS, _AUDITS = np.linspace(0.25, 3.0, 12), 40
+
+
+def judge_relationship(context: Context) -> Outcome:
+    """Judge that the largest finite ε̂ of an audit and the attack's accuracy rise together, whatever the training."""
+    rng = np.random.default_rng(context.key("canife/relationship"))
+    audits = _AUDITS * context.pick(1, 4)
+    table = attack_estimates(Canife.SCORES_DELTA)
+    with_canary = np.arange(Canife.TRIALS) < Canife.HALF
+    pairs = []
+    for separation in _SEPARATIONS:
+        scores = rng.standard_normal((audits, Canife.TRIALS)) + separation * with_canary
+        ordered = with_canary[np.argsort(scores, axis=1)]
+        fn, fp = np.cumsum(ordered, axis=1), Canife.HALF - np.cumsum(~ordered, axis=1)
+        values = table[fp, fn]
+        accuracies = 1.0 - np.min(fn + fp, axis=1) / Canife.TRIALS
+        pairs += list(zip(accuracies, np.where(np.isfinite(values), values, -np.inf).max(axis=1), strict=True))
+    test = stats.spearmanr(*np.array(pairs).T)
+    finding = (
+        f"rank correlation {test.statistic:.2f} of {len(pairs):,} audits of canaries from {_SEPARATIONS[0]:g} to "
+        f"{_SEPARATIONS[-1]:g} deviations apart: both are functions of the same counted errors, so that no training "
+        "can part them"
+    )
+    design = Design(
+        "ranks of ε̂ and of the accuracy are independent", LEVEL, "their correlation is 0.9", POWER, len(pairs)
+    )
+    verdict = holds(test.statistic >= 0.9 and test.pvalue <= LEVEL)
+    return conclude(
+        verdict, finding, design, correlation=float(test.statistic), p_value=float(test.pvalue), level=LEVEL
+    )
+
+
 def _judge_basic() -> Outcome:
     sigma = trained(Canife.SENT140, Canife.CODE_DELTA)
     summed = {task.name: task.rounds * one_round(task, Canife.CODE_DELTA) for task in Canife.TASKS}
@@ -407,6 +464,32 @@ def judge_no_privacy(models: Mapping[str, tuple[int, int]], least: float) -> Out
 
 
 CHECKS = (
+    *(
+        CANIFE.claim(
+            f"figure7.{task.id}",
+            f"Figure 7{panel}, Appendix C.4",
+            f"{task.name}: per-round ε̂ and attack accuracy have a consistent relationship at ε = 10, 30 and 50",
+            judge_relationship,
+        )
+        for task, panel in ((Canife.SENT140, "a"), (Canife.SHAKESPEARE, "b"), (Canife.CELEBA, "c"))
+    ),
+    CANIFE.claim(
+        "figure8.c",
+        "Figure 8c, Appendix D",
+        "Final ε̂ falls as there are fewer clients a round, though the attack's accuracy changes",
+        fixed(judge_with_fewer_clients, (100, 80, 60, 40, 20)),
+    ),
+    CANIFE.claim(
+        "section1.celeba",
+        "Section 1, contributions",
+        "On CelebA ε̂ ≈ 6 for a model trained with a formal guarantee of ε = 50",
+        NeedsData(
+            Canife.CELEBA.data,
+            ("canife_figure1_celeba",),
+            partial(rules.final_epsilon, "6", "50"),
+            partial(judge_reach_of_training, Canife.CELEBA, "6"),
+        ),
+    ),
     CANIFE.claim(
         "section4.1.success",
         "Section 4.1, Figure 3a",

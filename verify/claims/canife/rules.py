@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -197,15 +197,13 @@ def at_its_bound(experiment: FinishedExperiment) -> Outcome | None:
     return prediction.readings({"as printed": parts}, experiment)
 
 
-def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:
-    """Judge that two things rise together along trainings, by Spearman's correlation over audits."""
+def goes_with_accuracy(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcome | None:
+    """Judge that the accuracies of model and attack rise together, by Spearman's correlation over audits."""
     parts = []
     for epsilon in epsilons:
         trained = _private(experiment, epsilon)
         pairs = [
-            (attack.accuracy, attack.epsilon.capped.epsilon)
-            if quantity == "epsilon"
-            else (audit.model_accuracy, attack.accuracy)
+            (audit.model_accuracy, attack.accuracy)
             for cell in trained
             for run in cell.runs()
             for audit in audits(run)
@@ -222,9 +220,8 @@ def goes_with_accuracy(quantity: str, epsilons: Sequence[str], experiment: Finis
         verdict = Verdict.CONFIRMED if result.pvalue <= low else Verdict.INCONCLUSIVE
         verdict = Verdict.REFUTED if result.pvalue >= high else verdict
         parts.append(Part(verdict, f"at ε = {epsilon} rank correlation {result.statistic:.2f} of {len(x)} audits"))
-        if quantity == "model":
-            last = float(np.mean([share for cell in trained for share in attack_values(cell, "accuracy")]))
-            parts.append(Part(share_of("1.00", last), f"attack's accuracy in the end {last:.3f}"))
+        last = float(np.mean([share for cell in trained for share in attack_values(cell, "accuracy")]))
+        parts.append(Part(share_of("1.00", last), f"attack's accuracy in the end {last:.3f}"))
     return prediction.readings({"as printed": parts}, experiment)
 
 
@@ -386,25 +383,21 @@ def losses(experiment: FinishedExperiment) -> Outcome | None:
     return prediction.readings({"as printed": [_tested("accuracy", float(test.pvalue), text)]}, experiment)
 
 
-def falls_with_clients(quantity: str, experiment: FinishedExperiment) -> Outcome | None:
-    """Judge what clients a round do: accuracies of attacks fall slowly, or ε̂ of trainings rises, by ranks."""
-    pairs = [
-        (float(cell.settings["training.cohort"]), value) for cell in experiment.cells for value in _each(cell, quantity)
-    ]
+def falls_with_clients(experiment: FinishedExperiment) -> Outcome | None:
+    """Judge that accuracies of attacks fall slowly with clients a round, by ranks."""
+    pairs = [(float(cell.settings["training.cohort"]), value) for cell in experiment.cells for value in _each(cell)]
     if len({cohort for cohort, _ in pairs}) < 2 or len(pairs) < 4:
         return None
     cohorts, drawn = np.array(sorted(pairs)).T
     if np.ptp(drawn) == 0.0:
         alike = Part(Verdict.INCONCLUSIVE, f"all {len(drawn)} are {drawn[0]:.3g}")
         return prediction.readings({"as printed": [alike]}, experiment)
-    falling = quantity == "accuracy"
-    test = stats.spearmanr(cohorts, drawn, alternative="less" if falling else "greater")
+    test = stats.spearmanr(cohorts, drawn, alternative="less")
     means = {c: float(np.mean([v for _, v in group])) for c, group in groupby(sorted(pairs), key=lambda pair: pair[0])}
     text = ", ".join(f"{cohort:.0f} clients {mean:.3g}" for cohort, mean in means.items())
-    parts = [_tested("it", float(test.pvalue), text)]
-    if falling:
-        first, *_, last = means.values()
-        parts.append(Part(little(ratio_between(first, last)), f"by a factor of {ratio_between(first, last):.3g}"))
+    first, *_, last = means.values()
+    ratio = ratio_between(first, last)
+    parts = [_tested("it", float(test.pvalue), text), Part(little(ratio), f"by a factor of {ratio:.3g}")]
     return prediction.readings({"as printed": parts}, experiment)
 
 
@@ -428,10 +421,8 @@ def _tested(name: str, p_value: float, text: str) -> Part:
     return Part(Verdict.REFUTED if p_value >= 1.0 - ALPHA / 2 else verdict, f"{name}: {text} (p = {p_value:.2g})")
 
 
-def _each(cell: CellRecord, quantity: str) -> list[float]:
-    if quantity == "composed":
-        return [composed for run in cell.runs() if (composed := epsilon_of(run)) is not None]
-    # Means over a training, whose audits depend on each other.
+def _each(cell: CellRecord) -> list[float]:
+    """Return mean accuracies over a training, whose audits depend on each other."""
     return [
         float(np.mean([attack.accuracy for audit in audits(run) for attack in audit.attacks]))
         for run in cell.runs()
@@ -600,8 +591,6 @@ def between(values: Sequence[float], low: float, high: float) -> tuple[Verdict, 
 
 # The rows of the benchmark on Fashion-MNIST, and a training of our own.
 
-# "Negligible" and "much", as shares of the training's time.
-_NEGLIGIBLE, _MUCH = 0.1, 0.5
 _NOT_STATED = "not stated, and ours: learning rates, width, δ of the conversion and how many trainings there were"
 
 
@@ -629,28 +618,3 @@ def one_shot(benchmark: BenchmarkRecord, experiment: FinishedExperiment) -> Outc
     if verdict is Verdict.CONFIRMED and total is not Verdict.CONFIRMED:
         total = Verdict.QUALIFIED
     return conclude(total, f"{poisson.finding}; {shuffled}: {verdict}", shuffled=values, **poisson.evidence)
-
-
-def cost(benchmark: BenchmarkRecord) -> Outcome:
-    """Judge that random canaries add negligible time to a training, and CANIFE's design much more than they do."""
-    canaries, canife = _shares_of_time(benchmark)
-    verdict = Verdict.CONFIRMED if canaries <= _NEGLIGIBLE and canife > canaries else Verdict.QUALIFIED
-    return _of_time(benchmark, Verdict.REFUTED if canife <= canaries else verdict)
-
-
-def crafting(benchmark: BenchmarkRecord) -> Outcome:
-    """Judge that crafting canaries costs much: half of the training's time or more."""
-    _, canife = _shares_of_time(benchmark)
-    verdict = Verdict.CONFIRMED if canife >= _MUCH else Verdict.QUALIFIED
-    return _of_time(benchmark, Verdict.REFUTED if canife <= _NEGLIGIBLE else verdict)
-
-
-def _shares_of_time(benchmark: BenchmarkRecord) -> tuple[float, float]:
-    seconds = benchmark.scenarios[0].seconds
-    return seconds.oneshot / seconds.training, seconds.canife / seconds.training
-
-
-def _of_time(benchmark: BenchmarkRecord, verdict: Verdict) -> Outcome:
-    canaries, canife = _shares_of_time(benchmark)
-    finding = f"random canaries took {canaries:.2g} and CANIFE {canife:.2g} of the training's time, with our code"
-    return conclude(verdict, finding, seconds=asdict(benchmark.scenarios[0].seconds))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.verify.canife.attack import TrialRound
+from canaryproof.verify.check.documents import CANIFE
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below, share_above, share_below
 from canaryproof.verify.check.power import visible_share, visible_shift
@@ -453,7 +454,7 @@ def _one_sample_attacks(context: Context) -> "DesignSample":
 
 def study(name: str, section: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     """Return the check of a measurement on small networks and digits, after a study of the paper on other data."""
-    source = f"verify.canife on digits, after {Canife.STUDIES}{section}"
+    source = f"verify.canife on digits, after {CANIFE.at(section)}"
     return Check(f"canife.study.{name}", Subject.IMPLEMENTATION, source, f"On digits, {statement}", judge)
 
 

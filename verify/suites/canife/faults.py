@@ -20,6 +20,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical
 from canaryproof.verify.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.canife.measure import Deltas, round_epsilon, training_epsilon
+from canaryproof.verify.check.documents import FINAL, REVIEWS, SUBMISSION
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import mean_limits
 from canaryproof.verify.check.power import visible_factor
@@ -246,7 +247,6 @@ def _verdicts_by_change(expected: str) -> dict[str, Verdict]:
     return {moves: Verdict.CONFIRMED if moves == expected else Verdict.REFUTED for moves in (RISES, FALLS, UNMOVED)}
 
 
-_FINAL, _ANSWERS = "final version (arXiv 2302.03098)", "reviews, answers of the authors"
 _NAMES = {
     "canife": "CANIFE as printed, with 100 scores a round",
     "canife-law": "CANIFE with unlimited scores",
@@ -286,25 +286,28 @@ _STATEMENTS = (
     *(("unclipped", method, UNMOVED) for method in _NAMES),
 )
 
+_IN_FINAL, _IN_SUBMISSION = (FINAL, "section5.4", "Section 5.4"), (SUBMISSION, "appendixH", "Appendix H")
+
 CHECKS: tuple[Check, ...] = (
     *(
         Check(
-            f"final.section5.4.canife.{fault}",
+            f"{document.id}.{name}.canife.{fault}",
             Subject.DOCUMENT,
-            f"{_FINAL}, Section 5.4",
+            document.at(section),
             f"CANIFE's estimate is inaccurate where {condition}; our instance: {_FAULTS[fault]}",
             partial(_not_followed, fault),
         )
-        for fault, condition in (
-            ("shuffled", "clients are not sampled uniformly and independently"),
-            ("reused", "noise is not independent across rounds"),
-            ("halved", "noise is not isotropic Gaussian"),
+        for fault, condition, places in (
+            ("shuffled", "clients are not sampled uniformly and independently", (_IN_FINAL, _IN_SUBMISSION)),
+            ("reused", "noise is not independent across rounds", (_IN_FINAL,)),
+            ("halved", "noise is not isotropic Gaussian", (_IN_FINAL,)),
         )
+        for document, name, section in places
     ),
     Check(
         "review.canife.auxiliary",
         Subject.DOCUMENT,
-        f"{_ANSWERS} to zCeQ",
+        REVIEWS.at("authors' answers to reviewer zCeQ"),
         "CANIFE's estimate is lower because its canaries are nearly orthogonal to a small auxiliary set only",
         cause,
     ),

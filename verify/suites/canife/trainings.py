@@ -7,14 +7,13 @@ import numpy as np
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.documents import REVIEWS
+from canaryproof.verify.check.documents import CANIFE, REVIEWS
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below
 from canaryproof.verify.check.power import visible_shift
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import from_p_values
 from canaryproof.verify.claims.review import TO_ZYJW
-from canaryproof.verify.claims.transcripts import Canife
 from canaryproof.verify.suites.canife.designs import study
 from canaryproof.verify.suites.canife.ratios import mean_sd
 
@@ -259,8 +258,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "canife.study.undisturbed",
         Subject.DOCUMENT,
-        Canife.STUDIES + "Section 3.4",
-        "audits in rounds with the model frozen leave the final model's accuracy as it is",
+        CANIFE.at("Section 3.4"),
+        "Audits in rounds with the model frozen leave the final model's accuracy as it is",
         undisturbed,
     ),
     Check(
@@ -274,7 +273,7 @@ CHECKS: tuple[Check, ...] = (
         "review.canife.stronger",
         Subject.DOCUMENT,
         REVIEWS.at(TO_ZYJW + " and zCeQ"),
-        "random canaries are a stronger attack than CANIFE's designed ones",
+        "Random canaries are a stronger attack than CANIFE's designed ones",
         stronger,
     ),
 )

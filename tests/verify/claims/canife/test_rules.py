@@ -162,11 +162,9 @@ def test_without_privacy_estimates_are_at_their_bound():
 def test_attacks_go_with_accuracy():
     rises = [attack(accuracy=0.5 + i / 40) for i in range(21)]
     models = np.linspace(0.5, 0.65, 21)
-    assert canife_rules.goes_with_accuracy("model", ("inf",), without_privacy(rises, models)).verdict is CONFIRMED
+    assert canife_rules.goes_with_accuracy(("inf",), without_privacy(rises, models)).verdict is CONFIRMED
     falls = without_privacy(rises[::-1], models)
-    assert canife_rules.goes_with_accuracy("model", ("inf",), falls).verdict is REFUTED
-    pairs = [attack(accuracy=0.5 + i / 40, epsilon=i / 5) for i in range(20)]
-    assert canife_rules.goes_with_accuracy("epsilon", ("inf",), without_privacy(pairs)).verdict is CONFIRMED
+    assert canife_rules.goes_with_accuracy(("inf",), falls).verdict is REFUTED
 
 
 def grid(settings, quantity):
@@ -234,8 +232,7 @@ def test_clients_a_round():
         )
         for c in (25, 50, 100, 200)
     ]
-    assert canife_rules.falls_with_clients("accuracy", made(*cells_)).verdict is CONFIRMED
-    assert canife_rules.falls_with_clients("composed", made(*cells_)).verdict is CONFIRMED
+    assert canife_rules.falls_with_clients(made(*cells_)).verdict is CONFIRMED
 
 
 def test_norm_constants():
@@ -323,4 +320,3 @@ def test_readings_are_methods_and_numbers_those_of_the_ledger():
         for name in printed.ids:
             assert f"{printed.mean:g}" in statements[name]
             assert f"{printed.deviation:g}" in statements[name]
-    assert "0.879" in statements["review.canife.bound"]

@@ -209,23 +209,35 @@ def test_real_mnist(real_data):
         assert np.rint(found * np.float32(255 if kind == "images" else 1)).sum(dtype=np.float64) == expected
 
 
-def test_fashion_mnist_is_known_by_its_published_files(tmp_path, monkeypatch):
+def test_fashion_mnist_is_known_by_what_is_inside_its_files(tmp_path, monkeypatch):
     put(tmp_path)
-    assert not idx.is_fashion(tmp_path)
-    _, paths = idx._files_of(tmp_path)
-    published = {place: hashlib.md5(path.read_bytes()).hexdigest() for place, path in paths.items()}
-    assert set(published) == set(idx._FASHION)
     assert idx.load(tmp_path, 1, seed=0).name == tmp_path.name
-    monkeypatch.setattr(idx, "_FASHION", published)
-    assert idx.is_fashion(tmp_path)
+    arrays = {(part, kind): values[part] for part in MNIST for kind, values in (("images", IMAGES), ("labels", LABELS))}
+    inside = {key: hashlib.md5(coded(array)).hexdigest() for key, array in arrays.items()}
+    assert set(inside) == set(idx._FASHION)
+    monkeypatch.setattr(idx, "_FASHION", inside)
     assert idx.load(tmp_path, 1, seed=0).name == idx.FASHION
-    # Inflated files are read in the place of those beside which they stand.
-    put(tmp_path, packed=False)
-    assert idx.is_fashion(tmp_path)
+    # Packed anew, a file has other bytes.
+    images = tmp_path / "train-images-idx3-ubyte.gz"
+    images.write_bytes(gzip.compress(coded(IMAGES["train"]), 1, mtime=5))
+    assert idx.load(tmp_path, 1, seed=0).name == idx.FASHION
+    # An inflated file is read in the place of the packed one.
     other = tmp_path / "train-labels-idx1-ubyte"
-    content = other.read_bytes()
-    other.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    assert not idx.is_fashion(tmp_path)
-    other.write_bytes(content)
-    (tmp_path / "train-labels-idx1-ubyte.gz").unlink()
-    assert not idx.is_fashion(tmp_path)
+    other.write_bytes(coded(LABELS["train"]))
+    assert idx.load(tmp_path, 1, seed=0).name == idx.FASHION
+
+
+@pytest.mark.parametrize(("part", "kind"), idx._FASHION)
+def test_one_other_byte_is_another_data_set(tmp_path, monkeypatch, part, kind):
+    arrays = {(part, kind): values[part] for part in MNIST for kind, values in (("images", IMAGES), ("labels", LABELS))}
+    monkeypatch.setattr(idx, "_FASHION", {key: hashlib.md5(coded(array)).hexdigest() for key, array in arrays.items()})
+    changed = arrays[part, kind].copy()
+    changed.flat[0] ^= 1
+    put(tmp_path, packed=False)
+    (tmp_path / MNIST[part][["images", "labels"].index(kind)]).write_bytes(coded(changed))
+    assert idx.load(tmp_path, 1, seed=0).name == tmp_path.name
+
+
+def test_real_fashion_mnist(real_data):
+    federation = idx.load(real_data("fashion-mnist"), 1, seed=1)
+    assert (federation.name, federation.clients) == (idx.FASHION, 60_000)
