@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from canaryproof.kernels.certified import two_gaussians
+from canaryproof.verify.canaries.scores import Scores
 from tests.faults.fault import Fault, Function
 
 _VERIFY = "canaryproof.verify"
@@ -85,11 +86,16 @@ FAULTS = (
             )(f(*given, **options))
         ),
     ),
-    _audit("null-law", "the null law in R^(2d)", "_null_law", lambda f: lambda unobserved, dim: f(unobserved, 2 * dim)),
+    _audit(
+        "null-law",
+        "the null law in R^(2d)",
+        "_null_law",
+        lambda f: lambda scores: f(Scores(scores.observed, scores.unobserved, scores.dim and 2 * scores.dim)),
+    ),
     _audit(
         "normality",
         "normality of the cosines' squares for that of the cosines",
-        "_normality",
+        "normality",
         lambda f: lambda observed: f(np.square(observed)),
     ),
     _audit(
