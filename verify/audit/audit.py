@@ -180,7 +180,8 @@ def audit(
     scores
         The scores of its canaries.
     delta
-        Target δ of (ε, δ)-differential privacy, in (0, 1).
+        Target δ of (ε, δ)-differential privacy, in [0, 1). At 0 there are bounds alone, as two Gaussians have no
+        finite ε.
     confidence
         Confidence of the intervals and bounds, in [1e-9, 1 − 1e-9].
     claim
@@ -343,13 +344,17 @@ def _audit(
     *,
     force: bool,
 ) -> Audit:
-    delta = rules.DELTA.number("delta", delta)
+    delta = rules.DELTA_OR_ZERO.number("delta", delta) and rules.DELTA.number("delta", delta)
     confidence = rules.CONFIDENCE.number("confidence", confidence)
     names = rules.bounds(bounds, METHODS)
     if not isinstance(force, bool):
         raise ValueError(f"force: must be True or False, not {force!r}")
-    claimed = None if claim is None else as_claim(claim, delta, neighbours)
     record = scores.record
+    if delta == 0.0:
+        pure = _pure_claim(claim, noise_multiplier)
+        claimed, traces = None, None
+    else:
+        pure, claimed = None, None if claim is None else as_claim(claim, delta, neighbours)
     if noise_multiplier is not None:
         if scores.kind is ScoreKind.ANY and record is None:
             raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
@@ -393,7 +398,7 @@ def _audit(
         scores=scores,
         delta=delta,
         confidence=confidence,
-        claim=None if claimed is None else claimed.epsilon(delta),
+        claim=pure if claimed is None else claimed.epsilon(delta),
         neighbours=scores.neighbours if claimed is None else claimed.neighbours,
         noise_multiplier=noise_multiplier,
         mechanism=mechanism,
@@ -413,7 +418,9 @@ def _audit(
         return result
     # Coins that the numbers of scores refute prove no bound.
     inclusion = Inclusion.FIXED if any(warning.kind == "coin" for warning in warnings) else scores.inclusion
-    estimates = () if Withheld.ESTIMATE in meaningless else _estimates(moments, release, delta, confidence)
+    estimates = (
+        () if Withheld.ESTIMATE in meaningless or delta == 0.0 else _estimates(moments, release, delta, confidence)
+    )
     if record is not None and mechanism is not None:
         composed = _composed(mechanism, record, claimed, delta)
         # It comes first where it is for the attacker who has these scores.
@@ -424,6 +431,13 @@ def _audit(
         estimates=estimates,
         bounds=_bounds(scores, inclusion, delta, 1.0 - result.level, names),
     )
+
+
+def _pure_claim(claim: "float | Claim | DpEvent | None", noise_multiplier: float | None) -> float | None:
+    """Return the claimed ε at δ = 0, where Gaussian noise has none."""
+    if noise_multiplier is not None or not isinstance(claim, int | float | None):
+        raise ValueError("delta: must be above 0 for a claim of Gaussian noise, which has no finite ε at 0")
+    return None if claim is None else rules.CLAIM.number("claim", claim)
 
 
 def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:

@@ -796,6 +796,9 @@ def _large_delta(facts: _Facts, delta: float) -> Iterator[MisuseWarning]:
 
 def _too_few(facts: _Facts, delta: float, confidence: float) -> Iterator[MisuseWarning]:
     """Warn of too few scores to distinguish the claimed ε, or ε = 3 if that is more, from 0."""
+    # At δ = 0 no Gaussian has ε = 3.
+    if not delta:
+        return
     least = 1.0 / float(gaussian_mechanism.noise_multiplier(EPSILON, delta))
     signal = least if facts.noise_multiplier is None else max(least, 1.0 / facts.noise_multiplier)
     if _reach(facts.count, facts.null_count, confidence) <= signal:

@@ -257,7 +257,8 @@ class AuditResult:
             return ClaimVerdict.REFUTED
         if not self.seen:
             return ClaimVerdict.NOTHING_SEEN
-        if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or self._by_default):
+        known = self._by_default and self.delta > 0.0
+        if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or known):
             return ClaimVerdict.AT_ITS_CAP
         if self.estimate is not None and self.estimate.low > self.claim:
             return ClaimVerdict.NOT_DECIDED
@@ -304,13 +305,15 @@ class AuditResult:
     def noticed(self) -> float | None:
         """Largest share of the claimed noise that this audit notices with probability 90%; None if none is known.
 
+        At δ = 0 none is.
+
         It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
         Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
         """
         # This import loads tables of the bounds, which an audit without a claim does not need.
         from canaryproof.verify.audit import notice
 
-        if self.claim is None:
+        if self.claim is None or not self.delta:
             return None
         shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
         rounds = 1
@@ -383,7 +386,7 @@ class AuditResult:
         # A release without a dimension was scored along all its directions.
         orthonormal = self.release_norm is not None and self.dim is None
         dim = self.count + (self.null_count or 0) if orthonormal else self.dim
-        if dim is None or self.scores.neighbours == "replace":
+        if dim is None or not self.delta or self.scores.neighbours == "replace":
             return None
         epsilon = EPSILON if self.claim is None else self.claim
         noise = self.noise_multiplier or self._claimed_noise(epsilon)

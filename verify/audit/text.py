@@ -111,7 +111,7 @@ def _estimate_sentence(result: AuditResult) -> str:
         return f"No ε̂: {result.warnings[0].message}"
     bound = _bound_clause(result.bound, percent(1.0 - result.level))
     if estimate is None:
-        why = "" if result.estimates else f" No ε̂: {result.warnings[0].message}"
+        why = "" if result.estimates or not result.delta else f" No ε̂: {result.warnings[0].message}"
         return f"{bound[0].upper()}{bound[1:]}.{why}"
     value, _, low, high = _digits(estimate)
     return f"ε̂ = {value} ({confidence}: {low} to {high}); {bound}."
@@ -258,7 +258,7 @@ def _noise(result: AuditResult) -> str:
 
 def _estimate(result: AuditResult) -> str:
     if not result.estimates:
-        return ""
+        return "" if result.delta else "none: two Gaussians have no finite ε at δ = 0"
     if result.estimate is None:
         return _unshown(result)
     value, error, low, high = _digits(result.estimate)
@@ -559,7 +559,8 @@ def _remarks(result: AuditResult) -> Iterator[str]:
             f"{result.shape.reason} The estimates and their intervals are of ε of two Gaussians with the scores' means "
             "and variances, which is not the mechanism's."
         )
-    if result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED) and result.claim is not None:
+    undecided = result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED)
+    if undecided and result.claim is not None and result.delta:
         yield _enough(result, result.claim)
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."

@@ -130,6 +130,7 @@ class Rule:
 DELTA = Rule(
     "lie strictly between 0 and 1, and be at least 2.23e-308", math.nextafter(sys.float_info.min, 0.0), 1.0, open=True
 )
+DELTA_OR_ZERO = Rule("lie in [0, 1)", 0.0, math.nextafter(1.0, 0.0))
 CONFIDENCE = Rule("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
 DIM = Rule("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
 NOISE_MULTIPLIER = Rule("lie between 0.01 and 1e+06", 0.01, 1e6)

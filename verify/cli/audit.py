@@ -65,7 +65,9 @@ _DIRECTIONS = click.option(
 
 @click.command("audit")
 @click.argument("file", type=FilePath())
-@click.option("--delta", type=_number(rules.DELTA), required=True, help="Target delta of (epsilon, delta)-privacy.")
+@click.option(
+    "--delta", type=_number(rules.DELTA_OR_ZERO), required=True, help="Target delta of (epsilon, delta)-privacy."
+)
 @click.option("--dim", type=_number(rules.DIM), help="Dimension d of the released vector.")
 @click.option(
     "--canaries",

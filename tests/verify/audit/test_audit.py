@@ -527,8 +527,8 @@ def test_any_scores_are_audited_beside_unobserved_ones_in_any_unit() -> None:
 
 
 RULES = [
-    ({"delta": 0.0}, "delta: must lie strictly between 0 and 1, and be at least 2.23e-308, not 0.0"),
-    ({"delta": "1e-6"}, "delta: must lie strictly between 0 and 1, and be at least 2.23e-308, not '1e-6'"),
+    ({"delta": 1e-320}, "delta: must lie strictly between 0 and 1, and be at least 2.23e-308, not 1e-320"),
+    ({"delta": "1e-6"}, "delta: must lie in [0, 1), not '1e-6'"),
     ({"confidence": 95}, "confidence: must lie strictly between 0 and 1, at least 1e-09 away from either, not 95"),
     (
         {"confidence": math.nan},
@@ -650,3 +650,52 @@ def test_each_misuse_of_a_release_is_seen_by_canaries_of_each_kind(
     # A claim without the noise multiplier needs no unit to say that canaries are absent.
     stated = audit_release(release, canaries, DELTA, claim=3.0)
     assert (stated.verdict == "withheld") == (verdict == "withheld")
+
+
+def test_at_delta_zero_bounds_answer_alone() -> None:
+    rng = np.random.default_rng(0)
+    scores = Scores(rng.laplace(1.0, 1.0, 1000), rng.laplace(0.0, 1.0, 1000), kind="any")
+    exceeded, consistent, beyond = (audit(scores, 0.0, claim=claim) for claim in (0.3, 1.0, 20.0))
+    assert exceeded.verdict == "exceeded"
+    assert consistent.verdict == "consistent"
+    assert beyond.verdict == "at its cap"
+    # Scores with Laplace noise have ε = 1.
+    assert exceeded.bound is not None
+    assert 0.5 < exceeded.bound.low < 1.0
+    for result in (exceeded, consistent, beyond):
+        assert (result.estimates, result.noticed, result.blind_spots) == ((), None, None)
+        assert "two Gaussians have no finite ε at δ = 0" in str(result)
+        details(result)
+    assert not consistent.passes()
+    for options in ({"noise_multiplier": 1.0}, {"claim": accountant.gaussian(1.0)}):
+        with pytest.raises(ValueError, match=r"^delta: must be above 0 for a claim of Gaussian noise"):
+            audit(Scores(run(), dim=DIM), 0.0, **options)
+
+
+def test_neighbours_of_replacement_have_twice_the_distance() -> None:
+    rng, dim, sigma = np.random.default_rng(0), 10**6, 3.0
+    noise = rng.normal(size=(2, 1000))
+    observed, unobserved = (1.0 / sigma + noise[0]) / 1e3, (-1.0 / sigma + noise[1]) / 1e3
+    replaced = audit(Scores(observed, unobserved, dim, neighbours="replace"), DELTA, claim=3.0)
+    assert replaced.neighbours == "replace"
+    assert replaced.null_law is None
+    assert replaced.warnings == ()
+    assert replaced.standardised_mean == pytest.approx(2.0 / sigma, abs=0.2)
+    assert "neighbours: replace" in str(replaced)
+    # Canaries that are only added bound such an ε from below, and notice less.
+    stated = accountant.stated(3.0, DELTA, neighbours="replace")
+    added = audit(Scores(observed, noise[1] / 1e3, dim), DELTA, claim=stated)
+    assert "moves a sum half as far" in " ".join(str(added).split())
+    assert added.noticed is not None
+    assert replaced.noticed is not None
+    assert added.noticed == pytest.approx(0.5 * replaced.noticed, rel=0.01)
+    with pytest.raises(ValueError, match=r"^neighbours: must be add-or-remove, as in the claim, not replace$"):
+        audit(Scores(observed, unobserved, neighbours="replace"), DELTA, claim=accountant.gaussian(1.0))
+    canaries = Canaries(7, 300, 20_000)
+    release = canaries.sum() + 3.0 * rng.normal(size=20_000)
+    both = [
+        audit_release(release, canaries, DELTA, noise_multiplier=3.0, neighbours=name)
+        for name in ("add-or-remove", "replace")
+    ]
+    assert both[0].claim == gaussian_mechanism.epsilon(DELTA, 3.0)
+    assert both[1].claim == pytest.approx(float(gaussian_mechanism.epsilon(DELTA, 1.5)))
