@@ -21,6 +21,7 @@ class Inclusion(StrEnum):
 
     FIXED = "fixed"  # a fixed number, chosen in advance
     COIN = "coin"  # each by a fair coin of its own
+    INDEPENDENT = "independent"  # each score is of a run of its own
 
 
 @dataclass(frozen=True)
@@ -183,7 +184,7 @@ def prepare(
     null
         The exact null instead.
     inclusion
-        ``fixed`` or ``coin``.
+        ``fixed``, ``coin``, or ``independent``, which says what the next argument says.
     independent
         Whether each score is of a run of its own; scores of one run depend on each other.
 
@@ -213,7 +214,7 @@ def prepare(
         lambda: (_shuffled(seen), None if unseen is None else _shuffled(unseen)),
         null,
         Inclusion(inclusion),
-        independent,
+        independent or Inclusion(inclusion) is Inclusion.INDEPENDENT,
     )
 
 

@@ -72,7 +72,8 @@ class Scores:
     dim
         Dimension d of the released vector, 2 ≤ d ≤ 1e12, for cosines. It is needed without unobserved ones.
     inclusion
-        ``"fixed"`` if the canaries that take part were chosen in advance, ``"coin"`` if each by a fair coin of its own.
+        ``"fixed"`` if the canaries that take part were chosen in advance, ``"coin"`` if each by a fair coin of its own,
+        ``"independent"`` if each score is of a training of its own.
     kind
         ``"cosine"`` for cosines with one released vector, or their maxima over rounds; ``"any"`` for any other real
         scores, such as logits or negated losses.

@@ -116,10 +116,10 @@ _DIRECTIONS = click.option(
 )
 @click.option(
     "--inclusion",
-    type=click.Choice(["fixed", "coin"]),
+    type=click.Choice(["fixed", "coin", "independent"]),
     default="fixed",
     show_default=True,
-    help="Whether the observed canaries were chosen in advance, or each by a fair coin.",
+    help="Whether the observed canaries were chosen in advance, each by a fair coin, or are of a training each.",
 )
 @click.option(
     "--kind",

@@ -699,3 +699,17 @@ def test_neighbours_of_replacement_have_twice_the_distance() -> None:
     ]
     assert both[0].claim == gaussian_mechanism.epsilon(DELTA, 3.0)
     assert both[1].claim == pytest.approx(float(gaussian_mechanism.epsilon(DELTA, 1.5)))
+
+
+def test_scores_of_trainings_of_their_own_have_a_proven_bound() -> None:
+    rng = np.random.default_rng(0)
+    observed, unobserved = rng.normal(1.5, 1.0, 300), rng.normal(size=300)
+    own, one = (
+        audit(Scores(observed, unobserved, kind="any", inclusion=name), DELTA) for name in ("independent", "fixed")
+    )
+    assert own.bound is not None
+    assert one.bound is not None
+    assert (own.bound.coverage, one.bound.coverage) == ("proven", "asymptotic")
+    assert own.bound.low == one.bound.low
+    assert "with 95% confidence" in str(own)
+    assert "with about 95% confidence" in str(one)

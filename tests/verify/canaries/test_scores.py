@@ -89,7 +89,7 @@ def test_canaries_that_replace_others_need_unobserved_ones():
         (([0.1, 0.2], None, 2.5), "dim: must be a whole number from 2 to 1e12, not 2.5"),
         (([0.1, 0.2], None, "10"), "dim: must be a whole number from 2 to 1e12, not '10'"),
         (([0.1, 0.2], None, math.nan), "dim: must be a whole number from 2 to 1e12, not nan"),
-        (([0.1, 0.2], None, 10, "coins"), "inclusion: must be one of fixed, coin, not 'coins'"),
+        (([0.1, 0.2], None, 10, "coins"), "inclusion: must be one of fixed, coin, independent, not 'coins'"),
         (([0.1, 0.2], None, 10, "fixed", "loss"), "kind: must be one of cosine, any, not 'loss'"),
         (([0.1, 0.2], None, 10, "fixed", None), "kind: must be one of cosine, any, not None"),
         (([0.1, 0.2], None, None), "dim: is needed, as there are no unobserved cosines"),

@@ -761,7 +761,7 @@ def test_bounds_in_json_name_their_kind_and_an_infinite_cap_is_null(folder: Path
     [
         (("--bound", "nope"), "--bound: there is no bound 'nope'; there are fixed-sequence, band"),
         (("--bound", "one-run"), "c.npy: one-run needs unobserved scores"),
-        (("--inclusion", "dice"), "'dice' is not one of 'fixed', 'coin'"),
+        (("--inclusion", "dice"), "'dice' is not one of 'fixed', 'coin', 'independent'"),
     ],
 )
 def test_bounds_that_cannot_be_had_are_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:  # noqa: ARG001
