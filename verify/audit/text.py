@@ -512,7 +512,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
 def _headings(spots: "BlindSpots") -> tuple[str, str]:
     """Return the headings of the faults that would have been noticed, and of those that would not."""
     claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
-    whose = "" if spots.given else "; --noise-multiplier says what yours is"
+    whose = "" if spots.given else "; give the noise multiplier if yours is another"
     return (
         f"Would have been noticed with probability 90%, by the tests that decide, beside {claim}{whose}:",
         "Would not have been noticed:",
@@ -569,7 +569,7 @@ def _remarks(result: AuditResult) -> Iterator[str]:
     if result.null_law is not None:
         yield (
             "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "
-            "single release it says that --dim is wrong or the unobserved canaries are not random."
+            "single release it says that the dimension is wrong or the unobserved canaries are not random."
         )
     if result.scores.kind is ScoreKind.ANY:
         yield (

@@ -784,7 +784,7 @@ def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytes
     monkeypatch.setenv("COLUMNS", "300")
     arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--details")
     guessed, given = (words(output(*arguments, *more)) for more in ([], ["--noise-multiplier", "4.22"]))
-    assert "beside a claim of ε = 3 (noise multiplier 1.544); --noise-multiplier says what yours is:" in guessed
+    assert "beside a claim of ε = 3 (noise multiplier 1.544); give the noise multiplier if yours is another:" in guessed
     assert "beside a claim of ε = 1 (noise multiplier 4.22):" in given
     for text in (guessed, given):
         noticed, _, missed = text.partition("Would not have been noticed:")
