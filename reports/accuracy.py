@@ -15,6 +15,7 @@ from canaryproof.verify.check.evidence import EnclosuresCompared, KernelErrors, 
 from canaryproof.verify.check.results import Run
 
 PICTURE = "accuracy.svg"
+_COMPARISON = "numerics.comparison."
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify numerics --level {level} --seed {seed}`. Errors are upper bounds, in units in
@@ -58,7 +59,7 @@ _METHODS = {
 
 def _sweeps_of(run: Run) -> dict[str, SweepErrors]:
     """Return the errors along sweeps, by function."""
-    return records(run, SweepErrors, "numerics.comparison.")
+    return records(run, SweepErrors, _COMPARISON)
 
 
 def text(run: Run) -> str:
@@ -198,5 +199,6 @@ PAGE = Page(
     about="errors of the kernels, worst inputs, and the same of other libraries",
     figures=_figures,
     pictures=(PICTURE,),
+    picture_of=lambda result: PICTURE if result.id.startswith(_COMPARISON) else "",
     captions={PICTURE: "Errors of the kernels and of what a user would take instead, in ulps, along one line each"},
 )

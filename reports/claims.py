@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports.markdown import interval, table
-from canaryproof.verify.check.documents import DOCUMENTS
+from canaryproof.verify.check.documents import DOCUMENTS, FINAL
+from canaryproof.verify.check.evidence import SimulatedCell, records
 from canaryproof.verify.check.results import Result, Run, Subject, Verdict
 from canaryproof.verify.check.verdicts import MEANINGS, rule
 
@@ -48,7 +49,8 @@ def text(run: Run, document: str) -> str:
             [(f"{verdict}", f"{counts[verdict]}", meaning) for verdict, meaning in MEANINGS.items() if counts[verdict]],
         ),
     ]
-    parts += table_2(results)
+    if document == FINAL.id:
+        parts += table_2(run)
     for verdict in ORDER:
         shown = [r for r in results if r.verdict is verdict and not (r.is_line and verdict is Verdict.CONFIRMED)]
         if shown:
@@ -61,30 +63,26 @@ def text(run: Run, document: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def table_2(results: Sequence[Result]) -> list[str]:
-    """Put the simulated Table 2 of the final version beside what Algorithm 1 and the first version's estimator give."""
-    cells = [r.evidence for r in results if r.id.startswith("final.table2.row") and "readings" in r.evidence]
+def table_2(run: Run) -> list[str]:
+    """Compare the simulated Table 2 of the final version with Algorithm 1 and with the first version's estimator."""
+    cells = list(records(run, SimulatedCell, "final.table2.").values())
     if not cells:
         return []
 
-    def shown(mean: float, deviation: float) -> str:
-        return f"{mean:.3f} ± {deviation:.3f}"
-
     rows = [
         (
-            f"{cell['epsilon']:g}",
-            shown(cell["printed"]["mean"], cell["printed"]["deviation"]),
+            f"{cell.epsilon:g}",
             *(
-                shown(cell["readings"][name]["mean"], cell["readings"][name]["deviation"])
-                for name in ("fitted, both directions", "pinned")
+                f"{estimate.mean:.3f} ± {estimate.deviation:.3f}"
+                for estimate in (cell.printed, cell.readings["fitted, both directions"], cell.readings["pinned"])
             ),
         )
         for cell in cells
     ]
     first = cells[0]
     note = (
-        f"ε̂ at d = {first['dim']:,}, k = {first['count']:,} and δ = {first['delta']:g}: mean ± standard deviation, "
-        f"printed of {first['printed']['runs']} simulations, ours of {first['runs']:,} draws of the exact law."
+        f"ε̂ at d = {first.dim:,}, k = {first.count:,} and δ = {first.delta:g}: mean ± standard deviation, "
+        f"printed of {first.printed.runs} simulations, ours of {first.runs:,} draws of the exact law."
     )
     header = ("ε", "printed", "Algorithm 1 as printed (`fitted`)", "first version (`pinned`)")
     return ["## Table 2 three ways", table(header, rows), note]

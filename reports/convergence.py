@@ -15,7 +15,7 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import plus_minus, rounded, table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import ConvergenceMeasured, Series, records
+from canaryproof.verify.check.evidence import ConvergenceMeasured, Series, is_of, records
 from canaryproof.verify.check.results import Result, Run, Verdict
 
 _ABOUT = """\
@@ -217,4 +217,5 @@ PAGE = Page(
     about="how fast what the theorems bound goes to zero, measured and proven",
     figures=_figures,
     pictures=("convergence-*.svg",),
+    picture_of=lambda result: picture_name(result.id) if is_of(result, ConvergenceMeasured) else "",
 )

@@ -21,9 +21,10 @@ from canaryproof.verify.check.evidence import (
     SimulatedEstimate,
     UnequalVariances,
     UnequalVariancesCell,
+    is_of,
     records,
 )
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.check.results import Result, Run
 
 _SWEEP, _ERRORS = "dimension-sweep.svg", "estimator-errors.svg"
 _CAPTIONS = {
@@ -261,6 +262,12 @@ def _figures(run: Run) -> dict[str, Figure]:
     return pictures
 
 
+def _picture_of(result: Result) -> str:
+    if is_of(result, SimulatedCell):
+        return _SWEEP
+    return _ERRORS if is_of(result, DefaultEstimator) else ""
+
+
 PAGE = Page(
     "estimators",
     "Estimators",
@@ -268,5 +275,6 @@ PAGE = Page(
     text,
     figures=_figures,
     pictures=tuple(_CAPTIONS),
+    picture_of=_picture_of,
     captions=_CAPTIONS,
 )

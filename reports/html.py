@@ -21,10 +21,8 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings, in_passing
-from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import inline
-from canaryproof.reports.pages import Chapter
-from canaryproof.verify.check.evidence import SimulatedCell, is_of
+from canaryproof.reports.pages import Chapter, pictures_of
 from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
 from canaryproof.verify.check.verdicts import MEANINGS, rule
 from canaryproof.verify.files.report_input import Material
@@ -192,12 +190,6 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
 _OWN = "ours"
 # Characters of evidence on the whole page and of one claim: the page of a quick run is to stay below 1.5 MB.
 _ALL_ROOM, _MOST_ROOM = 250_000, 1_200
-# The pictures that tell more of a claim than its numbers do, by what its id begins with.
-_PICTURED = {
-    "estimators.default-estimator": "estimator-errors",
-    "bounds.nominal": "coverage",
-    "numerics.comparison.": "accuracy",
-}
 # Meanings of the letters that the first screen may show.
 _SYMBOLS = {
     "ε": "privacy loss of the mechanism; ε̂ is an estimate of it",
@@ -325,9 +317,7 @@ def _anchors(results: Sequence[Result]) -> list[str]:
 
 def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) -> Entry:
     result = run.results[position]
-    named = picture_name(result.id).removesuffix(".svg"), *(p for i, p in _PICTURED.items() if result.id.startswith(i))
-    if is_of(result, SimulatedCell):
-        named = (*named, "dimension-sweep")
+    named = (name.removesuffix(".svg") for name in pictures_of(result))
     of_document = result.subject is Subject.DOCUMENT
     suite = ["verify", result.suite, "--level", str(run.level), "--seed", str(run.seed)]
     again = ["claims", result.id] if of_document else suite

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.check.results import Result, Run
 
 
 @dataclass(frozen=True)
@@ -24,5 +24,7 @@ class Page:
     # Pictures by file name, and a pattern of all such names.
     figures: Callable[[Run], Mapping[str, Figure]] = lambda _: {}
     pictures: tuple[str, ...] = ()
+    # Name of the picture that shows a result, or "".
+    picture_of: Callable[[Result], str] = lambda _: ""
     # Captions of the pictures that the summary shows.
     captions: Mapping[str, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from canaryproof.reports import (
 from canaryproof.reports.figures import svg
 from canaryproof.reports.markdown import without_tags
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.check.results import Result, Run
 from canaryproof.verify.files.report_input import Material
 
 RESULTS = "results.json"
@@ -72,6 +72,11 @@ def markdown_of(run: Run, results: str, pictures: Mapping[str, Figure]) -> dict[
 def figures_of(run: Run) -> dict[str, Figure]:
     """Draw the pictures for which a run has numbers, by file name."""
     return {name: figure for page in _PAGES for name, figure in page.figures(run).items()}
+
+
+def pictures_of(result: Result) -> list[str]:
+    """Return the names of the pictures that show a result."""
+    return [name for page in _PAGES if (name := page.picture_of(result))]
 
 
 @dataclass(frozen=True)

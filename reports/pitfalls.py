@@ -261,5 +261,6 @@ PAGE = Page(
     about="what goes wrong in empirical auditing, how bad, and how the package handles it",
     figures=_figures,
     pictures=(PICTURE,),
+    picture_of=lambda result: PICTURE if result.id == "bounds.nominal" else "",
     captions={PICTURE: "Share of lower bounds above the true ε against what is promised, a panel a method"},
 )

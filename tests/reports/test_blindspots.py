@@ -104,19 +104,21 @@ def test_what_nobody_can_see_goes_by_the_limit_of_the_method():
         (3.05, 3.07, {"adaptive": Visibility.MISSES, "canife": Visibility.CANNOT}),
         (3.07, 3.05, {"adaptive": Visibility.CANNOT, "canife": Visibility.MISSES}),
     ):
-        evidence = mechanism("some", claimed, row).evidence
-        evidence["cells"][-1] |= {"canife": canife, "unlimited": [9.0, unlimited]}
-        assert {name: sight(evidence, name).verdict for name in expected} == expected
+        result = mechanism("some", claimed, row)
+        result.evidence["cells"][-1] |= {"canife": canife, "unlimited": [9.0, unlimited]}
+        (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+        assert {name: sight(measured, name).verdict for name in expected} == expected
 
 
 def test_rates_and_medians_are_those_of_the_method_at_the_worst_row():
-    evidence = atlas(RUN)["missed"]
-    (row,) = (row for row in evidence["cells"] if row["count"] == 1000 and row["value"] == 0.1)
+    result = mechanism("some", (0.0, 3.0, 3.0, 0.05), (0.1, math.inf, 3.2, 0.3))
+    row = result.evidence["cells"][-1]
     row["methods"]["normal-scores"] |= {"rate": [0.37, 0.0, 1.0], "epsilon": [1.0, 2.75, 4.0]}
-    assert sight(evidence, "normal-scores") == blindspots.Sight(Visibility.MISSES, 0.37, 2.75)
     # The default has a rate of its own, of more audits.
     row["methods"]["adaptive"] |= {"rate": [0.99, 0.0, 1.0]}
-    assert sight(evidence, "adaptive").rate == row["rate"][0] == 0.3
+    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    assert sight(measured, "normal-scores") == blindspots.Sight(Visibility.MISSES, 0.37, 2.75)
+    assert sight(measured, "adaptive").rate == row["rate"][0] == 0.3
 
 
 def test_the_folder_has_the_page_and_a_picture_of_each_mechanism():

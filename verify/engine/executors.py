@@ -115,8 +115,9 @@ class Local:
 class Waiting:
     """Tasks that wait for a process, which keeps to the tasks of a kind as long as there are any.
 
-    A shared queue, as ``ProcessPoolExecutor`` has it, would make each process import every suite, compile the
-    same models for JAX, and repeat what the checks of a suite remember.
+    A shared queue, as ``ProcessPoolExecutor`` has it, would make each process import every suite, compile the same
+    models for JAX, and repeat what the checks of a suite remember. Of a quick run's 220 CPU seconds, the suites
+    ``training`` and ``canife`` alone would take 157 for 133.
 
     Then it takes a kind that no process has had: every second process the first one, the others the last one. Where
     there is none it helps with the kind of which most are left, from its end on. Tasks that share something are done by

@@ -297,12 +297,12 @@ CHECKS: tuple[Check, ...] = (
             f"CANIFE's estimate is inaccurate where {condition}; our instance: {_FAULTS[fault]}",
             partial(_not_followed, fault),
         )
-        for fault, condition, places in (
+        for fault, condition, occurrences in (
             ("shuffled", "clients are not sampled uniformly and independently", (_IN_FINAL, _IN_SUBMISSION)),
             ("reused", "noise is not independent across rounds", (_IN_FINAL,)),
             ("halved", "noise is not isotropic Gaussian", (_IN_FINAL,)),
         )
-        for document, name, section in places
+        for document, name, section in occurrences
     ),
     Check(
         "review.canife.auxiliary",
