@@ -77,8 +77,8 @@ FAULTS = (
     _fault(
         "guesses-among-equals",
         "guesses among equal scores count as right",
-        "one_run:correct",
-        lambda f: lambda scores, number: np.minimum(f(scores, number) + number // 4, number),
+        "one_run:count_wrong",
+        lambda f: lambda before, null_count, guesses: np.maximum(f(before, null_count, guesses) - sum(guesses) // 4, 0),
         "coverage.one-run",
     ),
     _fault(

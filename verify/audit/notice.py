@@ -170,16 +170,17 @@ def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rej
     result = []
     for design, at in designs(total, delta):
         for end in ends[max(last - _BLOCKS, 0) : last + 1].tolist():
-            number = one_run.declared_number(total, design, end)
-            low, high = 0, number + 1
-            while high - low > 1:
-                middle = (low + high) // 2
-                # Only the claim's block ends beyond the claim, and there the bound must be above it.
-                bound = one_run.steinke_bound(total, number, middle, at, alpha)
-                rejects = bound > claim if end > claim else bound >= end
-                low, high = (low, middle) if rejects else (middle, high)
-            guesses = _Guesses(number // 2, number // 2, number - high)
-            result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), (guesses,)))
+            guesses = []
+            for top, bottom, share in one_run.declared_tests(total, design, end):
+                low, high = 0, top + bottom + 1
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    # Only the claim's block ends beyond the claim, and there the bound must be above it.
+                    bound = one_run.steinke_bound(total, top + bottom, middle, at, share * alpha)
+                    rejects = bound > claim if end > claim else bound >= end
+                    low, high = (low, middle) if rejects else (middle, high)
+                guesses.append(_Guesses(top, bottom, top + bottom - high))
+            result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses)))
     return tuple(result)
 
 

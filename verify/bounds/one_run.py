@@ -1,7 +1,7 @@
 """Bounds from a single run in which every canary's inclusion is a fair coin of its own.
 
-Numbers of guesses are declared in advance. Half of the guesses say that the canaries with the highest scores took part,
-the other half that those with the lowest did not. Where equal scores leave a choice, guesses count as wrong.
+Numbers of guesses are declared in advance. High guesses say that the canaries with the highest scores took part, low
+guesses that those with the lowest did not. Where equal scores leave a choice, guesses count as wrong.
 """
 
 import math
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize, special
 
 from canaryproof.kernels import binomial
-from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.gaussian import epsilon_of_mu
+from canaryproof.verify.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
 
 # Shares of the canaries that ``one-run-gaussian`` guesses; each gets the same share of α.
@@ -24,7 +24,9 @@ _SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
 # Ends are this many, more than any number of canaries reaches.
 _FIRST, _BLOCK, _BLOCKS = 4.0, 1.1, 200
 # The level for which the numbers are declared, the ratio between the numbers that are compared, and bisections.
-_DESIGN_ALPHA, _RATIO, _HALVINGS = 0.05, 1.2, 40
+_DESIGN_ALPHA, _RATIO, _HALVINGS = 0.05, 1.2, 20
+# The share of α for as many high guesses alone, and for as many low ones. Scores of other shapes are told at one end.
+_ONE_END = 0.01
 # Absolute error of a bound.
 _CLOSE = 1e-9
 _ROUNDING = 1e-9
@@ -33,22 +35,6 @@ _ROUNDING = 1e-9
 def guesses(total: int) -> list[int]:
     """Return the declared numbers of guesses on m canaries: even, and at least 2."""
     return sorted({2 * max(1, int(0.5 * share * total)) for share in _SHARES}, reverse=True)
-
-
-def correct(scores: ScoreSample, number: int) -> NDArray[np.int64]:
-    """Count the correct guesses, half of which say "took part"; equal scores count at their worst."""
-    assert scores.unobserved is not None
-    half = number // 2
-    pooled = np.sort(np.concatenate([scores.observed, scores.unobserved], axis=1), axis=1)
-    total = 0
-    for seen, other, sign in ((scores.observed, scores.unobserved, 1.0), (scores.unobserved, scores.observed, -1.0)):
-        # Negated, low scores are high ones.
-        edge = sign * pooled[:, -half if sign > 0.0 else half - 1]
-        right, wrong = sign * seen, sign * other
-        surely = (right > edge[:, np.newaxis]).sum(axis=1)
-        taken = half - surely - (wrong > edge[:, np.newaxis]).sum(axis=1)
-        total = total + surely + np.maximum(0, taken - (wrong == edge[:, np.newaxis]).sum(axis=1))
-    return np.asarray(total, dtype=np.int64)
 
 
 def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -> float:
@@ -65,7 +51,9 @@ def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -
     if delta == 0.0:
         return beta
     # β/P(B = v), term by term, as both may underflow.
-    counts = np.arange(right, number + 1)
+    # Nine deviations above the mean and above v, the terms left out are below 1e-17 of the largest one.
+    last = max(right, number * special.expit(epsilon)) + 4.5 * math.sqrt(number) + 50.0
+    counts = np.arange(right, min(number, int(last)) + 1)
     logs = -special.gammaln(counts + 1.0) - special.gammaln(number - counts + 1.0) + epsilon * (counts - right)
     # Plain numpy takes a tenth of the time of scipy's logsumexp.
     most = logs.max()
@@ -152,6 +140,12 @@ def declared_number(total: int, delta: float, epsilon: float) -> int:
     return int(numbers[::-1][np.argmin(np.where(high > numbers, math.inf, trace)[::-1])])
 
 
+def declared_tests(total: int, delta: float, epsilon: float) -> tuple[tuple[int, int, float], ...]:
+    """Return numbers of high and of low guesses, each with its share of α; one that rejects is enough."""
+    number = declared_number(total, delta, epsilon)
+    return (number // 2, number // 2, 1.0 - 2.0 * _ONE_END), (number, 0, _ONE_END), (0, number, _ONE_END)
+
+
 def _design_p_value(total: int, number: Array, right: Array, epsilon: float, delta: float) -> Array:
     """Return ``p_value`` for many numbers at once, which need not be whole, where it is not tiny."""
     right = np.minimum(right, number)
@@ -164,25 +158,35 @@ def _design_p_value(total: int, number: Array, right: Array, epsilon: float, del
 
 
 def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return the largest ε such that each ε up to it is rejected by its own declared number of guesses.
+    """Return the largest ε such that each ε up to it is rejected by its own declared numbers of guesses.
 
     A larger δ also has the tests of smaller ones, so that its bound is never larger. Thresholds are NaN, as guesses
     have two.
     """
-    total = scores.count + scores.null_count
-    values = np.full(len(scores.observed), math.inf)
-    for design, at in designs(total, delta):
-        values = np.minimum(values, _rejected(scores, total, design, at, alpha, values))
+    before = _unobserved_before(scores)
+    values = np.full(len(before), math.inf)
+    for design, at in designs(before.shape[1] - 1, delta):
+        values = np.minimum(values, _rejected(before, scores.null_count, design, at, alpha, values))
     return values, np.full(len(values), math.nan)
 
 
-def _rejected(scores: ScoreSample, total: int, design: float, delta: float, alpha: float, enough: Array) -> Array:
+def _unobserved_before(scores: ScoreSample) -> Ints:
+    """Count the unobserved scores among the n highest, n = 0, …, m, which all numbers of wrong guesses follow from."""
+    assert scores.unobserved is not None
+    return pooled_order(scores.observed, scores.unobserved)[1]
+
+
+def _rejected(before: Ints, null_count: int, design: float, delta: float, alpha: float, enough: Array) -> Array:
     """Return the largest ε up to which all are rejected; from ``enough`` on, none is tested."""
-    values, left, begin = np.zeros(len(scores.observed)), np.arange(len(scores.observed)), 0.0
+    total = before.shape[1] - 1
+    values, left, begin = np.zeros(len(before)), np.arange(len(before)), 0.0
     for end in ends(total).tolist():
-        number = declared_number(total, design, end)
-        rights = correct(scores, number)[left].tolist()
-        bounds = np.array([steinke_bound(total, number, right, delta, alpha) for right in rights])
+        bounds = np.zeros(len(left))
+        for top, bottom, share in declared_tests(total, design, end):
+            number, asked = top + bottom, np.flatnonzero(bounds < end)
+            rights = number - count_wrong(before[left[asked]], null_count, (top, bottom))
+            reached = [steinke_bound(total, number, right, delta, share * alpha) for right in rights.tolist()]
+            bounds[asked] = np.maximum(bounds[asked], reached)
         values[left] = np.clip(bounds, begin, end)
         left, begin = left[(bounds >= end) & (enough[left] > end)], end
         if not len(left):
@@ -191,12 +195,12 @@ def _rejected(scores: ScoreSample, total: int, design: float, delta: float, alph
 
 
 def _best(scores: ScoreSample, alpha: float) -> Array:
-    total = scores.count + scores.null_count
+    before, total = _unobserved_before(scores), scores.count + scores.null_count
     numbers = [number for number in guesses(total) if number <= total]
-    values = [
-        [gaussian_bound(total, number, int(right), alpha / len(numbers)) for right in correct(scores, number)]
-        for number in numbers
-    ]
+    values = []
+    for number in numbers:
+        rights = number - count_wrong(before, scores.null_count, (number // 2, number // 2))
+        values.append([gaussian_bound(total, number, right, alpha / len(numbers)) for right in rights.tolist()])
     return np.asarray(np.max(np.array(values), axis=0))
 
 
@@ -208,7 +212,7 @@ def mahloujifar(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array,
 METHODS = (
     Method(
         "one-run",
-        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at a declared number of guesses for each ε",
+        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at declared numbers of guesses for each ε",
         steinke,
         ("every canary's inclusion a fair coin of its own",),
         if_coins,

@@ -267,30 +267,33 @@ def _one_run(case: _Case) -> Range:
     for design, delta in designs(total, case.delta):
         begin = 0.0
         for end in one_run.ends(total):
-            number = one_run.declared_number(total, design, end)
-            right = _least_right(case.observed, case.unobserved, number // 2)
-
-            def excess(epsilon: float, number: int = number, right: int = right, delta: float = delta) -> float:
-                if not right:
-                    return 1.0 - case.alpha
-                law = stats.binom(number, 1.0 / (1.0 + math.exp(-epsilon)))
-                beta = float(law.sf(right - 1))
-                cost = total * delta / right * math.exp(law.logsf(right - 1) - law.logpmf(right))
-                return beta + (1.0 - beta) * min(1.0, cost) - case.alpha
-
+            reached = []
+            for top, bottom, share in one_run.declared_tests(total, design, end):
+                right = _least_right(case.observed, case.unobserved, top, bottom)
+                reached.append(_root_of(partial(_excess, top + bottom, right, delta, share * case.alpha)))
             # Each ε up to the end of its block is rejected, or the sequence ends there.
-            if excess(end) > 0.0:
-                least = min(least, max(begin, _root_of(excess)))
+            if max(reached) < end:
+                least = min(least, max(begin, *reached))
                 break
             begin = end
     return _exactly(least)
 
 
-def _least_right(observed: Array, unobserved: Array, half: int) -> int:
+def _excess(number: int, right: int, delta: float, level: float, epsilon: float) -> float:
+    """Return the probability of so many right guesses, less the level."""
+    if not right:
+        return 1.0 - level
+    law = stats.binom(number, 1.0 / (1.0 + math.exp(-epsilon)))
+    beta = float(law.sf(right - 1))
+    cost = (_COUNT + _NULL_COUNT) * delta / right * math.exp(law.logsf(right - 1) - law.logpmf(right))
+    return beta + (1.0 - beta) * min(1.0, cost) - level
+
+
+def _least_right(observed: Array, unobserved: Array, top: int, bottom: int) -> int:
     """Count right guesses, "took part" of the highest scores and the opposite of the lowest; equals go wrong."""
     # In both orders the scores that would be wrong come first among equals.
-    high = sorted([(-x, 1) for x in observed] + [(-x, 0) for x in unobserved])[:half]
-    low = sorted([(x, 0) for x in observed] + [(x, 1) for x in unobserved])[:half]
+    high = sorted([(-x, 1) for x in observed] + [(-x, 0) for x in unobserved])[:top]
+    low = sorted([(x, 0) for x in observed] + [(x, 1) for x in unobserved])[:bottom]
     return sum(kind for _, kind in high) + sum(kind for _, kind in low)
 
 
