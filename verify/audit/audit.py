@@ -23,7 +23,7 @@ from canaryproof.verify.audit.result import (
     EstimateRow,
     MechanismTest,
 )
-from canaryproof.verify.audit.shape import GoodnessOfFit, Shape, normality, shape
+from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest, normality, shape
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.bounds.lower_bound import Coverage, Inclusion, LowerBound, cosine_null, prepare
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
@@ -523,10 +523,10 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     return moments
 
 
-def _shape(scores: Scores, release: NDArray[np.floating] | None) -> Shape:
+def _shape(scores: Scores, release: NDArray[np.floating] | None) -> ShapeTest:
     """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
     if release is not None:
-        return Shape(1.0, "")
+        return ShapeTest(1.0, "")
     scale = 1.0 / math.sqrt(scores.dim) if scores.kind is ScoreKind.COSINE and scores.dim is not None else None
     return shape(scores.observed, scores.unobserved, scale)
 

@@ -11,7 +11,7 @@ from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
-from canaryproof.verify.audit.shape import GoodnessOfFit, Shape
+from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest
 from canaryproof.verify.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
 from canaryproof.verify.canaries.scores import Score, Scores
@@ -192,7 +192,7 @@ class AuditResult:
     deviation_ratio: float
     variance_p_value: float
     normality: GoodnessOfFit | None
-    shape: Shape
+    shape: ShapeTest
     null_law: GoodnessOfFit | None
     release_norm: float | None
     warnings: tuple[MisuseWarning, ...]

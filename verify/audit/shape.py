@@ -37,7 +37,7 @@ class GoodnessOfFit:
 
 
 @dataclass(frozen=True)
-class Shape:
+class ShapeTest:
     """A test that scores have the shape that the paper's ε̂ assumes: normal, of any mean and variance.
 
     Attributes
@@ -52,7 +52,7 @@ class Shape:
     reason: str
 
 
-def shape(observed: Array, unobserved: Array | None = None, scale: float | None = None) -> Shape:
+def shape(observed: Array, unobserved: Array | None = None, scale: float | None = None) -> ShapeTest:
     """Test that scores are normal.
 
     Parameters
@@ -76,7 +76,7 @@ def shape(observed: Array, unobserved: Array | None = None, scale: float | None 
     reason = next(_reasons(groups, scale), "")
     if not reason and p_value < LEVEL:
         reason = f"The scores are not normal (p = {p_value:.1g})."
-    return Shape(p_value, reason)
+    return ShapeTest(p_value, reason)
 
 
 def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[str]:

@@ -109,10 +109,6 @@ def losses(rng, k):
     return (rng.standard_normal(k) - TRACE, rng.standard_normal(k)), {"kind": "any"}
 
 
-def scaled(rng, k):
-    return (cosines(1.6 * (rng.standard_normal(k) + TRACE)), None, DIM), {}
-
-
 def other_dimension(rng, k):
     return (cosines(rng.standard_normal(k) + TRACE), None, DIM // 3), {}
 
@@ -166,7 +162,6 @@ MISTAKES = (
         losses,
         ((normal(-0.5 * TRACE), normal(-TRACE), 1.0), (normal(-0.5 * TRACE), normal(0.0), 1.0)),
     ),
-    Mistake("scores 1.6 times as large", scaled, ((normal(1.1), normal(1.6 * TRACE, 1.6), 1.0),)),
     Mistake("a third of the dimension", other_dimension, ((normal(0.4), normal(SQUEEZED * TRACE, SQUEEZED), 1.0),)),
     Mistake("largest cosines of 5 rounds", several_rounds, ((normal(1.4), largest(5, TRACE), 1.0),)),
     Mistake("unobserved scores 1.3 times", wider_null, ((normal(0.0), normal(0.0, 1.3), 1.0),)),

@@ -97,7 +97,7 @@ def test_whatever_is_wrong_there_are_few_lines(found, count):
         lines = summary(case).splitlines()
         assert len(lines) <= MOST_LINES
         assert max(map(len, lines)) <= WIDTH
-        shown = sum(line.startswith("Warning") and "more: --details" not in line for line in lines)
+        shown = sum(line.startswith("Warning") and "more, in the details" not in line for line in lines)
         left = [line for line in lines if "more, in the details." in line]
         assert left == ([] if shown == count else [f"Warning   {count - shown} more, in the details."])
         assert case.details().count("Something") == 3 * count
