@@ -123,9 +123,9 @@ def _is_trusted(path: Path) -> bool:
     Who can write a folder can replace others in it, unless it is sticky. The folder and the one that holds it must be
     the user's or root's, and closed to the group; those above must be closed to everybody else.
     """
-    for depth, place in enumerate((path, *path.parents)):
+    for depth, ancestor in enumerate((path, *path.parents)):
         try:
-            status = place.stat()
+            status = ancestor.stat()
         except FileNotFoundError:
             continue
         near = depth < _NEAR

@@ -25,7 +25,7 @@ _SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
 _FIRST, _BLOCK, _BLOCKS = 4.0, 1.1, 200
 # The level for which the numbers are declared, the ratio between the numbers that are compared, and bisections.
 _DESIGN_ALPHA, _RATIO, _HALVINGS = 0.05, 1.2, 20
-# The share of α for as many high guesses alone, and for as many low ones. Scores of other shapes are told at one end.
+# The share of α for as many high guesses alone, and for as many low ones. Scores of other shapes differ at one end.
 _ONE_END = 0.01
 # Absolute error of a bound.
 _CLOSE = 1e-9

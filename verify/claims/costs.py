@@ -1,7 +1,7 @@
-"""What audits cost by the shapes of their arrays, in multiply-adds: the number of parameters drops out of all shares.
+"""The costs of audits by the shapes of their arrays, in multiply-adds.
 
-An example's gradient takes three per parameter, forward and twice backward; an inner product takes one. What our code
-took in seconds is on the page of the comparison with CANIFE.
+The number of parameters drops out of all shares. An example's gradient takes three per parameter, forward and twice
+backward; an inner product takes one. What our code took in seconds is on the page of the comparison with CANIFE.
 """
 
 import math

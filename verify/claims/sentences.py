@@ -106,7 +106,7 @@ def judge_displayed_epsilon() -> Outcome:
         displayed = max(math.log(max(f0 - _DELTA, 1e-300) / f1), math.log((1.0 - _DELTA - f1) / (1.0 - f0)))
         rates = (1.0 - f0, f1)
         printed = max(
-            math.log(max(1.0 - _DELTA - one, 1e-300) / other) for one, other in (rates, tuple(reversed(rates)))
+            math.log(max(1.0 - _DELTA - rate, 1e-300) / other) for rate, other in (rates, tuple(reversed(rates)))
         )
         worst = max(worst, abs(displayed - printed))
     best = float(threshold_epsilon(_DELTA, 1.0, 1.0))
@@ -128,7 +128,7 @@ def judge_positive() -> Outcome:
     return conclude(holds(min(chances.values()) > 1.0 - 1e-6, min(chances.values()) > 0.5), finding, chances=chances)
 
 
-# What CANIFE says of itself, which others describe.
+# These are CANIFE's own words on what others describe.
 _HOLDS, _MOCK = Verdict.CONFIRMED, "CANIFE's Section 3.1 emulates mock clients from a public design pool"
 _COMPOSES = _read(_HOLDS, "CANIFE's Section 3.4, Appendix C.2 and Algorithm 2 do so, by RDP with Poisson sampling")
 _OPACUS = _read(_HOLDS, "CANIFE's Section 4 says so: the RDP accountant with subsampling, as Opacus has it")
@@ -195,12 +195,12 @@ _ROWS: tuple[tuple[Document, str, str, str, Outcome], ...] = (
     *(
         (
             document,
-            f"{place}.canife.knowledge",
+            f"{prefix}.canife.knowledge",
             section,
             "CANIFE assumes knowledge of local model updates sent by a subset of clients in each round of training",
             _SUBSET,
         )
-        for document, place, section in (
+        for document, prefix, section in (
             (FIRST_VERSION, "section2", "Section 2"),
             (SUBMISSION, "appendixF", "Appendix F"),
         )
@@ -256,10 +256,10 @@ _ROWS: tuple[tuple[Document, str, str, str, Outcome], ...] = (
             REVIEWS,
             f"promise.{name}",
             f"authors' answers to reviewer {reviewer}",
-            f"The paper will {what}",
+            f"The paper will {action}",
             _read(Verdict.REFUTED, f"the final version does not: {instead}"),
         )
-        for name, reviewer, what, instead in (
+        for name, reviewer, action, instead in (
             ("accuracies", "LDHu", "have the table of accuracies in its appendix", "it has the sentence on 0.1% alone"),
             ("sweep", "LDHu and zCeQ", "have the sweep over d", "its Table 2 has d = 10⁶ only"),
             ("scheffe", "ZyjW", "cite Scheffé's theorem", "its proof of Theorem 3.2 names no theorem"),
@@ -337,7 +337,7 @@ CHECKS: tuple[Check, ...] = (
     *(document.claim(name, section, statement, fixed(lambda outcome: outcome, outcome))
       for document, name, section, statement, outcome in _ROWS),
     *(document.claim(name, section, statement, fixed(judge))
-      for judge, statement, places in _COMPUTED for document, name, section in places),
+      for judge, statement, printings in _COMPUTED for document, name, section in printings),
     FIRST_VERSION.claim(
         "section2.intervals", "Section 2", "Jeffreys and Katz-log intervals have been shown to reduce variance",
         fixed(_read, Verdict.INCONCLUSIVE, "the works that are cited are not among the documents; their tables would "

@@ -233,9 +233,9 @@ def perfect_estimates(
 
 def perfect(noise_multiplier: float, runs: int, rng: np.random.Generator) -> dict[str, float]:
     """Return medians of the finite ε̂ at δ = 1e-5, of audits of a canary that nothing but the noise hides."""
-    largest, accurate = perfect_estimates(noise_multiplier, runs, rng, Canife.CODE_DELTA)
+    finite, accurate = perfect_estimates(noise_multiplier, runs, rng, Canife.CODE_DELTA)
     return {
-        "at the largest finite ε̂": float(np.median(largest)),
+        "at the largest finite ε̂": float(np.median(finite)),
         "at the largest accuracy, as in the public code": float(np.median(accurate[np.isfinite(accurate)])),
     }
 
