@@ -63,21 +63,28 @@ def text(run: Run, document: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
+_TABLE_2 = "final.table2."
+
+
 def table_2(run: Run) -> list[str]:
     """Compare the simulated Table 2 of the final version with Algorithm 1 and with the first version's estimator."""
-    cells = list(records(run, SimulatedCell, "final.table2.").values())
-    if not cells:
+    by_name = records(run, SimulatedCell, _TABLE_2)
+    if not by_name:
         return []
 
+    statements = {result.id: result.statement for result in run.results}
+    cells = list(by_name.values())
     rows = [
         (
             f"{cell.epsilon:g}",
+            # The statement has the printed digits.
+            statements[f"{_TABLE_2}{name}"].partition("estimates ε as ")[2].partition(" over ")[0],
             *(
                 f"{estimate.mean:.3f} ± {estimate.deviation:.3f}"
-                for estimate in (cell.printed, cell.readings["fitted, both directions"], cell.readings["pinned"])
+                for estimate in (cell.readings["fitted, both directions"], cell.readings["pinned"])
             ),
         )
-        for cell in cells
+        for name, cell in by_name.items()
     ]
     first = cells[0]
     note = (

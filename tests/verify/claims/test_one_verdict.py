@@ -150,6 +150,7 @@ SAID_OF_IT = {
     ),
     "the largest bound that canaries allow": r"(final|submission|v1)\.table[234]\.row\d\.cap|review\.epsilon-lo\.cap",
     "no estimate is below its bound": r"review\.epsilon-lo\.not-falsified",
+    "an estimate is between bound and analytical ε": r"review\.canife\.plausible",
     "estimates are high": (
         r"(final|submission|v1)\.table[34]\.high|(final\.section5\.1|submission\.section5|v1\.section5\.2)\.clipping"
     ),

@@ -13,7 +13,7 @@ from scipy import optimize, stats
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import close, conclude, holds, rounding
+from canaryproof.verify.check.verdicts import conclude, holds, rounding
 from canaryproof.verify.claims import prediction
 from canaryproof.verify.claims.andrew_rules import accuracy, reported
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
@@ -85,16 +85,6 @@ def far_below(epsilons: Sequence[str], experiment: FinishedExperiment) -> Outcom
             verdict = Verdict.CONFIRMED if high <= float(epsilon) / _FAR else Verdict.QUALIFIED
         parts.append(Part(verdict, f"at ε = {epsilon} ε̂ is {prediction.shown(composed)}"))
     return prediction.readings({"as printed": parts}, experiment)
-
-
-def final_epsilon(printed: str, epsilon: str, experiment: FinishedExperiment) -> Outcome | None:
-    """Judge an ε̂ of whole trainings that is said to be about so much, by the mean of the measured ones: within 10%."""
-    trained = _private(experiment, epsilon)
-    if not trained or (composed := _composed(trained[0])) is None or not np.isfinite(composed).all():
-        return None
-    verdict = close([float(np.mean(composed)) / float(printed)])
-    part = Part(verdict, f"ε̂ ≈ {printed}, measured {prediction.shown(composed)}")
-    return prediction.readings({"as printed": [part]}, experiment)
 
 
 def gap(least: str, most: str, experiment: FinishedExperiment) -> Outcome | None:
