@@ -29,7 +29,7 @@ def numbers(statement):
     for printed, unit in re.findall(r"(\d+(?:\.\d+)?(?:e-?\d+)?k?)(%?)", text):
         value = sum(rounding(printed)) / 2
         yield from (value, value / 100) if unit else (value,)
-    yield from (Fraction(value) for word, value in WORDS.items() if re.search(rf"\b{word}\b", text))
+    yield from (Fraction(value) for word, value in WORDS.items() if re.search(rf"\b{word}\b", text.lower()))
 
 
 def altered(printed):
