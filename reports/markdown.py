@@ -9,6 +9,8 @@ from itertools import zip_longest
 
 _TAG = re.compile(r"(?<!\\)<(?=[A-Za-z/!?])")
 _FOREIGN = re.compile(rf"{_TAG.pattern}(?!(?:a id=\"[^\"<>\s]*\"|/a)>)")
+# A link that leads neither to a page here, nor to a place on it, nor to an address of the web.
+_LINK = re.compile(r"\]\((?!https?://|#|[\w./-]+(?:#[\w.-]*)?\))")
 _MARKS = re.compile(r"[\\`*_\[\]<]")
 
 
@@ -36,8 +38,8 @@ def _cell(text: str) -> str:
 
 
 def without_tags(markdown: str) -> str:
-    """Escape what looks like a tag in a page, but for the anchors of a table's rows."""
-    return _FOREIGN.sub(r"\\<", markdown)
+    """Escape what looks like a tag in a page, but for anchors, and links that lead neither to pages nor to the web."""
+    return _LINK.sub(r"]\\(", _FOREIGN.sub(r"\\<", markdown))
 
 
 def words(text: str) -> str:

@@ -37,6 +37,13 @@ def test_no_text_ends_a_cell_or_becomes_a_tag():
     assert table(["a"], [["x | y\nz <b>w</b>, 1 < 2 <= 3"]]).splitlines()[2] == r"| x \| y z \<b>w\</b>, 1 < 2 <= 3 |"
 
 
+def test_links_lead_to_pages_or_to_the_web_alone():
+    for link in ("[a](proofs.md)", "[b](claims.md#x.1)", "[c](#top)", "[d](https://arxiv.org/abs/1)"):
+        assert without_tags(link) == link
+    for address in ("javascript:x", " javascript:x", "&#106;avascript:x", "data:text/html,x", "a.md 'javascript:x'"):
+        assert without_tags(f"[a]({address})") == rf"[a]\({address})"
+
+
 def test_somebodys_words_are_no_markdown():
     assert words("a <script>\n[b](c) ![d](e) *f* `g` _h_ \\ i") == (
         r"a \<script> \[b\](c) !\[d\](e) \*f\* \`g\` \_h\_ \\ i"

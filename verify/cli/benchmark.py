@@ -13,10 +13,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.json_records import written
-from canaryproof.verify.cli.command_line import FilePath, cluster, engine_option
+from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
-from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.errors import InputError, extra
 from canaryproof.verify.files.report_input import CANIFE
 from canaryproof.verify.files.writing import check_files, write_files
 
@@ -58,7 +58,7 @@ def canife_command(
     """
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
-        raise InputError(f"benchmark canife: needs {', '.join(missing)}: pip install canaryproof[federated]")
+        raise InputError(f"benchmark canife: needs {', '.join(missing)}: {extra('federated')}")
     workers = cluster(engine_name)
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
@@ -79,7 +79,7 @@ def canife_command(
                 data=data,
             )
     except EngineError as error:
-        raise click.ClickException(str(error)) from error
+        raise EngineLost(str(error)) from error
     record = canife_rules.with_printed(record, fashion)
     text = json.dumps(written(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife

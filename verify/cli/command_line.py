@@ -1,7 +1,7 @@
 """The command line ``canaryproof``: its group, how commands fail, and the option ``--engine``.
 
-Exit status 0 is success and 2 is bad input, which gets one line on stderr; an interrupt exits with 130, and a closed
-pipe with 1. A command's module is loaded when the command runs.
+Exit status 0 is success and 2 is bad input, which gets one line on stderr. An interrupt exits with 130, SIGTERM with
+143, a lost engine with 3, and a closed pipe with 1. A command's module is loaded when the command runs.
 """
 
 import _thread
@@ -10,6 +10,7 @@ import difflib
 import io
 import os
 import re
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.errors import InputError, extra
 
 if TYPE_CHECKING:
     from canaryproof.verify.engine.cluster import Cluster
 
 INTERRUPTED = 130
-_BAD_INPUT = 2
+_BAD_INPUT, _ENGINE_LOST, _TERMINATED = 2, 3, 143
 _NO_MEMORY = "not enough memory"
 
 # Where each command is, and the first sentence of its help.
@@ -99,10 +100,10 @@ class _Group(click.Group):
         prog_name: str | None = None,
         complete_var: str | None = None,
         standalone_mode: bool = True,
-        **extra: Any,
+        **options: Any,
     ) -> Any:
         def run() -> Any:
-            return super(_Group, self).main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            return super(_Group, self).main(args, prog_name, complete_var, standalone_mode=False, **options)
 
         if not standalone_mode:
             return run()
@@ -110,8 +111,29 @@ class _Group(click.Group):
             # A terminal without UTF-8 must not crash us over a Greek letter.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        with _insistent_interrupts():
-            sys.exit(_status(run))
+        with _insistent_interrupts(), _termination_interrupts() as terminations:
+            status = _status(run)
+            sys.exit(_TERMINATED if terminations and status == INTERRUPTED else status)
+
+
+@contextlib.contextmanager
+def _termination_interrupts() -> Iterator[list[int]]:
+    """Let a request to end interrupt the command, as what it has begun is cleared up then; yield the requests."""
+    requests: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        requests.append(number)
+        raise KeyboardInterrupt
+
+    # Threads have no signals of their own.
+    if threading.current_thread() is not threading.main_thread():
+        yield requests
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield requests
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
@@ -141,7 +163,7 @@ def _insistent_interrupts() -> Iterator[None]:
 def _status(run: Callable[[], Any]) -> int:
     """Run a command, report what stops it, and return the exit status."""
     try:
-        _check_threads()
+        _check_environment()
         result = run()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -176,11 +198,23 @@ def _status(run: Callable[[], Any]) -> int:
     return result if isinstance(result, int) else 0
 
 
-def _check_threads() -> None:
-    """Refuse a number of threads at which numba raises an error when it is loaded; others it warns of."""
+def _check_environment() -> None:
+    """Refuse variables at which a library raises an error when it is loaded.
+
+    numba warns of other numbers of threads. scipy loads a part of numpy that reads the time of sources.
+    """
     with contextlib.suppress(ValueError):
         if int(os.environ.get("NUMBA_NUM_THREADS", "1")) < 1:
             raise InputError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    if seconds is not None and not re.fullmatch(r"\d{1,11}", seconds, re.ASCII):
+        raise InputError(f"SOURCE_DATE_EPOCH: must be a whole number of seconds, not {seconds!r}")
+
+
+class EngineLost(click.ClickException):
+    """An engine cannot go on; whether a check fails is not known."""
+
+    exit_code = _ENGINE_LOST
 
 
 def _missing_file(context: click.Context | None) -> Path | None:
@@ -226,7 +260,7 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
     if scheme != _DASK or (name != _DASK and not location):
         raise InputError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
     if find_spec("distributed") is None:
-        raise InputError("--engine: dask needs pip install canaryproof[distributed]")
+        raise InputError(f"--engine: dask needs {extra('distributed')}")
     # Loads dask, which is optional, and numba.
     from canaryproof.verify.engine.cluster import Cluster
     from canaryproof.verify.engine.executors import threads

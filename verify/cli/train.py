@@ -13,11 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.json_records import plain, written
-from canaryproof.verify.cli.command_line import INTERRUPTED, FilePath, cluster, engine_option, given_again
+from canaryproof.verify.cli.command_line import INTERRUPTED, EngineLost, FilePath, cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.provenance import code_and_machine
-from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.errors import InputError, extra
 from canaryproof.verify.files.reading import read_json
 from canaryproof.verify.files.report_input import RESULTS, TIMINGS
 from canaryproof.verify.files.training_record import ExperimentRecord, Timings
@@ -66,7 +66,7 @@ def train_command(
     configuration = read(config, size)
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
-        raise InputError(f"train: needs {', '.join(missing)}: pip install canaryproof[federated]")
+        raise InputError(f"train: needs {', '.join(missing)}: {extra('federated')}")
     workers = cluster(engine_name)
     # Before the data is read and JAX is loaded, which take seconds.
     if out is not None:
@@ -94,16 +94,20 @@ def train_command(
             files = {**documents, **training.render(record)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
-        reason = f"{error.strerror or error}; what is done is kept, and --resume goes on"
-        raise InputError(f"{error.filename or out}: {reason}") from error
+        raise InputError(f"{error.filename or out}: {error.strerror or error}{_resumes(out)}") from error
     except EngineError as error:
-        raise click.ClickException(f"{error}; what is done is kept, and --resume goes on") from error
+        raise EngineLost(f"{error}{_resumes(out)}") from error
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
     _print(record, out)
     if workers is not None:
         given_again(workers.begun, experiment.names)
+
+
+def _resumes(out: Path) -> str:
+    """Say that an experiment goes on, if it has begun."""
+    return "; what is done is kept, and --resume goes on" if (out / _BEGUN).is_file() else ""
 
 
 def _check_folder(out: Path, resume: bool) -> None:

@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
-from canaryproof.verify.cli.command_line import FilePath, cluster, engine_option, given_again
+from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
@@ -82,7 +82,7 @@ def verify_command(
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
     SUITE is numerics, algorithm1, estimators, audit, theorems, bounds, claims, orthonormal, blindspots, training or
-    canife; all by default, but the last two only where the extra canaryproof[federated] is installed. The exit status
+    canife; all by default, but the last two only where the extra federated is installed. The exit status
     is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. A refuted
     statement that is expected to be refuted is a finding and not a failure.
 
@@ -156,7 +156,7 @@ def _run(plan: Plan, file: RunFile, executor: Executor, ended: Callable[[Run], N
         try:
             return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total), ended)
         except EngineError as error:
-            raise click.ClickException(str(error)) from error
+            raise EngineLost(str(error)) from error
 
 
 class _Artist:

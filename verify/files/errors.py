@@ -10,5 +10,10 @@ class InputError(Exception):
         return str(self)
 
 
+def extra(name: str) -> str:
+    """Say how an extra is installed: from the package's folder, as no registry has the package under its name."""
+    return f"pip install '.[{name}]' in canaryproof's folder"
+
+
 class RuleError(ValueError):
     """A rule that a file breaks, with the field's name; whoever opened the file names it."""

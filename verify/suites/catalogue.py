@@ -6,6 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from canaryproof.verify.check.results import Check
+from canaryproof.verify.files.errors import extra
 
 # Modules whose checks make a suite, in the order in which results are listed; ``reports.pages`` has the pages' order.
 # Two processes begin at the ends and meet at the claims, which are many small checks without pictures: so both end
@@ -60,4 +61,4 @@ SUITES = _Suites()
 def lacking(suite: str) -> str:
     """Return what a suite needs and is not installed, as part of a sentence; "" if nothing is missing."""
     missing = [module for module in _NEEDED.get(suite, ()) if find_spec(module) is None]
-    return f"needs {', '.join(missing)}: pip install canaryproof[federated]" if missing else ""
+    return f"needs {', '.join(missing)}: {extra('federated')}" if missing else ""

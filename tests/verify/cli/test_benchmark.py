@@ -61,5 +61,5 @@ def test_canife_refuses_in_one_line(told, tmp_path, monkeypatch):
         result = call_canife(*arguments)
         assert (result.exit_code, result.stderr.count("\n")) == (2, 1), arguments
     monkeypatch.setattr(benchmark, "find_spec", lambda _: None)
-    assert "pip install canaryproof[federated]" in call_canife().stderr
+    assert "pip install '.[federated]' in canaryproof's folder" in call_canife().stderr
     assert told == []

@@ -567,6 +567,17 @@ def test_a_number_of_threads_that_numba_refuses_is_one_line(
     assert said == f"NUMBA_NUM_THREADS: must be at least 1, not {number}"
 
 
+@pytest.mark.parametrize("seconds", ["abc", "-5", "1e9", "9" * 20])
+def test_a_time_of_sources_that_numpy_refuses_is_one_line(
+    folder: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: str,
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+    said = refusal("audit", "both.npz", "--delta", "1e-6")
+    assert said == f"SOURCE_DATE_EPOCH: must be a whole number of seconds, not {seconds!r}"
+
+
 def test_no_memory_for_a_library_is_one_line(folder: Path) -> None:
     limit = 300_000 * 1024
     done = subprocess.run(

@@ -197,7 +197,7 @@ def test_a_cluster_that_is_lost_says_how_to_go_on(config, tmp_path, monkeypatch)
 
     monkeypatch.setattr(experiment.Experiment, "run", lost)
     result = train(config, "--out", tmp_path / "out")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert result.stderr == "Error: the scheduler is lost; what is done is kept, and --resume goes on\n"
 
 
@@ -346,7 +346,10 @@ def test_data_that_is_needed_must_be_given(tmp_path):
 
 def test_what_is_not_installed_is_named_with_the_extra(config, tmp_path, monkeypatch):
     monkeypatch.setattr(train_command, "find_spec", lambda name: None if name in ("jax", "optax") else object())
-    refused(train(config, "--out", tmp_path / "out"), "train: needs jax, optax: pip install canaryproof[federated]")
+    refused(
+        train(config, "--out", tmp_path / "out"),
+        "train: needs jax, optax: pip install '.[federated]' in canaryproof's folder",
+    )
 
 
 def test_an_estimate_trains_nothing(config, tmp_path):

@@ -170,7 +170,7 @@ def test_equal_values_are_judged_by_their_signs():
 def test_the_suite_needs_the_extra(monkeypatch):
     assert catalogue.SUITES["canife"] == CHECKS
     monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == "jax" else object())
-    assert catalogue.lacking("canife") == "needs jax: pip install canaryproof[federated]"
+    assert catalogue.lacking("canife") == "needs jax: pip install '.[federated]' in canaryproof's folder"
 
 
 def trained(monkeypatch, cosine=0.01, deviation=1.01):

@@ -142,5 +142,5 @@ def test_samples_depend_on_their_purpose_alone():
 def test_without_the_extra_the_suite_says_what_it_needs(monkeypatch):
     assert catalogue.lacking("claims") == ""
     monkeypatch.setattr(catalogue, "find_spec", lambda name: None if name == "jax" else object())
-    assert catalogue.lacking("training") == "needs jax: pip install canaryproof[federated]"
+    assert catalogue.lacking("training") == "needs jax: pip install '.[federated]' in canaryproof's folder"
     assert catalogue.lacking("claims") == ""

@@ -16,7 +16,7 @@ def load(examples_per_client: int, seed: int) -> Federation:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise InputError("digits: needs scikit-learn, of the extra canaryproof[federated]") from error
+        raise InputError("digits: needs scikit-learn, of the extra federated") from error
     pixels, labels = load_digits(return_X_y=True)
     images = (pixels / 16).astype(np.float32).reshape(-1, 8, 8, 1)
     classes = labels.astype(np.int32)

@@ -355,7 +355,7 @@ def _decoded(path: Path, side: int) -> NDArray[np.uint8]:
     try:
         from PIL import Image
     except ImportError as error:
-        raise InputError("celeba: needs pillow, of the extra canaryproof[federated]") from error
+        raise InputError("celeba: needs pillow, of the extra federated") from error
     file = io.BytesIO(_content(path))
     try:
         with parsing("JPEG or PNG"):

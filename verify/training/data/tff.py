@@ -193,7 +193,7 @@ def _split(folder: Path, release: _Release, part: int) -> Split:
     try:
         reader = import_module(f"canaryproof.verify.training.data.{module}")
     except ImportError as error:
-        raise InputError(f"{path}: needs {library}, of the extra canaryproof[federated]") from error
+        raise InputError(f"{path}: needs {library}, of the extra federated") from error
     opened: Split = reader.split(path, *(() if release.splits is None else (release.splits[part],)))
     return opened
 

@@ -39,4 +39,4 @@ def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     with pytest.raises(InputError) as caught:
         digits.load(10, seed=0)
-    assert caught.value.message == "digits: needs scikit-learn, of the extra canaryproof[federated]"
+    assert caught.value.message == "digits: needs scikit-learn, of the extra federated"

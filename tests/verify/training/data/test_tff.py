@@ -153,9 +153,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch, refusal, release, mod
     folder = made.emnist(tmp_path, release, WRITERS, WRITERS)
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, f"canaryproof.verify.training.data.tff_{release}", raising=False)
-    assert refusal(tff.load, folder, 6, 4).endswith(
-        f": needs {module.removeprefix('google.')}, of the extra canaryproof[federated]"
-    )
+    assert refusal(tff.load, folder, 6, 4).endswith(f": needs {module.removeprefix('google.')}, of the extra federated")
 
 
 def test_342477_clients_take_little_memory(tmp_path):
