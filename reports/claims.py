@@ -72,13 +72,13 @@ def table_2(run: Run) -> list[str]:
     if not by_name:
         return []
 
-    statements = {result.id: result.statement for result in run.results}
+    printed = {result.id: result.statement for result in run.results}
     cells = list(by_name.values())
     rows = [
         (
             f"{cell.epsilon:g}",
             # The statement has the printed digits.
-            statements[f"{_TABLE_2}{name}"].partition("estimates ε as ")[2].partition(" over ")[0],
+            printed[f"{_TABLE_2}{name}"].partition("estimates ε as ")[2].partition(" over ")[0],
             *(
                 f"{estimate.mean:.3f} ± {estimate.deviation:.3f}"
                 for estimate in (cell.readings["fitted, both directions"], cell.readings["pinned"])

@@ -81,7 +81,7 @@ CHEAP = (
 def test_the_catalogue_has_forty_faults_over_all_topics() -> None:
     assert len(FAULTS) >= 40
     modules = {fault.target.partition(":")[0].split(".")[1] for fault in FAULTS.values()}
-    assert modules == {"kernels", "verify", "proofs_check"}
+    assert modules == {"kernels", "verify", "proofs_check", "reports"}
     assert all(fault.name == name and fault.description for name, fault in FAULTS.items())
 
 

@@ -21,7 +21,7 @@ from canaryproof.verify.accounting.training import SCHEDULED, Members, Sampling
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 
-_INCLUSIONS = tuple(inclusion.value for inclusion in Inclusion)
+_INCLUSIONS = tuple(inclusion.value for inclusion in (Inclusion.FIXED, Inclusion.COIN))
 
 
 class Participation(Protocol):

@@ -1,7 +1,6 @@
 """The scores of one run's canaries, checked: what an audit takes."""
 
 import copy
-import json
 import os
 from dataclasses import dataclass
 from enum import StrEnum
@@ -13,12 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.verify.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.check import rules
-from canaryproof.verify.check.json_records import Count, read, written
-from canaryproof.verify.check.rules import shown
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces
-from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats, read_json
-from canaryproof.verify.files.writing import replaced
+from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
 
 
 class Score(StrEnum):
@@ -161,22 +156,10 @@ class Scores:
         ValueError
             If its name ends in another way.
         """
-        target = Path(path)
-        if target.suffix.lower() != ".json":
-            raise ValueError(f"path: must end in .json, not {target.name!r}")
-        unobserved = None if self.unobserved is None else tuple(self.unobserved.tolist())
-        saved = _SavedScores(
-            format=_FORMAT,
-            kind=str(self.kind),
-            inclusion=str(self.inclusion),
-            neighbours=self.neighbours,
-            dim=self.dim,
-            record=None if self.record is None else _saved_record(self.record),
-            observed=tuple(self.observed.tolist()),
-            unobserved=unobserved,
-        )
-        with replaced(target) as file:
-            file.write(json.dumps(written(saved), allow_nan=False).encode())
+        # This import loads what reads and writes records, which an audit does not need; so below.
+        from canaryproof.verify.canaries import saved_scores
+
+        saved_scores.write(self, Path(path))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Scores":
@@ -196,24 +179,9 @@ class Scores:
         InputError
             If the file cannot be read or breaks a rule.
         """
-        target = Path(path)
-        document = read_json(target)
-        try:
-            saved = read(_SavedScores, document)
-            if saved.format != _FORMAT:
-                raise ValueError(f"format: must be {_FORMAT!r}, not {shown(saved.format)}")
-            unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
-            return Scores(
-                np.array(saved.observed),
-                unobserved,
-                saved.dim,
-                saved.inclusion,
-                saved.kind,
-                None if saved.record is None else _record(saved.record),
-                saved.neighbours,
-            )
-        except ValueError as error:
-            raise InputError(f"{target}: {error}") from error
+        from canaryproof.verify.canaries import saved_scores
+
+        return saved_scores.read(Path(path))
 
     def by_rank(self) -> "Scores":
         """Return these scores by their ranks among all of both kinds, as infinite ones are."""
@@ -229,67 +197,6 @@ class Scores:
         parts += [] if self.unobserved is None else [f"{len(self.unobserved):,} unobserved"]
         parts += [] if self.dim is None else [f"dim={self.dim:,}"]
         return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
-
-
-_FORMAT = "canaryproof scores 1"
-
-
-@dataclass(frozen=True)
-class _SavedTraces:
-    cosines: tuple[float, ...]
-    lengths: tuple[float, ...]
-    dim: Count
-    residual: bool
-    rounds: Count
-
-
-@dataclass(frozen=True)
-class _SavedRecord:
-    score: str
-    participations: Count
-    left_out: Count
-    rounds: Count
-    missing: Count
-    skipped: Count
-    traces: _SavedTraces | None
-
-
-@dataclass(frozen=True)
-class _SavedScores:
-    format: str
-    kind: str
-    inclusion: str
-    neighbours: str
-    dim: Count | None
-    record: _SavedRecord | None
-    observed: tuple[float, ...]
-    unobserved: tuple[float, ...] | None
-
-
-def _saved_record(record: RoundsRecord) -> _SavedRecord:
-    traces = record.traces
-    return _SavedRecord(
-        score=str(record.score),
-        **{name: getattr(record, name) for name in _COUNTS},
-        traces=None
-        if traces is None
-        else _SavedTraces(
-            tuple(traces.cosines.tolist()), tuple(traces.lengths.tolist()), traces.dim, traces.residual, traces.rounds
-        ),
-    )
-
-
-# Counts of a record that are saved as they are.
-_COUNTS = ("participations", "left_out", "rounds", "missing", "skipped")
-
-
-def _record(saved: _SavedRecord) -> RoundsRecord:
-    traces = None
-    if saved.traces is not None:
-        given = saved.traces
-        traces = RoundTraces(np.array(given.cosines), np.array(given.lengths), given.dim, given.residual, given.rounds)
-    score = Score(rules.choice("record.score", saved.score, Score))
-    return RoundsRecord(score=score, traces=traces, **{name: getattr(saved, name) for name in _COUNTS})
 
 
 # Squares of larger scores overflow.

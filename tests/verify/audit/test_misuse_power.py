@@ -127,10 +127,6 @@ def unobserved_took_part(rng, k):
     return (cosines(rng.standard_normal(k) + TRACE), cosines(rng.standard_normal(2 * k) + TRACE), DIM), {}
 
 
-def two_releases(rng, k):
-    return (cosines(rng.standard_normal(k) + np.where(np.arange(k) % 2, TRACE, 5.0)), None, DIM), {}
-
-
 @dataclass(frozen=True)
 class Mistake:
     """A row of the page: the scores, and their law against that of an honest audit that is hard to tell from it."""
@@ -166,7 +162,6 @@ MISTAKES = (
     Mistake("largest cosines of 5 rounds", several_rounds, ((normal(1.4), largest(5, TRACE), 1.0),)),
     Mistake("unobserved scores 1.3 times", wider_null, ((normal(0.0), normal(0.0, 1.3), 1.0),)),
     Mistake("2k unobserved canaries that took part", unobserved_took_part, ((largest(2), normal(TRACE), 2.0),)),
-    Mistake("scores of two releases", two_releases, ((normal(3.3), mixed(0.5, normal(TRACE), normal(5.0)), 1.0),)),
 )
 
 

@@ -318,7 +318,7 @@ def audit_arguments(file: str, **changes: str | None) -> list[str]:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        *(("delta", x) for x in ("0", "1", "-0.1", "1e-400", "nan", "inf", "", "x", "1e-6\n")),
+        *(("delta", x) for x in ("1", "-0.1", "nan", "inf", "", "x", "1e-6\n")),
         *(("confidence", x) for x in ("0", "1", "95", "1.0", "nan", "0.9999999999999999", "1e-300")),
         *(("dim", x) for x in ("1", "0", "-2", "1000000000001", "1e13", "2.5", "nan", "inf", "x", "1e999999999", "")),
         *(("dim", x) for x in ("9" * 10_000, "1e-999999999", "sNaN", "0x10", "2" + "\x1b[31m" * 9)),
