@@ -13,6 +13,7 @@ from canaryproof.verify.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
 
 
@@ -159,7 +160,36 @@ class Scores:
         # This import loads what reads and writes records, which an audit does not need; so below.
         from canaryproof.verify.canaries import saved_scores
 
-        saved_scores.write(self, Path(path))
+        target = Path(path)
+        if target.suffix.lower() != ".json":
+            raise ValueError(f"path: must end in .json, not {target.name!r}")
+        record = None
+        if self.record is not None:
+            traces = self.record.traces
+            record = saved_scores.SavedRecord(
+                score=str(self.record.score),
+                **{name: getattr(self.record, name) for name in _COUNTS},
+                traces=None
+                if traces is None
+                else saved_scores.SavedTraces(
+                    tuple(traces.cosines.tolist()),
+                    tuple(traces.lengths.tolist()),
+                    traces.dim,
+                    traces.residual,
+                    traces.rounds,
+                ),
+            )
+        saved = saved_scores.SavedScores(
+            format=saved_scores.FORMAT,
+            kind=str(self.kind),
+            inclusion=str(self.inclusion),
+            neighbours=self.neighbours,
+            dim=self.dim,
+            record=record,
+            observed=tuple(self.observed.tolist()),
+            unobserved=None if self.unobserved is None else tuple(self.unobserved.tolist()),
+        )
+        saved_scores.write(saved, target)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Scores":
@@ -181,7 +211,24 @@ class Scores:
         """
         from canaryproof.verify.canaries import saved_scores
 
-        return saved_scores.read(Path(path))
+        saved = saved_scores.read(Path(path))
+        try:
+            record = None
+            if saved.record is not None:
+                traces = None
+                if (given := saved.record.traces) is not None:
+                    arrays = np.array(given.cosines), np.array(given.lengths)
+                    traces = RoundTraces(*arrays, given.dim, given.residual, given.rounds)
+                record = RoundsRecord(
+                    score=Score(rules.choice("record.score", saved.record.score, Score)),
+                    traces=traces,
+                    **{name: getattr(saved.record, name) for name in _COUNTS},
+                )
+            unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
+            options = saved.inclusion, saved.kind, record, saved.neighbours
+            return Scores(np.array(saved.observed), unobserved, saved.dim, *options)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from error
 
     def by_rank(self) -> "Scores":
         """Return these scores by their ranks among all of both kinds, as infinite ones are."""
@@ -199,6 +246,8 @@ class Scores:
         return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
 
 
+# Counts of a record that are saved as they are.
+_COUNTS = ("participations", "left_out", "rounds", "missing", "skipped")
 # Squares of larger scores overflow.
 _LARGEST = 1e100
 
