@@ -30,7 +30,6 @@ from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
-from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files.reading import ScoreKind, checked_release, floats
 
 if TYPE_CHECKING:
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
 
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
     from canaryproof.verify.canaries.round_scores import AnyCanaries
+    from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,19 +85,9 @@ class Audit(AuditResult):
     def to_json(self) -> str:
         """Return the audit as a JSON document, equal for equal input; infinite numbers are null."""
         names = (
-            *(
-                "count",
-                "null_count",
-                "dim",
-                "delta",
-                "confidence",
-                "claim",
-                "neighbours",
-                "verdict",
-                "noise_multiplier",
-            ),
-            *("withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error", "variance_p_value"),
-            *("release_norm", "dilution"),
+            *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours", "verdict"),
+            *("noise_multiplier", "withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error"),
+            *("variance_p_value", "release_norm", "dilution"),
         )
         document = {
             "answer": text.answer(self),
@@ -273,10 +263,13 @@ def audit_release(
         If an argument breaks a rule, or the release's size or the cosines' mean or deviation is beyond any that a run
         produces.
     """
-    vector = _checked_release(release, canaries.dim)
-    # This import loads compiled kernels, which an audit of scores does not need.
+    # These imports load compiled kernels, which an audit of scores does not need.
+    from canaryproof.kernels.canaries import Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 
+    if not isinstance(canaries, Canaries | OrthonormalCanaries):
+        raise ValueError(f"canaries: must be Canaries or OrthonormalCanaries, not {type(canaries).__name__}")
+    vector = _checked_release(release, canaries.dim)
     if isinstance(canaries, OrthonormalCanaries):
         scores = _among_all_directions(vector, canaries)
         advance(canaries.count)
@@ -294,9 +287,10 @@ def audit_release(
     return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, traces, neighbours, force=force)
 
 
-def _release_traces(canaries: "AnyCanaries", cosines: float) -> RoundTraces:
+def _release_traces(canaries: "AnyCanaries", cosines: float) -> "RoundTraces":
     """Return the trace of all canaries in one release, from the sum of their cosines with it."""
     from canaryproof.kernels.canaries import Canaries
+    from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
     length = float(np.linalg.norm(canaries.sum())) if isinstance(canaries, Canaries) else math.sqrt(canaries.count)
     cosine = np.clip(cosines / length, -1.0, 1.0)
@@ -339,7 +333,7 @@ def _audit(
     noise_multiplier: float | None,
     bounds: Sequence[str],
     release: NDArray[np.float32] | NDArray[np.float64] | None,
-    traces: RoundTraces | None,
+    traces: "RoundTraces | None",
     neighbours: Neighbours | None,
     *,
     force: bool,

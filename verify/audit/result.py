@@ -17,11 +17,11 @@ from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Cov
 from canaryproof.verify.canaries.scores import Score, Scores
 from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
-from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces, noticed_share
 from canaryproof.verify.files.reading import ScoreKind
 
 if TYPE_CHECKING:
     from canaryproof.verify.blindspots.alarms import BlindSpots
+    from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
 
 ESTIMATE = "estimate"
 # Estimate of the measured noise, composed by accounting.
@@ -107,8 +107,8 @@ class MechanismTest:
         Claimed noise multiplier; None if none was claimed.
     """
 
-    traces: RoundTraces = field(repr=False, compare=False)
-    measured: NoiseMultiplier
+    traces: "RoundTraces" = field(repr=False, compare=False)
+    measured: "NoiseMultiplier"
     claimed: float | None
 
     @cached_property
@@ -120,6 +120,9 @@ class MechanismTest:
         """Return the largest share of the claimed noise that a test of this level rejects with a probability."""
         if self.claimed is None:
             return 0.0
+        # This import loads the law of traces, which an audit without them does not need.
+        from canaryproof.verify.estimators.noise_multiplier import noticed_share
+
         return noticed_share(self.claimed, self.traces.lengths, self.traces.dim, level, probability=probability)
 
 
@@ -321,7 +324,7 @@ class AuditResult:
             rounds = self.scores.record.rounds
         if self._by_default:
             share = notice.noticed_share(
-                noise_multiplier=self._claimed_noise(self.claim),
+                noise_multiplier=self.claimed_noise(self.claim),
                 claim=self.claim,
                 delta=self.delta,
                 confidence=1.0 - self.level,
@@ -333,8 +336,19 @@ class AuditResult:
             shares.append(share or 0.0)
         return max(shares) or None
 
-    def _claimed_noise(self, epsilon: float) -> float:
-        """Return the claimed noise in the distance of two groups' scores: as stated, or that of a claimed ε."""
+    def claimed_noise(self, epsilon: float) -> float:
+        """Return the claimed noise that separates the groups of scores.
+
+        Parameters
+        ----------
+        epsilon
+            Claimed ε, positive.
+
+        Returns
+        -------
+        The noise multiplier that was stated for one release, or else that of a Gaussian mechanism of this ε; in units
+        of the distance that these scores measure.
+        """
         halved = self.scores.neighbours == "replace"
         # A round's noise is not that of the claim, which is for several.
         if self.noise_multiplier is not None and self.scores.record is None:
@@ -389,7 +403,7 @@ class AuditResult:
         if dim is None or not self.delta or self.scores.neighbours == "replace":
             return None
         epsilon = EPSILON if self.claim is None else self.claim
-        noise = self.noise_multiplier or self._claimed_noise(epsilon)
+        noise = self.noise_multiplier or self.claimed_noise(epsilon)
         lengths = None
         if self.mechanism is not None and self.mechanism.claimed is not None:
             lengths = tuple(self.mechanism.traces.lengths.tolist())

@@ -65,10 +65,10 @@ class RoundsPlan:
         The claimed mechanism: noise multiplier, rounds, and rate or participations.
     dim, delta, data_norm
         As asked.
-    claim
-        Claimed ε.
+    claim, noise_epsilon
+        Claimed ε, and that of the noise.
     present
-        Number of observed canaries whose trace is seen with probability 90%.
+        Number of observed canaries whose trace is seen with probability 90%; None if 1,000,000 are too few.
     seeing
         Number that sees noise so short that ε is twice the claimed one; None as for a share.
     short_noise
@@ -88,7 +88,8 @@ class RoundsPlan:
     delta: float
     data_norm: float
     claim: float
-    present: int
+    noise_epsilon: float
+    present: int | None
     seeing: int | None
     short_noise: float
     known: bool
@@ -110,7 +111,10 @@ class RoundsPlan:
                 f"canaries=cp.Insertion({total}, observed={self.count}))"
             )
             clients = f"cp.CanaryClients(canaries, schedule, noise_multiplier={sigma:g})"
-            score, claim = "likelihood", f"poisson({sigma:g}, rate={self.mechanism.rate:g}, rounds={rounds})"
+            score, claim = (
+                "likelihood",
+                f"cp.accounting.poisson({sigma:g}, rate={self.mechanism.rate:g}, rounds={rounds})",
+            )
         else:
             row = f"np.arange({rounds}) < {taken}"
             law = (
@@ -118,7 +122,9 @@ class RoundsPlan:
                 f"np.arange({total}) < {self.count})"
             )
             clients = "cp.CanaryClients(canaries, schedule)"
-            score, claim = "known rounds", f"gaussian({sigma:g}, participations={taken})"
+            score, claim = "known rounds", f"cp.accounting.gaussian({sigma:g}, participations={taken})"
+        if self.claim > self.noise_epsilon * (1.0 + 1e-9):
+            claim = f"{self.claim:g}, noise_multiplier={sigma:g}"
         return (
             f"canaries = cp.Canaries(seed=7, count={total}, dim={self.dim})",
             f"schedule = {law}",
@@ -126,7 +132,7 @@ class RoundsPlan:
             "total += clients.total(t, clip_norm)",
             f"clients.add(flatten(delta), t{known})",
             f'scores = clients.scores("{score}")',
-            f"print(cp.audit(scores, {self.delta:g}, claim=cp.accounting.{claim}))",
+            f"print(cp.audit(scores, {self.delta:g}, claim={claim}))",
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -151,7 +157,7 @@ class RoundsPlan:
         yield f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
         yield "", ""
         yield f"Take {self.count:,} canaries, and as many that never do. With probability {100.0 * POWER:g}%,", ""
-        yield f"  {self.present:,} show that they are there;", ""
+        yield f"  {'no number shows' if self.present is None else f'{self.present:,} show'} that they are there;", ""
         seen = "no number sees" if self.seeing is None else f"{self.seeing:,} see"
         data = ", if others' updates are known" if self.known else ""
         short = f"{self.short_noise:.2g} of the claimed noise, which is ε = {_WORTH_SEEING * self.claim:.3g}{data}."
@@ -248,8 +254,9 @@ def plan_rounds(
         each, first = np.asarray(np.ones(number) * taken / number), _first_rounds(number, taken)
     sigma, least = float(noise_multiplier), mechanism.epsilon(delta)
     claimed = least if claim is None else rules.CLAIM.number("claim", claim)
-    if claimed < least * (1.0 - 1e-9):
-        raise ValueError(f"claim: must be at least {least:.4g}, the ε of this noise, not {claimed:.4g}")
+    lowest = max(least, rules.CLAIM.low)
+    if claimed < lowest * (1.0 - 1e-9):
+        raise ValueError(f"claim: must be at least {lowest:.4g}, not {claimed:.4g}; this noise has ε = {least:.4g}")
     short = _short(mechanism, sigma, delta, _WORTH_SEEING * claimed)
     spread = data / math.sqrt(dimension)
     unknown = partial(_count, sigma=sigma, measured=first, dim=dimension, spread=spread)
@@ -257,9 +264,11 @@ def plan_rounds(
     seeing = unknown(short)
     needs_data = seeing is None
     seeing = known(short) if seeing is None else seeing
-    visible = (_SEEN + float(special.ndtri(POWER))) ** 2 * (sigma**2 + spread**2)
-    present = max(2, math.ceil(visible / float((each if needs_data else first).sum())))
-    count = max(seeing or 2, present)
+    needs_data = needs_data and seeing is not None
+    reach = (_SEEN + float(special.ndtri(POWER))) * math.hypot(sigma, 0.0 if needs_data else spread)
+    enough = max(2.0, math.ceil(reach**2 / float((each if needs_data else first).sum())))
+    present = int(enough) if enough <= MOST_SCORES else None
+    count = max(seeing or 2, present or 2)
     shares = tuple(
         PlannedShare(
             share,
@@ -275,10 +284,11 @@ def plan_rounds(
         delta=delta,
         data_norm=data,
         claim=claimed,
+        noise_epsilon=least,
         present=present,
         seeing=seeing,
         short_noise=short,
-        known=needs_data and seeing is not None,
+        known=needs_data,
         count=count,
         noise_share=count * float(each.sum()) / (sigma**2 * number * dimension),
         shares=shares,
@@ -289,13 +299,18 @@ def _short(mechanism: Claim, sigma: float, delta: float, epsilon: float) -> floa
     """Return the share of the noise that has a larger ε, to 1%: each value takes a composition."""
 
     def excess(log_share: float) -> float:
-        noise = max(math.exp(log_share) * sigma, rules.NOISE_MULTIPLIER.low)
-        return math.log(replace(mechanism, noise_multiplier=noise).epsilon(delta) / epsilon)
+        # Noise with no ε at all, or with ε = 0, is as far as can be from a claim.
+        reached = replace(mechanism, noise_multiplier=math.exp(log_share) * sigma).epsilon(delta)
+        return math.log(min(max(reached, _LEAST), _MOST) / epsilon)
 
     low = -0.5
-    while excess(low) < 0.0 and math.exp(low) * sigma > rules.NOISE_MULTIPLIER.low:
+    while excess(low) < 0.0:
         low *= 2.0
-    return math.exp(float(optimize.brentq(excess, low, 0.0, xtol=0.01))) if excess(low) > 0.0 else math.exp(low)
+    return math.exp(float(optimize.brentq(excess, low, 0.0, xtol=0.01)))
+
+
+# Range of ε that is told apart, beyond twice the claims that can be made.
+_LEAST, _MOST = 1e-12, 1e12
 
 
 def _first_rounds(rounds: int, taken: int) -> Array:

@@ -13,7 +13,6 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.result import (
     COMPOSED,
     AuditResult,
@@ -586,7 +585,7 @@ def _enough(result: AuditResult, claim: float) -> str:
     count = notice.doubled(
         0.5,
         start=result.count,
-        noise_multiplier=float(gaussian_mechanism.noise_multiplier(claim, result.delta)),
+        noise_multiplier=result.claimed_noise(claim),
         claim=claim,
         delta=result.delta,
         confidence=1.0 - result.level,

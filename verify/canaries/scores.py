@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,9 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.verify.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.check import rules
-from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import ScoreKind, checked_scores, floats
+
+if TYPE_CHECKING:
+    from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
 
 class Score(StrEnum):
@@ -46,7 +49,7 @@ class RoundsRecord:
     """
 
     score: Score
-    traces: RoundTraces | None
+    traces: "RoundTraces | None"
     participations: int
     left_out: int
     rounds: int
@@ -210,6 +213,7 @@ class Scores:
             If the file cannot be read or breaks a rule.
         """
         from canaryproof.verify.canaries import saved_scores
+        from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
         saved = saved_scores.read(Path(path))
         try:

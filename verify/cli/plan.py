@@ -81,10 +81,7 @@ def plan_command(
     if not as_json:
         click.echo(str(planned))
         return
-    document = asdict(planned) | {"commands": planned.commands()}
-    if not known:
-        rows = planned.rows()
-        document["faults"] = [
-            row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in rows
-        ]
+    # JSON has no infinity, which the ε of a fault may be.
+    rows = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in planned.rows()]
+    document = asdict(planned) | {"shares" if known else "faults": rows, "commands": planned.commands()}
     click.echo(json.dumps(document, indent=2, allow_nan=False))

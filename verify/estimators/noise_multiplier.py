@@ -309,7 +309,14 @@ class Evidence:
         Returns
         -------
         The number of the round, or None.
+
+        Raises
+        ------
+        ValueError
+            If the level is outside.
         """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level: must lie strictly between 0 and 1, not {level!r}")
         above = np.flatnonzero(self.log_values > -math.log(level))
         return int(self.rounds[above[0]]) if len(above) else None
 

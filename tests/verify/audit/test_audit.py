@@ -713,3 +713,9 @@ def test_scores_of_trainings_of_their_own_have_a_proven_bound() -> None:
     assert own.bound.low == one.bound.low
     assert "with 95% confidence" in str(own)
     assert "with about 95% confidence" in str(one)
+
+
+@pytest.mark.parametrize(("canaries", "kind"), [(None, "NoneType"), ("canaries", "str"), (Canaries, "type")])
+def test_what_is_no_canaries_is_refused(canaries: object, kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"^canaries: must be Canaries or OrthonormalCanaries, not {kind}$"):
+        audit_release(np.ones(10), canaries, DELTA)  # type: ignore[arg-type]

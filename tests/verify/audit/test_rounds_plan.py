@@ -83,6 +83,29 @@ def test_an_honest_training_by_the_plans_lines_is_consistent():
     assert found.noticed == pytest.approx(once().short_noise, abs=0.05)
 
 
+def test_a_larger_claim_is_the_one_that_is_audited():
+    planned = plan_rounds(1.0, DIM, 10, delta=1e-5, claim=8.0)
+    scores, line = trained(dataclasses.replace(planned, count=80), 1.0, 4, False)
+    found = eval(line, {"cp": cp, "scores": scores})
+    assert (found.claim, found.noise_multiplier) == (8.0, 1.0)
+    # Noise whose ε is twice the claimed one, not twice that of the noise.
+    assert cp.accounting.gaussian(planned.short_noise).epsilon(1e-5) == pytest.approx(16.0, rel=0.03)
+
+
+@pytest.mark.parametrize("options", [{}, {"rate": 0.5}, {"data_norm": 1e12}])
+def test_the_least_noise_and_the_most_data_have_a_plan(options):
+    planned = plan_rounds(0.01, DIM, 3, **options)
+    mechanism = dataclasses.replace(planned.mechanism, noise_multiplier=0.01 * planned.short_noise)
+    assert mechanism.epsilon(1e-6) == pytest.approx(2.0 * planned.claim, rel=0.05)
+    # Who knows the data takes them out, so that they hide nothing.
+    assert (planned.known, planned.present) == ("data_norm" in options, 2)
+
+
+def test_noise_without_an_epsilon_has_no_claim():
+    with pytest.raises(ValueError, match=r"^claim: must be at least 0\.001, not 0; this noise has ε = 0$"):
+        plan_rounds(1e6, DIM, 10)
+
+
 def test_data_hide_the_noise_and_knowing_them_does_not():
     hidden = plan_rounds(1.0, DIM, 10, delta=1e-5, data_norm=10.0 * math.sqrt(DIM))
     assert hidden.known
@@ -97,7 +120,7 @@ def test_data_hide_the_noise_and_knowing_them_does_not():
         ({"rate": 0.1, "participations": 2}, "participations: must be left out where a rate is given"),
         ({"rate": 1.5}, "rate: must lie above 0 and be at most 1"),
         ({"participations": 11}, "participations: must be a whole number from 1 to 10"),
-        ({"claim": 1.0}, "claim: must be at least 4.377, the ε of this noise, not 1"),
+        ({"claim": 1.0}, "claim: must be at least 4.377, not 1; this noise has ε = 4.377"),
         ({"data_norm": -1.0}, "data_norm: must be a number from 0 to 1e12"),
     ],
 )

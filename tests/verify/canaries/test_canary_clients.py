@@ -524,5 +524,7 @@ def test_evidence_stops_a_training_without_noise_and_no_honest_one():
     assert alarms[1] is None
     known = Evidence(np.array([0, 2, 5]), np.log([3.0, 50.0, 2.0]))
     assert [known.alarm(level) for level in (0.4, 0.1, 0.01)] == [0, 2, None]
+    with pytest.raises(ValueError, match=r"^level: must lie strictly between 0 and 1, not 0$"):
+        known.alarm(0)
     with pytest.raises(ValueError, match=r"^noise_multiplier: must "):
         clients.evidence(0.0)

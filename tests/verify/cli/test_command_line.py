@@ -867,7 +867,9 @@ def test_a_table_is_audited_by_its_columns(folder: Path) -> None:  # noqa: ARG00
 def test_a_plan_of_rounds_takes_a_rate(folder: Path) -> None:  # noqa: ARG001
     arguments = ("plan", "--noise-multiplier", 1, "--dim", 2000, "--rounds", 10)
     assert "Take " in output(*arguments, "--participations", 2)
-    assert json.loads(output(*arguments, "--participations", 2, "--json"))["mechanism"]["participations"] == 2
+    document = json.loads(output(*arguments, "--participations", 2, "--json"))
+    assert document["mechanism"]["participations"] == 2
+    assert [row["share"] for row in document["shares"]] == [0.9, 0.75, 0.5, 0.25]
     assert refusal(*arguments, "--data-norm", 3) == "--data-norm: must be given with --rate or --participations"
     assert refusal(*arguments, "--rate", 0.1, "--all-rounds").startswith("--all-rounds: must not be given with --rate")
     assert refusal(*arguments, "--rate", 2) == "--rate: must lie above 0 and be at most 1, not 2.0"
