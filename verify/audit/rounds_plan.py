@@ -309,7 +309,7 @@ def _short(mechanism: Claim, sigma: float, delta: float, epsilon: float) -> floa
     return math.exp(float(optimize.brentq(excess, low, 0.0, xtol=0.01)))
 
 
-# Range of ε that is told apart, beyond twice the claims that can be made.
+# Range of ε that is distinguished, beyond twice the claims that can be made.
 _LEAST, _MOST = 1e-12, 1e12
 
 
