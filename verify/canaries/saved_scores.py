@@ -47,6 +47,7 @@ class SavedScores:
     inclusion: str
     neighbours: str
     dim: Count | None
+    ranked: bool
     record: SavedRecord | None
     observed: tuple[float, ...]
     unobserved: tuple[float, ...] | None

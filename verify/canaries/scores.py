@@ -188,6 +188,7 @@ class Scores:
             inclusion=str(self.inclusion),
             neighbours=self.neighbours,
             dim=self.dim,
+            ranked=self.ranked,
             record=record,
             observed=tuple(self.observed.tolist()),
             unobserved=None if self.unobserved is None else tuple(self.unobserved.tolist()),
@@ -230,9 +231,12 @@ class Scores:
                 )
             unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
             options = saved.inclusion, saved.kind, record, saved.neighbours
-            return Scores(np.array(saved.observed), unobserved, saved.dim, *options)
+            scores = Scores(np.array(saved.observed), unobserved, saved.dim, *options)
+            # Ranks are no longer infinite.
+            vars(scores).update(ranked=saved.ranked)
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
+        return scores
 
     def by_rank(self) -> "Scores":
         """Return these scores by their ranks among all of both kinds, as infinite ones are."""

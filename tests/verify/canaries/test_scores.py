@@ -142,7 +142,7 @@ def recorded(**fields):
 def test_saved_scores_are_read_as_they_were(tmp_path, scores):
     scores.save(tmp_path / "s.json")
     read = Scores.load(tmp_path / "s.json")
-    for name in ("dim", "inclusion", "kind", "neighbours"):
+    for name in ("dim", "inclusion", "kind", "neighbours", "ranked"):
         assert getattr(read, name) == getattr(scores, name)
     for name in ("observed", "unobserved"):
         np.testing.assert_array_equal(getattr(read, name), getattr(scores, name))
