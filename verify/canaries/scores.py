@@ -123,7 +123,7 @@ class Scores:
             raise ValueError("dim: is for cosines; scores of any kind have none")
         seen = _checked("observed", observed, chosen)
         unseen = None if unobserved is None else _checked("unobserved", unobserved, chosen)
-        ranked = unseen is not None and max(np.abs(seen).max(), np.abs(unseen).max()) > _LARGEST
+        ranked = unseen is not None and bool(max(np.abs(seen).max(), np.abs(unseen).max()) > _LARGEST)
         if unseen is not None and ranked:
             seen, unseen = _ranked(seen, unseen)
         fields = {

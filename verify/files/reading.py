@@ -132,7 +132,8 @@ def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKi
     Parameters
     ----------
     path
-        The file. A ``.csv`` file is in UTF-8 with a header; a ``.parquet`` file needs pyarrow.
+        The file. A ``.csv`` file is in UTF-8 with a header. A ``.parquet`` file is read by pyarrow, which believes the
+        sizes that it declares.
     score, member
         Names of the columns with the score, and with 1 or true if the canary took part, 0 or false if it did not.
     kind
