@@ -41,7 +41,12 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit as Audit
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
+    from canaryproof.verify.audit.inspection import Inspection as Inspection
+    from canaryproof.verify.audit.inspection import self_test as self_test
+    from canaryproof.verify.audit.instruments import ResidualTests as ResidualTests
+    from canaryproof.verify.audit.instruments import SamplingTests as SamplingTests
     from canaryproof.verify.audit.plan import plan as plan
+    from canaryproof.verify.audit.replay import replay as replay
     from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
@@ -62,11 +67,14 @@ _MODULES = {
     "Audit": "canaryproof.verify.audit.audit",
     "Canaries": "canaryproof.kernels.canaries",
     "CanaryClients": "canaryproof.verify.canaries.canary_clients",
+    "Inspection": "canaryproof.verify.audit.inspection",
     "Insertion": "canaryproof.verify.canaries.participation",
     "OpacusCanaries": "canaryproof.verify.canaries.opacus_canaries",
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",
+    "ResidualTests": "canaryproof.verify.audit.instruments",
     "RoundScores": "canaryproof.verify.canaries.round_scores",
+    "SamplingTests": "canaryproof.verify.audit.instruments",
     "Scores": "canaryproof.verify.canaries.scores",
     "accounting": "canaryproof.verify.accounting.accountant",
     "audit": "canaryproof.verify.audit.audit",
@@ -80,7 +88,9 @@ _MODULES = {
     "null_cosine": "canaryproof.kernels.null_cosine",
     "plan": "canaryproof.verify.audit.plan",
     "plan_rounds": "canaryproof.verify.audit.rounds_plan",
+    "replay": "canaryproof.verify.audit.replay",
     "scheduled": "canaryproof.verify.canaries.participation",
+    "self_test": "canaryproof.verify.audit.inspection",
     "shuffled_epochs": "canaryproof.verify.canaries.participation",
     "split": "canaryproof.verify.canaries.shapes",
     "two_gaussians": "canaryproof.kernels.two_gaussians",

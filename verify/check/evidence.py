@@ -489,3 +489,37 @@ class MechanismAtlas:
     margin: float
     cells: NonEmpty[AtlasCell]
     diagnosed: tuple[Diagnosis, ...]
+
+
+# Page ``instruments``.
+
+
+@dataclass(frozen=True)
+class InstrumentSight:
+    """In how many trainings with a fault an instrument noticed it, after so many rounds."""
+
+    rounds: Count
+    noticed: Count
+    runs: Count
+
+
+@dataclass(frozen=True)
+class FaultInspected:
+    """A fault, the instrument that is to see it, and what each instrument saw."""
+
+    title: str
+    sees: str
+    reason: str
+    sights: Mapping[str, tuple[InstrumentSight, ...]]
+
+
+@dataclass(frozen=True)
+class InstrumentsMeasured:
+    """The claim of every simulated training, and what instruments see of each fault."""
+
+    members: Count
+    dim: Count
+    rate: float
+    noise_multiplier: float
+    seen: float
+    faults: Mapping[str, FaultInspected]

@@ -39,6 +39,7 @@ COMMANDS = {
     "claims": (f"{_ROOM}.claims", "List the documents' statements and the verdicts on them, or judge one."),
     "plan": (f"{_ROOM}.plan", "Plan an audit before the run."),
     "report": (f"{_ROOM}.report", "Write the reports of a run anew."),
+    "self-test": (f"{_ROOM}.self_test", "Look at some rounds of your own training with ten canaries."),
     "train": (f"{_ROOM}.train", "Train with canaries and differential privacy, and audit what is released."),
     "verify": (f"{_ROOM}.verify", "Check the numerics, the algorithms, the printed tables and the proofs."),
 }
@@ -72,7 +73,7 @@ class _Group(click.Group):
             return super().get_command(ctx, cmd_name)
         module, _ = COMMANDS[cmd_name]
         # numpy, rich and whatever else a command loads take seconds, for which no other command waits.
-        command: click.Command = getattr(import_module(module), f"{cmd_name}_command")
+        command: click.Command = getattr(import_module(module), f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def resolve_command(

@@ -25,7 +25,7 @@ _CATALOGUE = {
     "bounds": ("verify.suites.bounds",),
     "claims": ("verify.claims",),
     "orthonormal": ("verify.suites.orthonormal",),
-    "blindspots": ("verify.suites.blindspots",),
+    "blindspots": ("verify.suites.blindspots", "verify.suites.instruments"),
     "training": ("verify.suites.training",),
     "canife": tuple(f"verify.suites.canife.{part}" for part in ("designs", "trainings", "measures", "faults")),
 }

@@ -1,0 +1,139 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import canaryproof as cp
+from canaryproof.verify.check.results import Context, Level, Verdict
+from canaryproof.verify.suites import instruments
+
+CLAIM = {"members": 200, "dim": 500, "noise_multiplier": 1.0, "clip_norm": 2.0, "rate": 0.2}
+
+
+def training(weight=1.0, clip=True, insert=True, others=1.0, rounds=6):
+    def run(inspection):
+        rng = np.random.default_rng(0)
+        updates = rng.normal(size=(inspection.members, 500)) * 0.05 + 0.05
+        for _ in range(rounds):
+            drawn = np.flatnonzero(rng.random(inspection.population) < 0.2)
+            members, canaries = drawn[drawn < 200], drawn[drawn >= 200]
+            known = updates[members].sum(axis=0)
+            total = others * known
+            for j in canaries if insert else ():
+                update = inspection.update(j).astype(float)
+                total = total + (update / (10.0 if clip else 1.0))
+            noised = weight * (total + 2.0 * rng.normal(size=500))
+            inspection.add(noised / (0.2 * 210), drawn, known / (0.2 * 210))
+
+    return run
+
+
+def refuted(run, **change):
+    found = cp.self_test(run, **CLAIM | change)
+    return {test.name for test in found.tests() if test.failed}, found
+
+
+def test_an_honest_training_is_not_refuted():
+    names, found = refuted(training())
+    assert not names
+    assert not found.failed
+    assert str(found).startswith("None of 14 tests refutes the claim (6 rounds, 10 canaries).")
+    assert found.rounds == 6
+
+
+def test_a_canary_that_is_not_clipped_is_seen():
+    names, found = refuted(training(clip=False))
+    assert "clipping" in names
+    observed = next(test.observed for test in found.tests() if test.name == "clipping")
+    assert 9.0 < float(observed.split()[-3]) < 11.0
+
+
+def test_the_others_weight_is_seen():
+    names, found = refuted(training(others=1.4))
+    assert "divisor" in names
+    observed = next(test.observed for test in found.tests() if test.name == "divisor")
+    assert 1.2 < float(observed.split()[-1].rstrip(".")) < 1.6
+
+
+def test_canaries_that_never_enter_are_seen_in_time():
+    assert "clipping" in refuted(training(insert=False, rounds=40))[0]
+
+
+def test_a_replay_is_part_of_the_answer():
+    inspection = cp.Inspection(**CLAIM)
+    training()(inspection)
+    inspection.replay(lambda updates: updates.sum(axis=0), np.zeros((2, 500)))
+    assert inspection.failed
+    assert "replay: Refuted" in str(inspection)
+    assert str(inspection).startswith("The claim is refuted by 1 of 15 tests")
+
+
+def test_the_weight_of_a_canary_has_the_law_of_a_regression():
+    # The statistic by a regression of all rounds' numbers on the canaries' sums.
+    names, found = refuted(training())
+    del names
+    test = next(test for test in found.tests() if test.name == "clipping")
+    inspection = cp.Inspection(**CLAIM)
+    stacked = []
+    add = inspection.add
+
+    def record(release, drawn, known):
+        canaries = drawn[drawn >= 200]
+        total = sum((inspection.update(j) / 20.0 for j in canaries), np.zeros(500))
+        stacked.append((total, (release - known) * 0.2 * 210 / 2.0))
+        add(release, drawn, known)
+
+    inspection.add = record
+    training()(inspection)
+    x, y = (np.concatenate(part) for part in zip(*stacked, strict=True))
+    slope = x @ y / (x @ x)
+    error = math.sqrt(((y - slope * x) ** 2).sum() / (len(x) - 1) / (x @ x))
+    assert test.p_value == pytest.approx(2.0 * stats.t.sf(abs(slope - 1.0) / error, len(x) - 1), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"members": 0}, "members: must be a whole number"),
+        ({"clip_norm": -1.0}, "clip_norm: must be positive and finite"),
+        ({"rate": 2.0}, "rate: must lie strictly between 0 and 1"),
+        ({"divisor": 0.0}, "divisor: must be positive and finite"),
+        ({"noise_multiplier": 0.0}, "noise_multiplier: must lie between"),
+    ],
+)
+def test_wrong_claims_are_refused(change, error):
+    with pytest.raises(ValueError, match=error):
+        cp.Inspection(**CLAIM | change)
+
+
+def test_wrong_rounds_change_nothing():
+    inspection = cp.Inspection(**CLAIM)
+    vector = np.ones(500)
+    for arguments, error in (
+        ((np.ones(499), [], vector), "release: must be numbers of the shape"),
+        ((vector, [], np.full(500, math.inf)), "known: must be finite"),
+        ((vector, [210], vector), "drawn: must lie between 0 and 209"),
+        ((vector, ["a"], vector), "drawn: must be a list"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            inspection.add(*arguments)
+    assert inspection.rounds == 0
+    with pytest.raises(ValueError, match="canaries are the members 200 to 209, not 3"):
+        inspection.update(3)
+    with pytest.raises(ValueError, match="training: must add at least one round"):
+        cp.self_test(lambda _: None, **CLAIM)
+
+
+def test_the_quick_run_sees_every_fault(quick_run):
+    for name in ("level", "power"):
+        result = quick_run.results[f"blindspots.instruments.{name}"]
+        assert result.verdict is Verdict.CONFIRMED, result.finding
+    faults = quick_run.results["blindspots.instruments.power"].evidence["faults"]
+    assert all(bool(fault["sees"]) != bool(fault["reason"]) for fault in faults.values())
+
+
+def test_a_fault_that_no_instrument_sees_is_told(monkeypatch):
+    monkeypatch.setattr(instruments, "FAULTS", {"none": instruments.SimulatedTraining("nothing", "residual", 1)})
+    outcome = instruments._power(Context(Level.QUICK, 0))
+    assert outcome.verdict is Verdict.REFUTED

@@ -1,0 +1,290 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import canaryproof as cp
+from canaryproof.verify.audit import instruments
+from canaryproof.verify.audit.instruments import LEVEL
+
+DIM = 2000
+
+
+def noise(seed, dim=DIM):
+    return np.random.default_rng(seed).normal(size=dim)
+
+
+def residual_tests(vectors, sigma=1.0, **options):
+    tests = cp.ResidualTests(sigma, len(vectors[0]), **options)
+    for vector in vectors:
+        tests.add(vector)
+    return {test.name: test for test in tests.tests()}
+
+
+def refuted(tests):
+    return {name for name, test in tests.items() if test.failed}
+
+
+def test_nothing_is_said_before_the_first_round():
+    assert cp.ResidualTests(1.0, DIM).tests() == ()
+    assert cp.SamplingTests(0.1, 10).tests() == ()
+    assert math.isnan(cp.ResidualTests(1.0, DIM).measured)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
+def test_honest_noise_is_not_refuted_in_any_number_format(kind):
+    vectors = [noise(seed).astype(kind) for seed in range(4)]
+    tests = residual_tests(vectors, layers=[1500, 499, 1])
+    assert not refuted(tests)
+    assert set(tests) == {
+        *("noise", "noise by round", "noise by layer", "mean", "normal law", "repeats within a round"),
+        *("repeats between rounds", "span", "values"),
+    }
+
+
+def test_more_noise_than_claimed_is_not_refuted():
+    assert not refuted(residual_tests([3.0 * noise(0), 5.0 * noise(1)]))
+    layers = np.repeat([1.0, 4.0], [1500, 500])
+    assert not refuted(residual_tests([layers * noise(seed) for seed in range(3)], layers=[1500, 500]))
+
+
+def test_the_smallest_noise_that_is_noticed_is_noticed_with_ninety_percent():
+    test = residual_tests([noise(0), noise(1)])["noise"]
+    share = float(test.notices.split()[4])
+    limit = 0.99**2 * stats.chi2.ppf(LEVEL, 2 * DIM)
+    # It is printed with four digits.
+    assert stats.chi2.cdf(limit / share**2, 2 * DIM) == pytest.approx(0.9, abs=0.005)
+    assert refuted(residual_tests([0.8 * noise(0), 0.8 * noise(1)])) == {"noise", "noise by round"}
+    # A share within the tolerance is none, at any size.
+    assert cp.ResidualTests(1.0, DIM, tolerance=0.1)._shorter(10**12, 1) == "noise of at most 0.9 of the claim"
+
+
+def test_one_round_and_one_layer_are_looked_at_alone():
+    vectors = [noise(seed) for seed in range(8)]
+    vectors[5] = 0.75 * vectors[5]
+    tests = residual_tests(vectors)
+    assert "noise by round" in refuted(tests)
+    assert "round 5 has 0.7" in tests["noise by round"].observed
+    layers = np.repeat([1.0, 0.5], [1900, 100])
+    tests = residual_tests([layers * noise(seed) for seed in range(8)], layers=[1900, 100])
+    assert refuted(tests) == {"noise by layer"}
+    observed = tests["noise by layer"].observed
+    assert observed.startswith("The noise of layer 1 has ")
+    assert float(observed.split()[6]) == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_mean_that_is_not_zero_is_seen():
+    assert "mean" in refuted(residual_tests([noise(seed) + 0.1 for seed in range(4)]))
+    layers = np.repeat([0.0, 0.8], [1900, 100])
+    assert "mean" in refuted(residual_tests([noise(seed) + layers for seed in range(2)], layers=[1900, 100]))
+
+
+@pytest.mark.parametrize(
+    ("draw", "rounds"),
+    [
+        (lambda rng: rng.laplace(size=DIM) / math.sqrt(2.0), 4),
+        (lambda rng: rng.uniform(-math.sqrt(3.0), math.sqrt(3.0), DIM), 1),
+        (lambda rng: rng.standard_t(5, DIM), 8),
+        (lambda rng: np.clip(rng.normal(size=DIM), -2.0, 2.0) * 1.05, 2),
+        (lambda rng: rng.exponential(size=DIM) - 1.0, 1),
+    ],
+)
+def test_noise_of_another_law_is_seen(draw, rounds):
+    rng = np.random.default_rng(0)
+    assert "normal law" in refuted(residual_tests([draw(rng) for _ in range(rounds)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda t: np.tile(noise(t, DIM // 4), 4), "repeats within a round"),
+        (lambda t: np.concatenate([noise(t, DIM // 2), -noise(t, DIM // 2)]), "repeats within a round"),
+        (lambda t: np.roll(noise(t), 7) * 0.6 + noise(t) * 0.8, "repeats within a round"),
+        (lambda _: noise(0), "repeats between rounds"),
+        (lambda t: (noise(t) + noise(t + 1)) / math.sqrt(2.0), "repeats between rounds"),
+        (lambda t: (noise(t) + noise(t + 9)) / math.sqrt(2.0), "repeats between rounds"),
+        (lambda t: math.sqrt(DIM / 40) * BASIS @ noise(t, 40), "span"),
+    ],
+)
+def test_noise_that_depends_on_other_noise_is_seen(make, name):
+    assert name in refuted(residual_tests([make(t) for t in range(12)]))
+
+
+BASIS = np.linalg.qr(np.random.default_rng(1).normal(size=(DIM, 40)))[0]
+
+
+def test_noise_of_few_values_is_seen():
+    states = noise(5, 500)
+    few = [np.random.default_rng(seed).choice(states, DIM) for seed in range(2)]
+    assert "values" in refuted(residual_tests(few))
+    # Half precision has few values: they are none of a fault where the release has that format.
+    coarse = noise(0).astype(np.float16)
+    assert "values" not in refuted(residual_tests([coarse]))
+    assert "values" in refuted(residual_tests([coarse.astype(np.float64)]))
+    bfloat = cp.ResidualTests(1.0, DIM)
+    bfloat.add(noise(0), resolution=2.0**-8)
+    assert bfloat.tests()[-1].p_value is None
+
+
+@pytest.mark.parametrize("weights", [np.ones(10), np.arange(10.0), np.r_[5.0, np.ones(9)]])
+def test_the_bound_of_signs_holds(weights):
+    sums = np.abs([np.dot(signs, weights) for signs in itertools.product((-1, 1), repeat=10)])
+    ratios = sums / np.linalg.norm(weights)
+    for ratio in np.unique(ratios):
+        assert np.mean(ratios >= ratio - 1e-12) <= instruments._hoeffding(ratio, 1)
+
+
+def test_the_comparisons_are_what_loops_say():
+    vector = noise(3, 60)
+    tests = cp.ResidualTests(1.0, 60)
+    tests.add(vector)
+    tests.add(noise(4, 60))
+    direct = []
+    for lag in range(1, 60):
+        products = vector[:-lag] * vector[lag:]
+        direct.append(abs(products.sum()) / np.linalg.norm(products))
+    once = cp.ResidualTests(1.0, 60)
+    once.add(vector)
+    assert once._lag == pytest.approx(max(direct), rel=1e-9)
+    assert once._lags == 59
+    products = vector * noise(4, 60)
+    between = {test.name: test for test in tests.tests()}["repeats between rounds"]
+    ratio = abs(products.sum()) / np.linalg.norm(products)
+    assert between.p_value == pytest.approx(min(1.0, 4.0 * math.exp(-(ratio**2) / 2.0)), rel=1e-5)
+
+
+def test_chernoffs_bound_is_above_the_binomial_tail():
+    counts = np.arange(201.0)
+    above = instruments._chernoff(counts, np.full(201, 60.0), 200, above=True)
+    below = instruments._chernoff(counts, np.full(201, 60.0), 200, above=False)
+    assert (np.exp(above) >= stats.binom.sf(counts - 1, 200, 0.3) - 1e-12).all()
+    assert (np.exp(below) >= stats.binom.cdf(counts, 200, 0.3) - 1e-12).all()
+    assert (above[:61] == 0.0).all()
+    assert (below[60:] == 0.0).all()
+
+
+def test_expected_counts_are_those_of_uniform_directions():
+    tests = cp.ResidualTests(1.0, 5)
+    rng = np.random.default_rng(0)
+    for _ in range(1500):
+        tests.add(rng.normal(size=5), resolution=0.0)
+    assert tests._least == pytest.approx(tests._most)
+    deviation = np.sqrt(tests._most * (1.0 - tests._most / 7500) + 1.0)
+    assert (np.abs(tests._above - tests._most) < 5.5 * deviation).all()
+
+
+@pytest.mark.parametrize(
+    ("vector", "options", "error"),
+    [
+        (np.zeros(3), {}, "residual: must be numbers of shape"),
+        (np.full(DIM, math.nan), {}, "residual: must be finite"),
+        (noise(0), {"resolution": -1.0}, "resolution: must be finite and not negative"),
+        (noise(0).astype(complex), {}, "residual: must be numbers"),
+    ],
+)
+def test_wrong_residuals_change_nothing(vector, options, error):
+    tests = cp.ResidualTests(1.0, DIM)
+    with pytest.raises(ValueError, match=error):
+        tests.add(vector, **options)
+    assert tests.rounds == 0
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match="layers: must sum to dim = 10, not to 9"):
+        cp.ResidualTests(1.0, 10, layers=[5, 4])
+    with pytest.raises(ValueError, match="tolerance: must lie between 0 and"):
+        cp.ResidualTests(1.0, 10, tolerance=0.6)
+    with pytest.raises(ValueError, match="rate: must lie strictly between 0 and 1"):
+        cp.SamplingTests(1.0, 10)
+    sampling = cp.SamplingTests(0.5, 10)
+    for drawn, error in (([10], "between 0 and 9"), ([1, 1], "drawn twice"), ([0.5], "must be a list")):
+        with pytest.raises(ValueError, match=error):
+            sampling.add(drawn)
+    assert sampling.rounds == 0
+
+
+MEMBERS, RATE = 800, 0.1
+
+
+def poisson(seed, rate=RATE):
+    return np.flatnonzero(np.random.default_rng(seed).random(MEMBERS) < rate)
+
+
+def sampled(batches):
+    tests = cp.SamplingTests(RATE, MEMBERS)
+    for drawn in batches:
+        tests.add(drawn)
+    return {test.name: test for test in tests.tests()}
+
+
+def test_honest_sampling_is_not_refuted():
+    tests = sampled([poisson(seed) for seed in range(20)])
+    assert not refuted(tests)
+    assert set(tests) == {"batch size", "spread of batch sizes", "participations", "returns"}
+    empty = cp.SamplingTests(0.001, 100)
+    for _ in range(5):
+        empty.add([])
+    assert not any(test.failed for test in empty.tests())
+
+
+def epoch(t, seed):
+    return np.random.default_rng(seed).permutation(MEMBERS)[t % 10 * 80 : (t % 10 + 1) * 80]
+
+
+@pytest.mark.parametrize(
+    ("make", "rounds", "names"),
+    [
+        (lambda t: np.random.default_rng(t).choice(MEMBERS, 80, replace=False), 8, {"spread of batch sizes"}),
+        (lambda t: epoch(t, t // 10), 10, {"spread of batch sizes", "participations", "returns"}),
+        (lambda t: epoch(t, 0), 20, {"spread of batch sizes", "participations", "returns"}),
+        (lambda t: poisson(t, 0.15), 3, {"batch size"}),
+        (lambda t: poisson(t // 2), 4, {"returns"}),
+        (lambda t: poisson(t, np.where(np.arange(MEMBERS) < 80, 0.4, 0.06667)), 20, {"participations"}),
+    ],
+)
+def test_other_sampling_is_seen(make, rounds, names):
+    assert names <= refuted(sampled([make(t) for t in range(rounds)]))
+
+
+def test_so_many_rounds_of_one_size_are_noticed():
+    def fixed(rounds):
+        return sampled([np.random.default_rng(t).choice(MEMBERS, 80, replace=False) for t in range(rounds)])
+
+    stated = int(fixed(1)["spread of batch sizes"].notices.split()[-2])
+    assert fixed(stated)["spread of batch sizes"].failed
+
+
+@pytest.mark.parametrize(("size", "rate"), [(1, 0.5), (7, 0.1), (40, 0.03)])
+def test_normal_numbers_of_counts_are_normal(size, rate):
+    # The distribution function of a count, within its jump, is uniform: at each jump's quarter it is known exactly.
+    class Quarter:
+        def random(self, shape):
+            return np.full(shape, 0.25)
+
+    counts = np.arange(size + 1)
+    numbers = special.ndtr(instruments._normal(counts, size, rate, Quarter()))
+    expected = stats.binom.cdf(counts - 1, size, rate) + 0.25 * stats.binom.pmf(counts, size, rate)
+    assert numbers == pytest.approx(expected, rel=1e-9)
+
+
+def test_counts_in_the_far_tails_have_finite_numbers():
+    far = instruments._normal([0, 10**6], 10**6, 0.5, np.random.default_rng(0))
+    assert np.isfinite(far).all()
+    assert far[0] < -37.0
+    assert far[1] > 37.0
+
+
+def test_p_values_of_honest_trainings_are_not_too_small():
+    runs, small = 120, {}
+    for seed in range(runs):
+        rng = np.random.default_rng([9, seed])
+        residuals, sampling = cp.ResidualTests(1.0, 64, layers=[40, 24]), cp.SamplingTests(0.2, 30)
+        for _ in range(3):
+            residuals.add(rng.normal(size=64))
+            sampling.add(np.flatnonzero(rng.random(30) < 0.2))
+        for test in (*residuals.tests(), *sampling.tests()):
+            small[test.name] = small.get(test.name, 0) + (test.p_value is not None and test.p_value <= 0.05)
+    worst = max(small.values())
+    assert stats.binom.sf(worst - 1, runs, 0.05) > LEVEL / len(small)

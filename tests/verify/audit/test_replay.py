@@ -1,0 +1,127 @@
+import math
+
+import numpy as np
+import pytest
+
+import canaryproof as cp
+
+DIM, MEMBERS = 400, 30
+UPDATES = np.random.default_rng(0).normal(size=(MEMBERS, DIM)) * np.linspace(0.01, 0.1, MEMBERS)[:, np.newaxis] + 0.01
+
+
+def clipped(updates):
+    finite = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, 0.0)
+    return finite * np.minimum(1.0, 1.0 / np.maximum(np.linalg.norm(finite, axis=1, keepdims=True), 1e-12))
+
+
+def noise(deviation=1.0):
+    return deviation * np.random.default_rng(9).normal(size=DIM)
+
+
+def honest(updates):
+    return (clipped(updates).sum(axis=0) + noise()) / MEMBERS
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_an_honest_step_is_not_refuted(kind, neighbours):
+    sensitivity = (2.0 if neighbours == "replace" else 1.0) / MEMBERS
+    found = cp.replay(lambda updates: honest(updates).astype(kind), UPDATES, sensitivity, neighbours=neighbours)
+    assert not found.failed
+    assert len(found.cases) == 8
+    largest = max(case.distance for case in found.cases)
+    # A replacement is as long as two clip norms only where two members point away from each other.
+    assert largest <= sensitivity * 1.001
+    assert largest > 0.5 * sensitivity
+    assert "of the claimed sensitivity" in str(found)
+
+
+def by_layer(updates):
+    return np.concatenate([clipped(part).sum(axis=0) for part in np.split(updates, 2, axis=1)])
+
+
+FAULTS = {
+    "nothing is clipped": (lambda updates: (updates.sum(axis=0) + noise()) / MEMBERS, 0),
+    "the mean is clipped": (
+        lambda updates: (len(updates) * clipped(updates.mean(axis=0)[np.newaxis])[0] + noise()) / MEMBERS,
+        1,
+    ),
+    "each layer is clipped": (lambda updates: (by_layer(updates) + noise()) / MEMBERS, 0),
+    "divided by the number drawn": (lambda updates: (clipped(updates).sum(axis=0) + noise()) / len(updates), 0),
+    "less noise for more members": (
+        lambda updates: (clipped(updates).sum(axis=0) + noise(1.0 / math.sqrt(1 + len(updates)))) / MEMBERS,
+        0,
+    ),
+    "a long member passes": (
+        lambda updates: (np.where(np.abs(updates).max() > 1e4, updates, clipped(updates)).sum(axis=0)) / MEMBERS,
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_step_that_changes_more_is_refuted_and_shrunk(name):
+    step, others = FAULTS[name]
+    # A mean over no member has no value.
+    found = cp.replay(lambda updates: step(updates) if len(updates) else noise() / MEMBERS, UPDATES, 1.0 / MEMBERS)
+    assert found.failed
+    assert len(found.smallest.batch) <= others
+    assert "Refuted: one member more" in str(found)
+
+
+def test_not_a_number_that_gets_through_is_seen():
+    step = lambda updates: (np.where(np.isnan(updates), updates, clipped(updates)).sum(axis=0) + noise()) / MEMBERS  # noqa: E731
+    found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
+    assert [case.member for case in found.cases if case.exceeds] == ["not a number"]
+    assert "makes a release that is not finite" in str(found)
+    assert math.isnan(found.smallest.distance)
+
+
+def test_a_member_that_the_step_refuses_is_said_and_no_fault():
+    def step(updates):
+        if not np.isfinite(updates).all():
+            raise ValueError("gradients must be finite")
+        return honest(updates)
+
+    found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
+    assert not found.failed
+    assert "refused: not a number (ValueError: gradients must be finite)" in str(found)
+
+
+def test_bits_of_half_precision_are_within_the_limit():
+    step = lambda updates: honest(updates).astype(np.float16)  # noqa: E731
+    found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
+    assert not found.failed
+    assert max(case.limit for case in found.cases) > 1.0 / MEMBERS
+
+
+def test_members_of_any_kind_are_taken():
+    texts = ["a", "bb", "ccc"]
+    step = lambda batch: np.array([float(min(2, len(text))) for text in batch] + [0.0]).sum(keepdims=True)  # noqa: E731
+    assert not cp.replay(step, texts, 2.0, extremes={"a long text": "x" * 10**6}).failed
+    assert cp.replay(step, texts, 1.0, extremes={"a long text": "x" * 10**6}).failed
+    images = np.random.default_rng(0).normal(size=(5, 4, 4))
+    assert not cp.replay(lambda batch: clipped(batch.reshape(len(batch), 16)).sum(axis=0), images, 1.0).failed
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"sensitivity": 0.0}, "sensitivity: must be positive and finite"),
+        ({"neighbours": "both"}, "neighbours: must be one of add-or-remove, replace"),
+        ({"members": UPDATES[:0]}, "members: must hold at least one member"),
+        ({"members": ["a"]}, "extremes: must be given"),
+        ({"extremes": {}}, "extremes: must name at least one member"),
+        (
+            {"step": lambda _: np.random.default_rng().normal(size=3)},
+            "step: must release the same when it is called twice",
+        ),
+        ({"step": lambda _: np.zeros((2, 2))}, "step: must return a vector of numbers"),
+        ({"step": lambda updates: np.zeros(len(updates))}, "step: must return vectors of one shape"),
+    ],
+)
+def test_wrong_arguments_are_refused(change, error):
+    arguments = {"step": honest, "members": UPDATES, "sensitivity": 1.0 / MEMBERS} | change
+    with pytest.raises(ValueError, match=error):
+        cp.replay(**arguments)

@@ -1,0 +1,274 @@
+"""A few rounds of a training, looked at with all instruments: its noise, its clipping, its unit and its sampling.
+
+Ten canaries go the whole way. Each is a member of the training with an update of ten clip norms. The training's own
+sampler draws it, and the training's own clipping clips it. What is released then says what the claim says, or not.
+``examples/self_test_loop.py`` has such a training.
+"""
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
+from canaryproof.verify.audit.replay import Replay, replay
+from canaryproof.verify.check import rules
+
+# Canaries of an inspection, and the norm of their updates in clip norms.
+_CANARIES, _LONG = 10, 10.0
+# Standard errors by which a two-sided test at the level is off where it rejects with 90%.
+_TWO_SIDED = float(special.ndtri(1.0 - 0.5 * LEVEL) + special.ndtri(0.9))
+_POSITIVE = rules.Rule("be positive and finite", 0.0, math.inf, open=True)
+_UNSEEN = (
+    "the last bits of the noise and the time that a step takes",
+    "a generator whose next numbers can be predicted",
+    "what happens before the updates are handed over, such as data that are read twice",
+    "the accountant: compare its ε with canaryproof.accounting",
+)
+
+
+class Inspection:
+    """The record of some rounds of a training, and the tests of what is claimed of it.
+
+    Parameters
+    ----------
+    members
+        Number of members n of the training, without the canaries.
+    dim
+        Number of coordinates d of an update.
+    noise_multiplier
+        Claimed standard deviation of a round's noise on each coordinate, in clip norms.
+    clip_norm
+        Claimed most that a member's update enters with.
+    rate
+        Claimed probability with which a member takes part in a round.
+    divisor
+        What the noised sum is divided by; by default the expected number of members of a round, ``rate`` times all.
+        1 where the sum itself is released.
+    layers
+        Sizes of the parts that are tested one by one, as for ``ResidualTests``.
+    seed
+        Seed of the canaries.
+
+    Attributes
+    ----------
+    members, canaries, population
+        Numbers of members, of canaries and of both. Canaries are the members n, n + 1, …
+    rounds
+        Number of rounds added so far.
+    replays
+        Replays so far.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Canaries are ten clip norms long. An honest training clips them to one. Independence of the canaries from the
+    others' updates is not needed, since ``add`` takes the others out.
+    """
+
+    canaries = _CANARIES
+
+    def __init__(
+        self,
+        *,
+        members: int,
+        dim: int,
+        noise_multiplier: float,
+        clip_norm: float,
+        rate: float,
+        divisor: float | None = None,
+        layers: Sequence[int] | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._residuals = ResidualTests(noise_multiplier, dim, layers)
+        self.members = int(MEMBERS.number("members", members))
+        self.population = self.members + self.canaries
+        self._sampling = SamplingTests(rate, self.population)
+        self.clip_norm = _POSITIVE.number("clip_norm", clip_norm)
+        expected = self._sampling.rate * self.population
+        self._sensitivity = self.clip_norm / (expected if divisor is None else _POSITIVE.number("divisor", divisor))
+        self._canaries = Canaries(seed, self.canaries, self._residuals.dim)
+        self._directions = np.stack([self._canaries.vector(j) for j in range(self.canaries)]).astype(np.float64)
+        # Sums over rounds, S the sum of a round's canaries: ⟨S, y⟩, ‖S‖² and ‖y‖² of y = noise and canaries.
+        self._product = self._canary_square = self._square = 0.0
+        # A round has ⟨K, r⟩ and ‖K‖ here, where K is the others' sum and r is the residual.
+        self._others: list[tuple[float, float]] = []
+        self.replays: list[Replay] = []
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds added so far."""
+        return self._sampling.rounds
+
+    def update(self, member: int) -> NDArray[np.float32]:
+        """Return the update of a canary, ten clip norms long, which the training is to clip.
+
+        Parameters
+        ----------
+        member
+            Its number, from ``members`` on.
+
+        Returns
+        -------
+        The update, shape (dim,).
+
+        Raises
+        ------
+        ValueError
+            If there is no such canary.
+        """
+        if not self.members <= member < self.population:
+            raise ValueError(f"member: canaries are the members {self.members} to {self.population - 1}, not {member}")
+        return np.asarray(_LONG * self.clip_norm * self._directions[member - self.members], dtype=np.float32)
+
+    def add(self, release: ArrayLike, drawn: ArrayLike, known: ArrayLike) -> None:
+        """Take a round.
+
+        Parameters
+        ----------
+        release
+            What the round releases: the noised sum over the divisor, shape (dim,).
+        drawn
+            Numbers of all members who took part, the canaries' too.
+        known
+            Part of the release that the other members' clipped updates make up, in the same unit and shape.
+
+        Raises
+        ------
+        ValueError
+            If an argument is not finite, of another shape or out of its range. Nothing has changed then.
+        """
+        given, others = np.asarray(release), np.asarray(known, dtype=np.float64)
+        for name, vector in (("release", given), ("known", others)):
+            if vector.shape != (self._residuals.dim,) or vector.dtype.kind not in "fiu":
+                raise ValueError(f"{name}: must be numbers of the shape ({self._residuals.dim},), not {vector.shape}")
+            if not np.isfinite(vector).all():
+                raise ValueError(f"{name}: must be finite")
+        numbers = np.asarray(drawn)
+        self._sampling.add(numbers)
+        total = self._directions[numbers[numbers >= self.members].astype(np.int64) - self.members].sum(axis=0)
+        left = (given.astype(np.float64) - others) / self._sensitivity
+        self._product += float(total @ left)
+        self._canary_square += float(total @ total)
+        self._square += float(left @ left)
+        residual, others = left - total, others / self._sensitivity
+        self._others.append((float(others @ residual), float(np.linalg.norm(others))))
+        precision = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
+        self._residuals.add(residual, precision * float(np.abs(given).max()) / self._sensitivity)
+
+    def replay(
+        self, step: Callable[[Any], Any], members: Sequence[Any] | NDArray[Any], neighbours: str = "add-or-remove"
+    ) -> None:
+        """Run a step of the training twice, as ``canaryproof.replay`` does, against this claim.
+
+        Parameters
+        ----------
+        step, members, neighbours
+            As for ``canaryproof.replay``.
+
+        Raises
+        ------
+        ValueError
+            As ``canaryproof.replay`` does.
+        """
+        sensitivity = self._sensitivity * (2.0 if neighbours == "replace" else 1.0)
+        self.replays.append(replay(step, members, sensitivity, neighbours=neighbours))
+
+    def tests(self) -> tuple[InstrumentTest, ...]:
+        """Return all tests of the rounds so far.
+
+        Returns
+        -------
+        The tests, each at level 1e-6; none before the first round.
+        """
+        return (*self._entries(), *self._residuals.tests(), *self._sampling.tests()) if self.rounds else ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether an instrument refutes the claim."""
+        return any(test.failed for test in self.tests()) or any(case.failed for case in self.replays)
+
+    def __str__(self) -> str:
+        tests = self.tests()
+        wrong = [test for test in tests if test.failed]
+        number = len(tests) + len(self.replays)
+        looked = f"{self.rounds} rounds, {self.canaries} canaries"
+        broken = len(wrong) + sum(case.failed for case in self.replays)
+        answer = (
+            f"The claim is refuted by {broken} of {number} tests"
+            if broken
+            else f"None of {number} tests refutes the claim"
+        )
+        answer = f"{answer} ({looked})."
+        behaves = f"The training behaves as if its noise multiplier were {self._residuals.measured:.5g}"
+        lines = [answer, f"{behaves}; claimed {self._residuals.noise_multiplier:.5g}."]
+        lines += [f"- {test.name}: {test.observed} (p = {test.p_value:.2g})" for test in wrong]
+        lines += [f"- replay: {' '.join(str(case).splitlines()[: 2 if case.failed else 1])}" for case in self.replays]
+        lines += ["", "What was looked at, and the smallest fault that is noticed with 90%:"]
+        lines += [f"- {test.name}{': ' + test.notices if test.notices else ''}" for test in tests]
+        lines += [*(["- replay: one member, beside whole and small batches"] if self.replays else []), ""]
+        lines += ["What no instrument here sees:", *(f"- {fault}" for fault in _UNSEEN)]
+        return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
+
+    def _entries(self) -> Iterator[InstrumentTest]:
+        """Test what a canary and the others enter with: weight 1 in the release, the noise's deviation unknown."""
+        numbers = self.rounds * self._residuals.dim
+        if self._canary_square:
+            weight = self._product / self._canary_square
+            deviation = math.sqrt(max(self._square - weight * self._product, 0.0) / (numbers - 1))
+            error = max(deviation / math.sqrt(self._canary_square), np.finfo(float).tiny)
+            yield InstrumentTest(
+                "clipping",
+                f"A canary of {_LONG:g} clip norms enters with {weight:.3g} clip norms.",
+                2.0 * float(special.stdtr(numbers - 1, -abs(weight - 1.0) / error)),
+                f"an entry that is wrong by {error * _TWO_SIDED:.2g} clip norms",
+            )
+        else:
+            yield InstrumentTest("clipping", "No canary was drawn.", None, "")
+        products, lengths = np.asarray([pair for pair in self._others if pair[1] > 0.0]).reshape(-1, 2).T
+        if len(lengths):
+            errors = products / lengths
+            together = float(errors @ errors)
+            left = max(self._residuals.measured**2 * numbers - together, np.finfo(float).tiny) / (numbers - len(errors))
+            worst = int(np.argmax(np.abs(errors)))
+            yield InstrumentTest(
+                "divisor",
+                f"In some round the others' updates enter with weight {1.0 + errors[worst] / lengths[worst]:.4g}.",
+                float(special.fdtrc(len(errors), numbers - len(errors), together / len(errors) / left)),
+                f"a weight that is wrong by {math.sqrt(left) * _TWO_SIDED / lengths.max():.2g} in one round",
+            )
+
+
+def self_test(training: Callable[[Inspection], object], **claim: Any) -> Inspection:
+    """Run a few rounds of a training with ten canaries, and look at it with all instruments.
+
+    Parameters
+    ----------
+    training
+        Function that runs some rounds, and calls ``add`` of what it gets after each one.
+    **claim
+        What is claimed: the arguments of ``Inspection``.
+
+    Returns
+    -------
+    The inspection. It prints the answer, what was looked at and what cannot be seen.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the training added no round.
+    """
+    inspection = Inspection(**claim)
+    training(inspection)
+    if not inspection.rounds:
+        raise ValueError("training: must add at least one round by inspection.add(release, drawn, known)")
+    return inspection
