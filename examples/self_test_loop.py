@@ -58,7 +58,7 @@ def training(inspection, fault=False, seed=0):
         model += LEARNING_RATE * change
 
     def step(updates):
-        return release(updates, np.random.default_rng(seed), len(updates) if fault else expected)
+        return release(updates, np.random.default_rng(seed), max(1, len(updates)) if fault else expected)
 
     inspection.replay(step, gradients(model, x[:60], y[:60]))
 

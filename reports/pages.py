@@ -15,6 +15,7 @@ from canaryproof.reports import (
     claims,
     convergence,
     estimators,
+    instruments,
     pitfalls,
     proofs,
     summary,
@@ -28,7 +29,7 @@ from canaryproof.verify.files.report_input import Material
 
 RESULTS = "results.json"
 # In the order in which they are read. Chapters on trainings come between the two groups.
-_MEASURED = (convergence.PAGE, estimators.PAGE, pitfalls.PAGE, bounds.PAGE, blindspots.PAGE)
+_MEASURED = (convergence.PAGE, estimators.PAGE, pitfalls.PAGE, bounds.PAGE, blindspots.PAGE, instruments.PAGE)
 _PROVEN = (accuracy.PAGE, proofs.PAGE)
 _PAGES = (*_MEASURED, *_PROVEN)
 # Files that one run's folder may hold besides the summary, and another's may lack.

@@ -55,6 +55,7 @@ def printed(command: str) -> str:
             runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
         return out.getvalue()
     assert program == "canaryproof"
+    arguments = [str(ROOT / word) if word.startswith("examples/") else word for word in arguments]
     return CliRunner(env={"COLUMNS": "80"}).invoke(main, arguments).stdout
 
 
@@ -99,8 +100,9 @@ def run_page(page: Path) -> list[tuple[re.Match[str], str]]:
         code = block["code"]
         match block["language"]:
             case "console":
-                command, _, shown = code.partition("\n")
-                real = printed(command.removeprefix("$ "))
+                # A line that ends with a backslash goes on.
+                command, shown = re.split(r"(?<!\\)\n", code, maxsplit=1)
+                real = printed(command.removeprefix("$ ").replace("\\\n", " "))
                 if not agrees(shown, real):
                     consoles.append((block, f"{command}\n{real}"))
             case "python":

@@ -210,7 +210,7 @@ class ResidualTests:
     def _least_of(self, part: str, squares: Array, dims: Ints) -> InstrumentTest:
         """Test each of several parts, and share the level among them."""
         least = (1.0 - self.tolerance) * self.noise_multiplier
-        each = special.chdtr(dims, squares / least**2)
+        each = norm_p_value(squares, least, dims)
         worst = int(np.argmin(each))
         share = math.sqrt(squares[worst] / dims[worst]) / self.noise_multiplier
         return InstrumentTest(

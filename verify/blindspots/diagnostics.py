@@ -20,14 +20,14 @@ from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism, Rele
 from canaryproof.verify.check.evidence import DiagnosticAlarms
 
 
-def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: int) -> Array:
+def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: ArrayLike) -> Array:
     """Return one-sided p-values of squared norms ‖ρ − Σcⱼ‖² in ℝᵈ: the probability that noise alone is as short.
 
     Norms and noise are in units of the clip norm; squares and dimensions are sums over the rounds. ‖s + σZ‖² is
     stochastically at least σ²χ²_d for every vector s of data.
     """
     square = np.asarray(residual_square, dtype=np.float64)
-    return np.asarray(special.chdtr(dim, square / noise_multiplier**2))
+    return np.asarray(special.chdtr(np.asarray(dim, dtype=np.float64), square / noise_multiplier**2))
 
 
 def part_norms_p_value(part_squares: ArrayLike, noise_multiplier: float, dims: tuple[int, ...]) -> Array:

@@ -136,6 +136,11 @@ def test_the_bound_of_signs_holds(weights):
         assert np.mean(ratios >= ratio - 1e-12) <= instruments._hoeffding(ratio, 1)
 
 
+def test_the_bound_of_many_sums_is_hoeffdings():
+    assert instruments._hoeffding(6.0, 5) == pytest.approx(10.0 * math.exp(-18.0))
+    assert instruments._hoeffding(0.1, 5) == 1.0
+
+
 def test_the_comparisons_are_what_loops_say():
     vector = noise(3, 60)
     tests = cp.ResidualTests(1.0, 60)

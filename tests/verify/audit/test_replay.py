@@ -96,6 +96,15 @@ def test_bits_of_half_precision_are_within_the_limit():
     assert max(case.limit for case in found.cases) > 1.0 / MEMBERS
 
 
+def test_four_members_are_very_long_and_differ():
+    seen = []
+    cp.replay(lambda updates: seen.append(updates[-1:].sum(axis=0)) or np.zeros(DIM), UPDATES, 1.0)
+    lengths = np.array([np.linalg.norm(update) for update in seen[2:]])
+    huge = np.unique(np.array(seen[2:])[np.isfinite(lengths) & (lengths > 1e5)], axis=0)
+    assert len(huge) == 4
+    assert np.linalg.norm(huge, axis=1) == pytest.approx(1e6 * np.linalg.norm(UPDATES, axis=1).max())
+
+
 def test_members_of_any_kind_are_taken():
     texts = ["a", "bb", "ccc"]
     step = lambda batch: np.array([float(min(2, len(text))) for text in batch] + [0.0]).sum(keepdims=True)  # noqa: E731

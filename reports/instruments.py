@@ -1,0 +1,75 @@
+"""The page of instruments: which one sees which fault of a training, and after how many rounds."""
+
+from collections.abc import Mapping, Sequence
+
+from canaryproof.reports.markdown import Section, page
+from canaryproof.reports.page import Page
+from canaryproof.verify.check.evidence import InstrumentSight, InstrumentsMeasured, records
+from canaryproof.verify.check.results import Run
+
+_TITLE = "Which instrument sees which fault of a training"
+_COLUMNS = ("residual", "canaries", "sampling record", "replay")
+_ABOUT = """\
+canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each simulated training has
+{members:,} members, Poisson sampling at rate {rate:g}, clip norm 1, noise multiplier {sigma:g} and {dim:,} coordinates.
+It has one fault. Ten canaries are members with updates of ten clip norms."""
+_READING = """\
+A cell has the number of rounds after which the instrument notices the fault in at least {seen:.0%} of the trainings. A
+replay runs one step twice. "–" says that the instrument does not notice it within {most} rounds. An empty cell was not
+measured at this level."""
+_NOTE = """\
+The *residual* is what a round releases less all that was summed. *Canaries* are drawn and clipped by the training
+itself. The *sampling record* says who took part. Each test has level 1e-6, so that honest trainings raise no alarm."""
+
+
+def text(run: Run) -> str:
+    """Render the page of a run of the suite ``blindspots``; nothing if the instruments were not measured."""
+    measured = records(run, InstrumentsMeasured, "blindspots.instruments.").get("power")
+    if measured is None:
+        return ""
+    about = _ABOUT.format(
+        version=run.version, level=run.level, seed=run.seed, members=measured.members, rate=measured.rate,
+        sigma=measured.noise_multiplier, dim=measured.dim,
+    )  # fmt: skip
+    faults = measured.faults.values()
+    names = [name for name in _COLUMNS if any(name in fault.sights for fault in faults)]
+    most = max((sight.rounds for fault in faults for sights in fault.sights.values() for sight in sights), default=0)
+    visible = [fault for fault in faults if fault.sees]
+    seen = sum(_first(fault.sights.get(fault.sees, ()), measured.seen) is not None for fault in visible)
+    finding = (
+        f"Instruments notice {seen} of {len(visible)} faults that they are made for. No instrument can notice "
+        f"{len(faults) - len(visible)} others."
+    )
+    rows = tuple((fault.title, *(_cell(fault.sights, name, measured.seen) for name in names)) for fault in visible)
+    unseen = tuple((fault.title, fault.reason) for fault in faults if not fault.sees)
+    sections = [
+        Section("Faults that an instrument notices", ("fault", *names), rows, _NOTE),
+        Section("Faults that no instrument notices", ("fault", "why"), unseen, ""),
+    ]
+    reading = _READING.format(seen=measured.seen, most=most)
+    return page(_TITLE, finding, (reading, about), sections).rstrip() + "\n"
+
+
+def _first(sights: Sequence[InstrumentSight], share: float) -> int | None:
+    """Return the first number of rounds after which an instrument notices a fault in a share of the trainings."""
+    return next((sight.rounds for sight in sights if sight.noticed >= share * sight.runs), None)
+
+
+def _cell(sights: Mapping[str, Sequence[InstrumentSight]], name: str, share: float) -> str:
+    if name not in sights:
+        return ""
+    rounds = _first(sights[name], share)
+    if rounds is None:
+        return "–"
+    unit = "step" if name == "replay" else "round"
+    return f"{rounds} {unit}{'s' if rounds > 1 else ''}"
+
+
+PAGE = Page(
+    "instruments",
+    "Instruments",
+    _TITLE,
+    text,
+    file="instruments.md",
+    about="faults of a training, and which instrument of an auditor notices each",
+)

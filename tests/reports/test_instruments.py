@@ -1,0 +1,56 @@
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import made_up
+
+from canaryproof.reports import instruments
+from canaryproof.reports.pages import render
+from canaryproof.verify.check.results import Level, Run
+
+
+def sight(rounds, noticed):
+    return {"rounds": rounds, "noticed": noticed, "runs": 10}
+
+
+def fault(title, sees="", reason="", **sights):
+    return {"title": title, "sees": sees, "reason": reason, "sights": sights}
+
+
+EVIDENCE = {
+    "members": 1000,
+    "dim": 2048,
+    "rate": 0.125,
+    "noise_multiplier": 1.0,
+    "seen": 0.9,
+    "faults": {
+        "early": fault("noise too small", "residual", residual=[sight(1, 8), sight(2, 9)], replay=[sight(1, 0)]),
+        "never": fault("a long gradient", "replay", residual=[sight(1, 0), sight(4, 8)], replay=[sight(1, 10)]),
+        "missed": fault("one size", "residual", residual=[sight(1, 0), sight(4, 8)]),
+        "hidden": fault("a seed", reason="Nobody sees it."),
+    },
+}
+
+
+def run_of(evidence):
+    result = made_up.claim("instruments.power", suite="blindspots", **evidence)
+    return Run("0", Level.QUICK, 0, (replace(result, id="blindspots.instruments.power"),))
+
+
+def test_cells_have_the_first_rounds_with_nine_in_ten():
+    page = instruments.text(run_of(EVIDENCE))
+    assert "Instruments notice 2 of 3 faults that they are made for. No instrument can notice 1 others." in page
+    assert "| fault | residual | replay |" in page
+    assert "| noise too small | 2 rounds | – |" in page
+    assert "| a long gradient | – | 1 step |" in page
+    assert "| one size | – |  |" in page
+    assert "| a seed | Nobody sees it. |" in page
+    assert "does not notice it within 4 rounds" in page.replace("\n", " ")
+
+
+def test_a_run_without_the_measurement_has_no_page():
+    empty = Run("0", Level.QUICK, 0, ())
+    assert instruments.text(empty) == ""
+    assert "instruments.md" not in render(empty)
+    assert "instruments.md" in render(run_of(EVIDENCE))
