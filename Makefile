@@ -37,7 +37,7 @@ test-opacus:
 	test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv .venv-frameworks
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,jax-privacy,flower,test]'
-	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples
+	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples tests/verify/audit/test_opacus_inspection.py
 
 # The report's tests in a browser: Chromium, or Chrome, that the machine has.
 test-browser: $(STAMP)

@@ -106,7 +106,8 @@ class PrivateFedAvg(FedAvg):
 
     def noise(self, number, dim):
         """Draw a round's noise; or break the privacy and draw less of it, or the same in each round."""
-        rng = np.random.default_rng([self.seed, 0 if self.fault == "reseeded" else number])
+        # numpy's seed [s, 0] is s, from which the first model is drawn.
+        rng = np.random.default_rng([self.seed, 0 if self.fault == "reseeded" else number, 1])
         share = {"noise-per-client": CLIENTS**-0.5, "cohort-twice": 1 / CLIENTS}.get(self.fault, 1.0)
         return share * CLIP_NORM * self.noise_multiplier * rng.normal(size=dim)
 

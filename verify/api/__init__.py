@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.inspection import self_test as self_test
     from canaryproof.verify.audit.instruments import ResidualTests as ResidualTests
     from canaryproof.verify.audit.instruments import SamplingTests as SamplingTests
+    from canaryproof.verify.audit.opacus_inspection import OpacusInspection as OpacusInspection
     from canaryproof.verify.audit.plan import plan as plan
     from canaryproof.verify.audit.replay import replay as replay
     from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
@@ -70,6 +71,7 @@ _MODULES = {
     "Inspection": "canaryproof.verify.audit.inspection",
     "Insertion": "canaryproof.verify.canaries.participation",
     "OpacusCanaries": "canaryproof.verify.canaries.opacus_canaries",
+    "OpacusInspection": "canaryproof.verify.audit.opacus_inspection",
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",
     "ResidualTests": "canaryproof.verify.audit.instruments",

@@ -46,7 +46,8 @@ class Inspection:
     clip_norm
         Claimed most that a member's update enters with.
     rate
-        Claimed probability with which a member takes part in a round.
+        Claimed probability with which a member takes part in a round; None where rounds are not drawn by Poisson
+        sampling, so that the record of who took part is not tested.
     divisor
         What the noised sum is divided by; by default the expected number of members of a round, ``rate`` times all.
         1 where the sum itself is released.
@@ -84,7 +85,7 @@ class Inspection:
         dim: int,
         noise_multiplier: float,
         clip_norm: float,
-        rate: float,
+        rate: float | None = None,
         divisor: float | None = None,
         layers: Sequence[int] | None = None,
         seed: int = 0,
@@ -92,8 +93,12 @@ class Inspection:
         self._residuals = ResidualTests(noise_multiplier, dim, layers)
         self.members = int(MEMBERS.number("members", members))
         self.population = self.members + self.canaries
-        self._sampling = SamplingTests(rate, self.population)
+        # Without a claim on the sampling a record of it checks the members' numbers alone.
+        self._sampling = SamplingTests(0.5 if rate is None else rate, self.population)
+        self._sampled = rate is not None
         self.clip_norm = _POSITIVE.number("clip_norm", clip_norm)
+        if divisor is None and rate is None:
+            raise ValueError("divisor: must be given where the rate is not")
         expected = self._sampling.rate * self.population
         self._sensitivity = self.clip_norm / (expected if divisor is None else _POSITIVE.number("divisor", divisor))
         self._canaries = Canaries(seed, self.canaries, self._residuals.dim)
@@ -190,7 +195,9 @@ class Inspection:
         -------
         The tests, each at level 1e-6; none before the first round.
         """
-        return (*self._entries(), *self._residuals.tests(), *self._sampling.tests()) if self.rounds else ()
+        if not self.rounds:
+            return ()
+        return (*self._entries(), *self._residuals.tests(), *(self._sampling.tests() if self._sampled else ()))
 
     @property
     def failed(self) -> bool:

@@ -99,7 +99,8 @@ class ResidualTests:
     Notes
     -----
     The null hypothesis is normal noise of at least (1 − ``tolerance``) times the claim, independent between coordinates
-    and rounds. The tests ``normal law`` and ``span`` need one deviation within each part and round too.
+    and rounds. The tests ``normal law`` and ``span`` need one deviation within each part and round too, and ``equal
+    rounds`` needs one for all rounds.
     """
 
     def __init__(
@@ -192,6 +193,7 @@ class ResidualTests:
         )
         if rounds > 1:
             yield self._least_of("round", squares.sum(axis=1), np.full(rounds, self.dim))
+            yield self._equal(squares.sum(axis=1))
         if len(self._sizes) > 1:
             yield self._least_of("layer", squares.sum(axis=0), rounds * self._sizes)
         yield self._mean(squares)
@@ -218,6 +220,22 @@ class ResidualTests:
             f"The noise of {part} {worst} has {share:.4g} of the claimed deviation.",
             min(1.0, len(dims) * float(each[worst])),
             f"{self._shorter(int(dims.min()), len(dims))} in one {part}",
+        )
+
+    def _equal(self, squares: Array) -> InstrumentTest:
+        """Test whether rounds differ in their deviation: each one's ratio to those before it is an independent F."""
+        before = np.cumsum(squares)[:-1]
+        earlier = self.dim * np.arange(1.0, len(squares))
+        ratios = squares[1:] / self.dim / np.maximum(before / earlier, np.finfo(float).tiny)
+        below, above = special.fdtr(self.dim, earlier, ratios), special.fdtrc(self.dim, earlier, ratios)
+        tails = np.maximum(np.minimum(below, above), np.finfo(float).tiny)
+        shares = np.sqrt(squares / self.dim) / self.noise_multiplier
+        most = stats.chi2.isf(LEVEL, len(ratios)) / stats.chi2.ppf(1.0 - _POWER, len(ratios))
+        return InstrumentTest(
+            "equal rounds",
+            f"Rounds have from {shares.min():.4g} to {shares.max():.4g} of the claimed deviation.",
+            float(special.chdtrc(len(ratios), np.square(special.ndtri(tails)).sum())),
+            f"rounds' noise with a deviation of {math.sqrt((most - 1.0) / (2.0 * self.dim)):.2g} of its mean",
         )
 
     def _mean(self, squares: Array) -> InstrumentTest:

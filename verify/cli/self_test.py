@@ -21,7 +21,7 @@ _REFUTED = 1
 @click.option("--dim", type=float, required=True, help="Dimension d of an update: the number of trained parameters.")
 @click.option("--noise-multiplier", type=float, required=True, help="Claimed deviation of the noise, in clip norms.")
 @click.option("--clip-norm", type=float, required=True, help="Claimed most that an update enters with.")
-@click.option("--rate", type=float, required=True, help="Claimed probability of a member to take part in a round.")
+@click.option("--rate", type=float, help="Claimed probability of a member to take part in a round (Poisson sampling).")
 @click.option("--divisor", type=float, help="What the noised sum is divided by; rate times members by default.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the canaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -51,15 +51,16 @@ def _sum(updates: Vectors) -> Array:
 
 
 def _rng(seed: int, number: int, purpose: int) -> np.random.Generator:
+    # A seed sequence that ends with 0 is the one without it, so that purposes begin at 1.
     return np.random.default_rng([seed, number, purpose])
 
 
 def _drawn(number: int, seed: int) -> Ints:
-    return np.flatnonzero(_rng(seed, number, 0).random(POPULATION) < RATE)
+    return np.flatnonzero(_rng(seed, number, 1).random(POPULATION) < RATE)
 
 
 def _noise(number: int, seed: int) -> Array:
-    return NOISE_MULTIPLIER * _rng(seed, number, 1).normal(size=DIM)
+    return NOISE_MULTIPLIER * _rng(seed, number, 2).normal(size=DIM)
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class SimulatedTraining:
 
 
 def _fixed(number: int, seed: int) -> Ints:
-    return np.asarray(_rng(seed, number, 0).choice(POPULATION, round(EXPECTED), replace=False))
+    return np.asarray(_rng(seed, number, 1).choice(POPULATION, round(EXPECTED), replace=False))
 
 
 def _batch(epoch: Ints, number: int) -> Ints:
@@ -95,7 +96,7 @@ def _batch(epoch: Ints, number: int) -> Ints:
 
 
 def _shuffled(number: int, seed: int) -> Ints:
-    return _batch(_rng(seed, number // 8, 0).permutation(POPULATION), number)
+    return _batch(_rng(seed, number // 8, 1).permutation(POPULATION), number)
 
 
 def _in_turn(number: int, _seed: int) -> Ints:
@@ -104,7 +105,7 @@ def _in_turn(number: int, _seed: int) -> Ints:
 
 def _favoured(number: int, seed: int) -> Ints:
     rates = np.where(np.arange(POPULATION) < POPULATION // 10, 2.0 * RATE, 8.0 / 9.0 * RATE)
-    return np.flatnonzero(_rng(seed, number, 0).random(POPULATION) < rates)
+    return np.flatnonzero(_rng(seed, number, 1).random(POPULATION) < rates)
 
 
 def _mean_clipped(updates: Vectors) -> Array:
@@ -143,7 +144,7 @@ def _coarse(number: int, seed: int) -> Array:
 
 
 def _uniform(number: int, seed: int) -> Array:
-    return np.asarray(np.sqrt(3.0) * NOISE_MULTIPLIER * _rng(seed, number, 1).uniform(-1.0, 1.0, DIM))
+    return np.asarray(np.sqrt(3.0) * NOISE_MULTIPLIER * _rng(seed, number, 2).uniform(-1.0, 1.0, DIM))
 
 
 def _correlated(number: int, seed: int) -> Array:

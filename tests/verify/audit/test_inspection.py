@@ -38,7 +38,7 @@ def test_an_honest_training_is_not_refuted():
     names, found = refuted(training())
     assert not names
     assert not found.failed
-    assert str(found).startswith("None of 14 tests refutes the claim (6 rounds, 10 canaries).")
+    assert str(found).startswith("None of 15 tests refutes the claim (6 rounds, 10 canaries).")
     assert found.rounds == 6
 
 
@@ -66,7 +66,7 @@ def test_a_replay_is_part_of_the_answer():
     inspection.replay(lambda updates: updates.sum(axis=0), np.zeros((2, 500)))
     assert inspection.failed
     assert "replay: Refuted" in str(inspection)
-    assert str(inspection).startswith("The claim is refuted by 1 of 15 tests")
+    assert str(inspection).startswith("The claim is refuted by 1 of 16 tests")
 
 
 def test_the_weight_of_a_canary_has_the_law_of_a_regression():

@@ -39,13 +39,13 @@ def test_honest_noise_is_not_refuted_in_any_number_format(kind):
     tests = residual_tests(vectors, layers=[1500, 499, 1])
     assert not refuted(tests)
     assert set(tests) == {
-        *("noise", "noise by round", "noise by layer", "mean", "normal law", "repeats within a round"),
+        *("noise", "noise by round", "equal rounds", "noise by layer", "mean", "normal law", "repeats within a round"),
         *("repeats between rounds", "span", "values"),
     }
 
 
 def test_more_noise_than_claimed_is_not_refuted():
-    assert not refuted(residual_tests([3.0 * noise(0), 5.0 * noise(1)]))
+    assert not refuted(residual_tests([3.0 * noise(0), 3.0 * noise(1)]))
     layers = np.repeat([1.0, 4.0], [1500, 500])
     assert not refuted(residual_tests([layers * noise(seed) for seed in range(3)], layers=[1500, 500]))
 
@@ -57,6 +57,7 @@ def test_the_smallest_noise_that_is_noticed_is_noticed_with_ninety_percent():
     # It is printed with four digits.
     assert stats.chi2.cdf(limit / share**2, 2 * DIM) == pytest.approx(0.9, abs=0.005)
     assert refuted(residual_tests([0.8 * noise(0), 0.8 * noise(1)])) == {"noise", "noise by round"}
+    assert refuted(residual_tests([(1.2 + 0.2 * (t % 3)) * noise(t) for t in range(6)])) == {"equal rounds"}
     # A share within the tolerance is none, at any size.
     assert cp.ResidualTests(1.0, DIM, tolerance=0.1)._shorter(10**12, 1) == "noise of at most 0.9 of the claim"
 
@@ -65,7 +66,7 @@ def test_one_round_and_one_layer_are_looked_at_alone():
     vectors = [noise(seed) for seed in range(8)]
     vectors[5] = 0.75 * vectors[5]
     tests = residual_tests(vectors)
-    assert "noise by round" in refuted(tests)
+    assert refuted(tests) == {"noise by round", "equal rounds"}
     assert "round 5 has 0.7" in tests["noise by round"].observed
     layers = np.repeat([1.0, 0.5], [1900, 100])
     tests = residual_tests([layers * noise(seed) for seed in range(8)], layers=[1900, 100])

@@ -20,7 +20,7 @@ def run(*words):
 def test_the_example_passes_and_its_fault_is_seen():
     honest = run(f"{EXAMPLE}:training", *CLAIM)
     assert honest.exit_code == 0, honest.output
-    assert honest.output.startswith("None of 15 tests refutes the claim (10 rounds, 10 canaries).")
+    assert honest.output.startswith("None of 16 tests refutes the claim (10 rounds, 10 canaries).")
     broken = run(f"{EXAMPLE}:broken", *CLAIM, "--json")
     assert broken.exit_code == 1
     found = json.loads(broken.output)
