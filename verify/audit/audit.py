@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+    from canaryproof.verify.audit.trade_off import TradeOffCurve
     from canaryproof.verify.canaries.round_scores import AnyCanaries
     from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
@@ -117,6 +118,23 @@ class Audit(AuditResult):
         from canaryproof.verify.audit import picture
 
         return picture.draw(self)
+
+    def curve(self) -> "TradeOffCurve":
+        """Return the trade-off curve: both rates of error at every threshold, with a band for all at once.
+
+        Returns
+        -------
+        The curve, with true positive rates, advantage, and a lower limit of ε at every δ.
+
+        Raises
+        ------
+        ValueError
+            If the audit is withheld.
+        """
+        # This import loads the bounds' tables, which a summary does not need.
+        from canaryproof.verify.audit.trade_off import trade_off_curve
+
+        return trade_off_curve(self)
 
     def _repr_html_(self) -> str:
         # This import loads matplotlib.

@@ -226,14 +226,14 @@ def _poisson(counts: NDArray[np.int64], mean: float) -> Array:
     return np.asarray(np.exp(special.xlogy(counts, mean) - mean - special.gammaln(counts + 1.0)) * (counts >= 0))
 
 
-def band_ranks(count: int, skipped: int = 0) -> NDArray[np.int64]:
+def band_ranks(count: int, skipped: int = 0, ratio: float = _RATIO) -> NDArray[np.int64]:
     """Return the ranks at which a band is checked: dense near both ends, sparse in the middle.
 
     The ``skipped`` ranks at the low end are left out, as they say nothing at the δ of a design.
     """
     middle = 0.5 * (count + 1)
-    low = skipped + _geometric(middle - skipped, _CLOSER if skipped else _RATIO)
-    return np.unique(np.concatenate([low, count + 1 - _geometric(middle, _RATIO)]))
+    low = skipped + _geometric(middle - skipped, _CLOSER if skipped else ratio)
+    return np.unique(np.concatenate([low, count + 1 - _geometric(middle, ratio)]))
 
 
 def _geometric(most: float, ratio: float) -> NDArray[np.int64]:
@@ -260,9 +260,9 @@ def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:
     return np.maximum.accumulate(binomial.lower(ranks, count, 1.0 - local))
 
 
-def local_level(count: int, alpha: float, skipped: int = 0) -> float:
+def local_level(count: int, alpha: float, skipped: int = 0, ratio: float = _RATIO) -> float:
     """Find the largest level of the grid at which some rank fails with probability α at most."""
-    ranks = band_ranks(count, skipped)
+    ranks = band_ranks(count, skipped, ratio)
     rounding = _ROUNDING * max(1.0, count / _VARIABLES)
 
     # Bonferroni's level is valid without any computation.
@@ -286,16 +286,16 @@ def _expected(probability: float) -> float:
     return -math.log1p(-min(max(probability, 1e-300), 1.0 - 1e-9))
 
 
-def band(count: int, alpha: float, skipped: int = 0) -> Array:
+def band(count: int, alpha: float, skipped: int = 0, ratio: float = _RATIO) -> Array:
     """Return levels Lⱼ, j = 0, …, k, such that all U₍ⱼ₎ exceed theirs with probability at least 1 − α."""
-    return np.repeat(*_steps(count, alpha, skipped))
+    return np.repeat(*_steps(count, alpha, skipped, ratio))
 
 
 @lru_cache(maxsize=64)
-def _steps(count: int, alpha: float, skipped: int) -> tuple[Array, NDArray[np.int64]]:
+def _steps(count: int, alpha: float, skipped: int, ratio: float = _RATIO) -> tuple[Array, NDArray[np.int64]]:
     """Return a band's distinct levels, and how many ranks have each: those from a checked rank up to the next."""
-    ranks = band_ranks(count, skipped)
-    levels = np.concatenate([[0.0], _levels(local_level(count, alpha, skipped), ranks, count)])
+    ranks = band_ranks(count, skipped, ratio)
+    levels = np.concatenate([[0.0], _levels(local_level(count, alpha, skipped, ratio), ranks, count)])
     return levels, np.diff(ranks, prepend=0, append=count + 1)
 
 
