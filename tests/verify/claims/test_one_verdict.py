@@ -185,6 +185,14 @@ KINDS = {
         ("final.section5.2.1.similar", "submission.appendixD.similar"),
         Verdict.QUALIFIED,
     ),
+    "a condition that the text itself states, or the technique that it names": (
+        ("final.section-3.2.cases", "submission.appendix-b.cases", "review.one-training-run"),
+        Verdict.CONFIRMED,
+    ),
+    "a prior, or a smallest ε, that the text does not state": (
+        ("v1.section6.confidence", "v1.section6.probability"),
+        Verdict.QUALIFIED,
+    ),
     "a bound that keeps its confidence at a threshold fixed beforehand": (
         ("final.section5.1.confidence", "submission.section5.lower-bound"),
         Verdict.QUALIFIED,
