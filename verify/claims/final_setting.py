@@ -167,8 +167,8 @@ def judge_scale(
     )
     listed = ", ".join(f"{float(loss):g} percentage points in {source}" for source, loss in losses.items())
     finding = (
-        f"only on {' and '.join(large) or 'none'} and by printed accuracies: 1,000 canaries cost at most {listed}{small}. "
-        "No document says which estimates are reasonable"
+        f"only on {' and '.join(large) or 'none'} and by printed accuracies: 1,000 canaries cost at most "
+        f"{listed}{small}. No document says which estimates are reasonable"
     )
     plain = {source: float(loss) for source, loss in losses.items()}
     return conclude(holds(False, large and max(losses.values()) <= most), finding, large=large, losses=plain)

@@ -302,7 +302,7 @@ def judge_confidence(printed: str, epsilon: str = "5") -> Outcome:
     judged = number(printed, {"from even odds": even, "from a prior of 10%": low}, stated=())
     return conclude(
         judged.verdict,
-        f"only from even odds, where it is e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%; from a prior of 10% it is "
+        f"only from even odds, where e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%; from a prior of 10% it is "
         f"{100 * low:.1f}%",
         even=even,
         tenth=low,
@@ -320,8 +320,8 @@ def judge_loss_probability() -> Outcome:
     tail = float(stats.norm.sf(epsilon * sigma - 0.5 / sigma))
     return conclude(
         holds(False, tail >= delta),
-        "only from even odds, and where no ε below 5 holds at the same δ: there δ = P(loss > ε) − e^ε·P'(loss > ε) is at "
-        f"most P(loss > ε), which for the Gaussian mechanism at δ = {delta:.2e} is {tail:.2e}. An ε that is only an "
+        "only from even odds, and where no ε below 5 holds at the same δ: there δ = P(loss > ε) − e^ε·P'(loss > ε) is "
+        f"at most P(loss > ε), which for the Gaussian mechanism at δ = {delta:.2e} is {tail:.2e}. An ε that is only an "
         "upper bound, as by accounting, promises no such output",
         delta=delta,
         probability=tail,

@@ -30,7 +30,7 @@ SAME = {
     ),
     "a 95%-confidence bound at some threshold": ("final.section5.1.confidence", "submission.section5.lower-bound"),
     "a 95%-confidence bound at the best threshold for the same cosines": (
-        "bounds.printed.andrew",
+        "v1.section5.limit",
         "v1.section5.lower-bound",
     ),
     "right to leading order": tuple(
