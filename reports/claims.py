@@ -36,9 +36,9 @@ def page_name(document: str) -> str:
 
 # The letters in the lines of proofs.
 _SYMBOLS = (
-    "Canaries are cᵢ, Z ~ N(0, I), and ρ = Σcᵢ + σZ is the release, R in the first version. Between P₁ = N(μ₁, σ₁²) and "
-    "P₂ = N(μ₂, σ₂²), Z₁ is the loss f(X₁) = log(p₁(X₁)/p₂(X₁)) of X₁ ~ P₁, and Z₂ that of P₂ against P₁ at X₂ ~ P₂. The "
-    "gradient of CANIFE's canary is g or G(z)."
+    "Canaries are cᵢ, Z ~ N(0, I), and ρ = Σcᵢ + σZ is the release, R in the first version. Between P₁ = N(μ₁, σ₁²) "
+    "and P₂ = N(μ₂, σ₂²), Z₁ is the loss f(X₁) = log(p₁(X₁)/p₂(X₁)) of X₁ ~ P₁, and Z₂ that of P₂ against P₁ at "
+    "X₂ ~ P₂. The gradient of CANIFE's canary is g or G(z)."
 )
 
 
