@@ -27,6 +27,7 @@ import pytest
 from click.testing import CliRunner
 
 import canaryproof
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.documents import DOCUMENTS
 from canaryproof.verify.check.results import Run, Verdict
 from canaryproof.verify.claims.sentences import UNJUDGED
@@ -172,6 +173,15 @@ def test_table_2_is_that_of_the_published_page():
     rows = [line for line in page.splitlines() if line.startswith("|")]
     assert len(rows) == 5
     assert [line for line in found.splitlines() if line.startswith("|")] == rows
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
+def test_the_unclipped_client_has_its_epsilon_at_the_delta_of_the_claim(page):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    finding = text[text.index("client of ten times the clip norm") :][:160]
+    epsilon, delta = (float(re.search(rf"{name} = ([\d.e-]+\d)", finding)[1]) for name in "εδ")
+    noise_multiplier = gaussian_mechanism.noise_multiplier(3.0, delta) / 10.0
+    assert f"{gaussian_mechanism.epsilon(delta, noise_multiplier):.1f}" == f"{epsilon:g}"
 
 
 def test_sentences_without_a_claim_are_listed_with_their_reasons():
