@@ -102,7 +102,7 @@ def _no_matter_how_many(count: Expr, within: Expr) -> Outcome:
     # More than d vectors: the Gram matrix has trace k and rank at most d, so that its squares sum to k²/d or more.
     welch = sympy.cancel((K**2 / D - K) / (K * (K - 1)) - (K - D) / (D * (K - 1))) == 0
     finding = (
-        "Only for as many as the condition admits, k = o(d): a pair has mean square "
+        "Only for k = o(d): a pair has mean square "
         f"{text(each)}, and one canary {text(along)} with all others together, which tends to {text(inside)} for k = "
         f"{text(within)} and to {text(left)} for k = {text(count)}. More than d vectors cannot be orthogonal (Welch)"
     )
@@ -150,7 +150,7 @@ LINES = (
     line(
         "review.orthogonal-however-many",
         "authors' answer on the ratio of canaries to clients",
-        "As long as d dominates n and k, canaries are orthogonal to the data and to each other, however many there are",
+        "In high dimensions canaries become orthogonal to the data and to each other, no matter how many there are",
         partial(_no_matter_how_many, D + 1, sqrt(D)),
     ),
     line(

@@ -331,13 +331,16 @@ def _pattern(a: int, b: int, rest: int) -> tuple[int, int, int]:
     return left, (middle if a else 0), right
 
 
-def cases(by_sign_of_b: bool = False) -> Outcome:
-    """Judge whether the signs of a and of the discriminant (and of b, if asked) tell the shape of {R > 0}."""
+def cases(equal_deviations: bool = False) -> Outcome:
+    """Judge whether the signs of a and of the discriminant tell the shape of {R > 0}.
+
+    The section is on different deviations, so that a = 0 does not occur; ``equal_deviations`` admits it.
+    """
     shapes: dict[tuple[int, ...], set[tuple[int, int, int]]] = {}
     for a, b, rest in itertools.product(range(-2, 3), repeat=3):
         # R = const occurs only as −ε, that of a law against itself.
-        if a or b:
-            key = map(_sign, (a, b * b - 4 * a * rest, b if by_sign_of_b and not a else 0))
+        if a or (b and equal_deviations):
+            key = map(_sign, (a, b * b - 4 * a * rest))
             shapes.setdefault(tuple(key), set()).add(_pattern(a, b, rest))
     unclear = [key for key, patterns in shapes.items() if len(patterns) > 1]
     discriminant = _B**2 - 4 * _A * (_C - EPSILON)
@@ -347,8 +350,9 @@ def cases(by_sign_of_b: bool = False) -> Outcome:
     evidence = {"undecided_signs": [list(key) for key in unclear], "grid": dict(named), "discriminant_splits": split}
     return judged(
         (Kind.HYPOTHESIS if unclear else Kind.EXACT) if split and not any(key[0] for key in unclear) else Kind.FALSE,
-        "The two signs decide if σ₁ ≠ σ₂. For σ₁ = σ₂, a = 0 and the sign of b decides, and b = 0 is the empty event. "
-        "The discriminant is (μ₁ − μ₂)²/(σ₁σ₂)² + 4a(ε + log(σ₁/σ₂)), never negative for a > 0 and ε ≥ 0",
+        "The two signs decide for σ₁ ≠ σ₂, which the section supposes. For σ₁ = σ₂ it would be the sign of b, or for "
+        "b = 0 the empty event. The discriminant is (μ₁ − μ₂)²/(σ₁σ₂)² + 4a(ε + log(σ₁/σ₂)), never negative for a > 0 "
+        "and ε ≥ 0",
         evidence,
     )
 

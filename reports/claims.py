@@ -34,6 +34,14 @@ def page_name(document: str) -> str:
     return "claims-" + "".join(c if c.isalnum() else "-" for c in document) + ".md"
 
 
+# The letters in the lines of proofs.
+_SYMBOLS = (
+    "Canaries are cᵢ, Z ~ N(0, I), and ρ = Σcᵢ + σZ is the release, R in the first version. Between P₁ = N(μ₁, σ₁²) "
+    "and P₂ = N(μ₂, σ₂²), Z₁ is the loss f(X₁) = log(p₁(X₁)/p₂(X₁)) of X₁ ~ P₁, and Z₂ that of P₂ against P₁ at "
+    "X₂ ~ P₂. The gradient of CANIFE's canary is g or G(z)."
+)
+
+
 def text(run: Run, document: str) -> str:
     """Render the page of a document, which the first part of its statements' ids names."""
     results = statements(run, document)
@@ -42,8 +50,8 @@ def text(run: Run, document: str) -> str:
         f"# {TITLES.get(document, document)}: what it states and what holds",
         f"canaryproof {run.version}, `canaryproof verify --level {run.level} --seed {run.seed}`. `canaryproof claims "
         "ID` shows a claim with all its evidence. An estimate is `fitted` where Algorithm 1 takes the deviation of the "
-        "cosines from the sample, and `pinned` where it is held at that of the null, 1/√d. A statement that begins "
-        "with … goes on from the one before it in the proof.",
+        "cosines from the sample, and `pinned` where it is held at that of the null, 1/√d.",
+        _SYMBOLS,
         table(
             ("verdict", "claims", "means"),
             [(f"{verdict}", f"{counts[verdict]}", meaning) for verdict, meaning in MEANINGS.items() if counts[verdict]],

@@ -32,7 +32,8 @@ lower bound" is wrong in an audit if it is above the true ε; it promises to be 
 
 def text(run: Run) -> str:
     """Render the page of a run of checks of the suite ``bounds``, without what they lack; "" if there are none."""
-    coverage, nominal = records(run, BoundCoverage, _SUITE), _nominal(run)
+    # The claims of documents that this suite judges are among these.
+    coverage, nominal = records(run, BoundCoverage), _nominal(run)
     default = records(run, DefaultBound, _SUITE).get("default")
     if not coverage and nominal is None and default is None:
         return ""
@@ -96,9 +97,9 @@ def _by_method(
 
 _HEAD = ("mechanism", "null", "k", "ε")
 _BOTH = {
-    "`andrew`, as printed": "printed.andrew",
-    "`jagielski`, as printed": "printed.jagielski",
-    "`fixed-sequence`": "coverage.fixed-sequence",
+    "`andrew`, as printed": "v1.section5.limit",
+    "`jagielski`, as printed": "bounds.printed.jagielski",
+    "`fixed-sequence`": "bounds.coverage.fixed-sequence",
 }
 
 
@@ -122,7 +123,7 @@ def _selection(coverage: Mapping[str, BoundCoverage]) -> list[str]:
 
 def _at_one(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     rates: dict[str, dict[str, str]] = {}
-    for row in _cells(coverage, "printed.andrew-at-one"):
+    for row in _cells(coverage, "bounds.printed.andrew-at-one"):
         rates.setdefault(f"{row.delta:g}", {})[row.null] = _rate(row)
     rows = [(delta, *(kinds.get(kind, "–") for kind in ("exact", "unobserved"))) for delta, kinds in rates.items()]
     words = (
@@ -148,7 +149,7 @@ def _ties(coverage: Mapping[str, BoundCoverage]) -> list[str]:
 
 
 def _kinds(coverage: Mapping[str, BoundCoverage]) -> list[str]:
-    rows, names = _by_method(coverage, {"posterior interval, lower end": "printed.bayesian"})
+    rows, names = _by_method(coverage, {"posterior interval, lower end": "bounds.printed.bayesian"})
     words = (
         "An estimate is above the truth about half of the time. A posterior interval has a probability given a prior, "
         "and its lower end none of being below the truth: where ε = 0 a continuous prior excludes the truth itself. "
@@ -160,7 +161,7 @@ def _kinds(coverage: Mapping[str, BoundCoverage]) -> list[str]:
 
 
 def _structure(coverage: Mapping[str, BoundCoverage]) -> list[str]:
-    rows, names = _by_method(coverage, {"`normal-scores`": "gaussian-elsewhere"})
+    rows, names = _by_method(coverage, {"`normal-scores`": "bounds.gaussian-elsewhere"})
     words = (
         "A bound of μ, as of Gaussian differential privacy, is valid for every mechanism; the ε that it is turned into "
         "is not. With Laplace noise, share above the truth at δ = 1e-6:",
@@ -173,7 +174,7 @@ def _dependence(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     shown = ("fixed-sequence", "band", "normal-scores")
     rows = [
         (f"`{row.method}`", f"{row.count:,}", f"{row.epsilon:g}", f"{row.runs:,}", _rate(row))
-        for row in _cells(coverage, "dependent-cosines")
+        for row in _cells(coverage, "bounds.dependent-cosines")
         if row.method in shown and row.delta == 1e-6
     ]
     words = (

@@ -27,7 +27,10 @@ import pytest
 from click.testing import CliRunner
 
 import canaryproof
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.check.documents import DOCUMENTS
 from canaryproof.verify.check.results import Run, Verdict
+from canaryproof.verify.claims.sentences import UNJUDGED
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.training import configuration
 from tests.faults import FAULTS
@@ -160,6 +163,33 @@ def test_own_checks_and_verdicts_are_those_of_the_published_run():
 def test_false_alarms_are_those_of_the_published_run():
     text = " ".join((ROOT / "docs/how/claim.md").read_text(encoding="utf-8").split())
     assert f"run add up to {PUBLISHED.false_alarm_probability:.1g}," in text
+
+
+def test_table_2_is_that_of_the_published_page():
+    found, page = (
+        (ROOT / name).read_text(encoding="utf-8").partition("\n## Table 2 three ways\n")[2].partition("\n## ")[0]
+        for name in ("docs/findings.md", "reports/published/claims-final.md")
+    )
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    assert len(rows) == 5
+    assert [line for line in found.splitlines() if line.startswith("|")] == rows
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
+def test_the_unclipped_client_has_its_epsilon_at_the_delta_of_the_claim(page):
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    finding = text[text.index("client of ten times the clip norm") :][:160]
+    epsilon, delta = (float(re.search(rf"{name} = ([\d.e-]+\d)", finding)[1]) for name in "εδ")
+    noise_multiplier = gaussian_mechanism.noise_multiplier(3.0, delta) / 10.0
+    assert f"{gaussian_mechanism.epsilon(delta, noise_multiplier):.1f}" == f"{epsilon:g}"
+
+
+def test_sentences_without_a_claim_are_listed_with_their_reasons():
+    text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    listed = text.partition("\n## Sentences without a claim\n")[2].partition("\n## ")[0]
+    titles = {document.id: document.title.removeprefix("Andrew et al., ") for document in DOCUMENTS}
+    rows = [f"| {titles[document]} | {place} | {reason} |" for (document, place), reason in UNJUDGED.items()]
+    assert [line for line in listed.splitlines() if line.startswith("| ")][1:] == rows
 
 
 @pytest.mark.parametrize("page", ["docs/how/claim.md", "CONTRIBUTING.md"])

@@ -30,7 +30,6 @@ DOCUMENTS = {
     "submission": "Andrew et al., anonymous submission",
     "review": "Reviews of Andrew et al. and the authors' answers",
     "canife": "Maddock et al., CANIFE",
-    "bounds": "Lower bounds of the literature",
 }
 
 

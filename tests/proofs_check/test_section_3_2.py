@@ -34,7 +34,6 @@ from canaryproof.verify.check.results import Context, Level
 CONTEXT = Context(Level.QUICK, 0)
 
 NOT_EXACT = {
-    "final.section-3.2.cases": Kind.HYPOTHESIS,
     "final.section-3.2.log-delta.2": Kind.HYPOTHESIS,
     "final.section-3.2.line-search": Kind.HYPOTHESIS,
     "final.section-3.2.invalid-bound": Kind.HYPOTHESIS,
@@ -82,9 +81,12 @@ def test_a_changed_statement_is_found(judge):
 
 
 def test_the_hypotheses_named_are_enough():
-    assert kind_of(section_3_2.cases(by_sign_of_b=True)) is Kind.EXACT
     # With e^(2ε) in place of e^ε the difference does become negative.
     assert kind_of(section_3_2.invalid_bound(2)) is Kind.EXACT
+
+
+def test_two_signs_do_not_decide_for_equal_deviations():
+    assert kind_of(section_3_2.cases(equal_deviations=True)) is Kind.HYPOTHESIS
 
 
 def test_a_changed_weight_is_found():

@@ -35,7 +35,7 @@ def test_all_sections_are_there_with_their_remedies(page):
 
 
 def test_numbers_are_those_of_the_run(run, page):
-    cells = {r.id: r.evidence for r in run.results}["bounds.printed.andrew"]["cells"]
+    cells = {r.id: r.evidence for r in run.results}["v1.section5.limit"]["cells"]
     (row,) = (
         r for r in cells
         if (r["mechanism"], r["null"], r["count"], r["epsilon"], r["delta"]) == ("Gaussian", "exact", 1000, 0.0, 1e-6)

@@ -28,9 +28,8 @@ FIRST_VERSION = Document("v1", "Andrew et al., arXiv 2302.03098, first version",
 SUBMISSION = Document("submission", "Andrew et al., anonymous submission", "Andrew et al., anonymous submission")
 REVIEWS = Document("review", "reviews of Andrew et al.", "Reviews of Andrew et al. and the authors' answers")
 CANIFE = Document("canife", "Maddock et al., arXiv 2210.02912", "Maddock et al., CANIFE")
-LITERATURE = Document("bounds", "papers on lower bounds", "Lower bounds of the literature")
 
-DOCUMENTS = (FINAL, FIRST_VERSION, SUBMISSION, REVIEWS, CANIFE, LITERATURE)
+DOCUMENTS = (FINAL, FIRST_VERSION, SUBMISSION, REVIEWS, CANIFE)
 
 
 def document_of(statement: str) -> Document:

@@ -124,7 +124,7 @@ def judge_centered(first: Method = "jeffreys", second: Method = "clopper-pearson
     nearer, farther = int(np.sum(off < beside)), int(np.sum(off > beside + 1e-15))
     finding = (
         f"the middle of its two-sided interval is nearer to the counted rate for {nearer:,} of {len(counts):,} numbers "
-        f"of misses and farther for {farther:,}: on average {off.mean():.2g} away, Clopper and Pearson's "
+        f"of misses and farther for {farther or 'none'}: on average {off.mean():.2g} away, Clopper and Pearson's "
         f"{beside.mean():.2g}"
     )
     return conclude(holds(nearer and not farther), finding, nearer=nearer, farther=farther)

@@ -165,10 +165,10 @@ def judge_scale(
         for name, (clients, parameters) in problems.items()
         if name not in large
     )
-    listed = ", ".join(f"{float(loss):g} by {source}" for source, loss in losses.items())
+    listed = ", ".join(f"{float(loss):g} percentage points in {source}" for source, loss in losses.items())
     finding = (
-        f"only on {' and '.join(large) or 'none'} and by printed accuracies, of which canaries cost at most {listed} "
-        f"percentage points{small}. Which estimates are reasonable no document says"
+        f"only on {' and '.join(large) or 'none'} and by printed accuracies: 1,000 canaries cost at most "
+        f"{listed}{small}. No document says which estimates are reasonable"
     )
     plain = {source: float(loss) for source, loss in losses.items()}
     return conclude(holds(False, large and max(losses.values()) <= most), finding, large=large, losses=plain)

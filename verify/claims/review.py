@@ -507,7 +507,7 @@ CHECKS = (
     REVIEWS.claim(
         "users.ratio",
         TO_LDHU,
-        "More than 3 million users are ten times the 341,000 of the experiments",
+        "More than 3 million users are ten times the 341k of the experiments",
         Printed("10", partial(judge_times, Final.STACKOVERFLOW_CLIENTS, 3_000_000)),
     ),
     REVIEWS.claim(

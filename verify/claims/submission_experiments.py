@@ -41,9 +41,8 @@ def judge_users(users: str = "34k", others: str = "341k") -> Outcome:
     return conclude(
         verdict,
         f"{only}{FirstVersion.ROUNDS} × {FirstVersion.COHORT} = {participations:,} places, "
-        f"{participations - FirstVersion.CANARIES:,} without the canaries, are one each for "
-        f"{' and '.join(text for text in fits if fits[text]) or 'none'} of {users} and {others}; both other versions "
-        f"print {others}",
+        f"{participations - FirstVersion.CANARIES:,} without the canaries, make one for each of "
+        f"{' and of '.join(text for text in fits if fits[text]) or 'neither'}; both other versions print {others}",
         places=participations,
     )
 

@@ -297,12 +297,12 @@ def judge_epochs(rounds: int = FirstVersion.ROUNDS, epochs: tuple[int, ...] = (1
 
 
 def judge_confidence(printed: str, epsilon: str = "5") -> Outcome:
-    """Judge the decimal value of e^ε/(1 + e^ε), which the text gives as the belief that ε allows."""
+    """Judge the decimal value of e^ε/(1 + e^ε), which the text gives as the belief that ε allows, without a prior."""
     even, low = (proven(partial(belief, epsilon, prior), printed)[1] for prior in _PRIORS)
-    judged = number(printed, {f"e^{epsilon}/(1 + e^{epsilon})": even})
+    judged = number(printed, {"from even odds": even, "from a prior of 10%": low}, stated=())
     return conclude(
         judged.verdict,
-        f"e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%, the belief from even odds; from a prior of 10% it is "
+        f"only from even odds, where e^{epsilon}/(1 + e^{epsilon}) = {100 * even:.3f}%; from a prior of 10% it is "
         f"{100 * low:.1f}%",
         even=even,
         tenth=low,
@@ -311,14 +311,18 @@ def judge_confidence(printed: str, epsilon: str = "5") -> Outcome:
 
 
 def judge_loss_probability() -> Outcome:
-    """Judge that an output with a loss above ε has probability δ at least, for the Gaussian mechanism at ε = 5."""
+    """Judge that an output with a loss above ε has probability δ at least, for the Gaussian mechanism at ε = 5.
+
+    An ε that is only an upper bound promises no such output, as the mechanism without any leakage shows.
+    """
     delta, epsilon = FirstVersion.DELTA, 5.0
     sigma = certified_mechanism.noise_multiplier(epsilon, delta).lo
     tail = float(stats.norm.sf(epsilon * sigma - 0.5 / sigma))
     return conclude(
-        holds(tail >= delta),
-        f"δ = P(loss > ε) − e^ε·P'(loss > ε) is at most P(loss > ε) for every mechanism that has no smaller ε at δ; "
-        f"for the Gaussian one at δ = {delta:.2e} that is {tail:.2e}",
+        holds(False, tail >= delta),
+        "only from even odds, and where no ε below 5 holds at the same δ: there δ = P(loss > ε) − e^ε·P'(loss > ε) is "
+        f"at most P(loss > ε), which for the Gaussian mechanism at δ = {delta:.2e} is {tail:.2e}. An ε that is only an "
+        "upper bound, as by accounting, promises no such output",
         delta=delta,
         probability=tail,
     )
@@ -330,8 +334,8 @@ def judge_census(printed: str) -> Outcome:
     judged = number(printed, {"both files together": total})
     return conclude(
         holds(judged.verdict is Verdict.CONFIRMED and 5 <= total <= 20),
-        f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} (Census Bureau, June 2021), in "
-        "5 to 20",
+        f"{' for persons plus '.join(_CENSUS)} for housing units is {float(total):g} in the redistricting "
+        "data (Census Bureau, June 2021), in 5 to 20",
         total=float(total),
         **judged.evidence,
     )

@@ -289,11 +289,11 @@ _POWER = 0.99
 # δ at which a mechanism of ε = 1 is made and asked about.
 _OWN_DELTAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 _ONE_RUN = ("one-run", "one-run-gaussian")
-# Printed bounds, whose documents claim a confidence: the place of the claim, and the bound in words. Of Andrew et al.
+# Printed bounds, whose documents claim a confidence: the claim's id and place, and the bound in words. Of Andrew et al.
 # the first version says that the threshold is the best for the same scores.
 _CLAIMS = {
-    "andrew": (FIRST_VERSION.at("Section 5 and footnote 5"), "best threshold for the same scores"),
-    "canife": (CANIFE.at("Appendix C.1"), "largest ε̂ of the same scores"),
+    "andrew": (FIRST_VERSION, "section5.limit", "Section 5 and footnote 5", "best threshold for the same scores"),
+    "canife": (CANIFE, "appendixC1.limit", "Appendix C.1", "largest ε̂ of the same scores"),
 }
 _CODE = "canife-code"
 # As printed, where no document here promises what is measured: Andrew et al. describe the one without a confidence, and
@@ -595,14 +595,13 @@ CHECKS = (
         _best,
     ),
     *(
-        Check(
-            f"bounds.printed.{name}",
-            Subject.DOCUMENT,
-            source,
+        document.claim(
+            topic,
+            section,
             f"The 95% lower limit at the {words} is at most ε in at least 95% of audits",
             partial(_coverage, name=name),
         )
-        for name, (source, words) in _CLAIMS.items()
+        for name, (document, topic, section, words) in _CLAIMS.items()
     ),
     _own_check(
         f"printed.{_CODE}",

@@ -1,17 +1,19 @@
 import json
+from pathlib import Path
 
 import made_results
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_results import RULES, context, figure, rising
+from made_results import RULES, context, figure, judge, rising
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import experiment_results
 from canaryproof.verify.files.errors import InputError
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
+PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,20 @@ def test_other_measurements_have_another_digest(tmp_path):
     first, second = (experiment_results.read(tmp_path / str(i)) for i in (1, 2))
     assert first.digest != second.digest
     assert first.digest == experiment_results.read(tmp_path / "1").digest
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("final.section5.4.canife", INCONCLUSIVE),
+        ("submission.appendixH.canife", INCONCLUSIVE),
+        ("final.section5.4.ours", QUALIFIED),
+        ("submission.appendixH.canaries", QUALIFIED),
+        ("review.canife.bound", CONFIRMED),
+    ],
+)
+def test_the_published_measurements_on_fashion_mnist_decide_what_findings_md_says(claim, verdict):
+    assert judge(claim, PUBLISHED).verdict is verdict
 
 
 def damage(folder, change):

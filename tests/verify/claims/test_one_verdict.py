@@ -30,7 +30,7 @@ SAME = {
     ),
     "a 95%-confidence bound at some threshold": ("final.section5.1.confidence", "submission.section5.lower-bound"),
     "a 95%-confidence bound at the best threshold for the same cosines": (
-        "bounds.printed.andrew",
+        "v1.section5.limit",
         "v1.section5.lower-bound",
     ),
     "right to leading order": tuple(
@@ -183,6 +183,14 @@ def _said(name):
 KINDS = {
     "a reading that the text does not state is no confirmation": (
         ("final.section5.2.1.similar", "submission.appendixD.similar"),
+        Verdict.QUALIFIED,
+    ),
+    "a condition that the text itself states, or the technique that it names": (
+        ("final.section-3.2.cases", "submission.appendix-b.cases", "review.one-training-run"),
+        Verdict.CONFIRMED,
+    ),
+    "a prior, or a smallest ε, that the text does not state": (
+        ("v1.section6.confidence", "v1.section6.probability"),
         Verdict.QUALIFIED,
     ),
     "a bound that keeps its confidence at a threshold fixed beforehand": (

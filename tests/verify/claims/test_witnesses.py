@@ -616,6 +616,23 @@ def test_epsilon_grows_otherwise_than_as_the_root_of_the_rounds():
     assert not all(1.6 <= value <= 2.5 for value in rows.values())
 
 
+def test_99_percent_takes_even_odds_and_an_epsilon_that_no_smaller_one_replaces():
+    # Bayes by counting: of 10⁶ attackers with even odds, and with a tenth.
+    for name, present, absent in (("even", 500_000, 500_000), ("tenth", 100_000, 900_000)):
+        share = present * math.exp(5.0) / (present * math.exp(5.0) + absent)
+        assert share == pytest.approx(evidence("v1.section6.confidence")[name], rel=1e-12)
+    assert share < 0.95
+    found = evidence("v1.section6.probability")
+    sigma = bisected(lambda s: gaussian_delta(5.0, s), found["delta"], 0.5, 5.0)
+    # The loss of N(1, σ²) from N(0, σ²) at y is (2y − 1)/(2σ²).
+    beyond = integrate.quad(stats.norm(1.0, sigma).pdf, 5.0 * sigma**2 + 0.5, 1.0 + 40.0 * sigma)[0]
+    assert beyond == pytest.approx(found["probability"], rel=1e-6)
+    # Twice the noise has ε = 5 too, as an upper bound, and hardly ever such an output.
+    assert gaussian_delta(5.0, 2.0 * sigma) < found["delta"]
+    law = stats.norm(1.0, 2.0 * sigma)
+    assert integrate.quad(law.pdf, 20.0 * sigma**2 + 0.5, 1.0 + 80.0 * sigma)[0] < found["delta"]
+
+
 # Claims that a test here, or of the file named, witnesses; all others have none, for the reason below.
 WITNESSED = (
     r"(final\.table[34]|submission\.table2)\.row\d\.(noise|epsilon)",
@@ -637,7 +654,7 @@ WITNESSED = (
     r"canife\.appendixB\.shakespeare\.(classes|lstm)",
     r"canife\.appendixC3\..*\.audits",
     r"(final\.section5\.2\.1|(v1|submission)\.section5)\.rounds|final\.section5\.1\.epoch|submission\.section5\.users",
-    r"v1\.section5\.(quotient|rate)",
+    r"v1\.section5\.(quotient|rate)|v1\.section6\.(confidence|probability)",
     r"submission\.table4\.probability",
     r"(final|submission)\.section3\.close",
     # In test_findings: medians of estimates by drawing and integrating; in the tables normal draws and the exact law.
@@ -653,7 +670,7 @@ NONE = {
     ),
     "words of a table beside one another": r"(final\.table1|submission\.table5)\.order",
     "sentences that other places of the documents decide, which are read off": (
-        r".*\.a-priori|.*\.canife\.knowledge|final\.table1\.canife|review\.promise\..*|review\.one-training-run"
+        r".*\.a-priori|.*\.canife\.knowledge|final\.table1\.canife|review\.promise\..*"
         r"|.*\.section4(\.1)?\.(combination|unchanged|angle)|.*\.section6\.(scale|sizes)"
         r"|(final\.section5\.2\.1|submission\.appendixD)\.similar"
     ),
@@ -691,7 +708,7 @@ ELSEWHERE = {
         r"(final\.section-3\.1|submission\.section-3)\.inference"
     ),
     "none: shares of simulated audits, of which each bound's value has a second way in bounds.values or a test": (
-        r"bounds\.printed\..*"
+        r"v1\.section5\.limit"
     ),
 }
 
