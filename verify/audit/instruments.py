@@ -149,7 +149,7 @@ class ResidualTests:
         Raises
         ------
         ValueError
-            If the residual is not finite, all zero or of another shape, or the resolution is out of its range.
+            If the residual is not finite or of another shape, or the resolution is out of its range.
         """
         given = np.asarray(residual)
         if given.shape != (self.dim,) or given.dtype.kind not in "fiu":
