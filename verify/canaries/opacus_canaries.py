@@ -5,6 +5,9 @@ then adds noise to the sum. A canary stands for an example: its gradient is a ra
 joins the sum once a step, just before the noise. So it is not clipped, and not counted twice where a step has several
 physical batches (``BatchMemoryManager``). Its rounds are those of a ``Participation``, drawn apart from the data.
 
+The sum before the canaries join it is all that other data add to a step. Differential privacy's adversary knows it, so
+that it is taken out of what is scored.
+
 Nothing here imports torch or Opacus.
 """
 
@@ -13,9 +16,12 @@ from typing import Any
 import numpy as np
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.accounting.training import SCHEDULED
 from canaryproof.verify.canaries.canary_clients import CanaryClients, Pair
 from canaryproof.verify.canaries.participation import Participation
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof.verify.estimators.noise_multiplier import Evidence
 
 # Ghost clipping has its clipped sum in the same place, and adds its noise in the same way.
 _SERVED = ("DPOptimizer", "DPOptimizerFastGradientClipping")
@@ -32,11 +38,11 @@ _REFUSED = {
 
 
 class OpacusCanaries:
-    """Canaries in a training by Opacus, for Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098).
+    """Canaries in a training by Opacus, for the scores of ``CanaryClients``.
 
-    From here on each step of the optimizer has canaries in its sum of clipped gradients, a canary for an example.
-    Algorithm 3's delta is that sum with its noise, before it is scaled: what a step releases. It does not depend on the
-    learning rate, on momentum or on anything else that the step makes of it. Served are ``DPOptimizer`` and
+    From here on each step of the optimizer has canaries in its sum of clipped gradients, a canary for an example. What
+    is scored is that sum with its noise, before it is scaled: what a step releases. It does not depend on the learning
+    rate, on momentum or on anything else that the step makes of it. Served are ``DPOptimizer`` and
     ``DPOptimizerFastGradientClipping`` (ghost clipping), virtual steps, secure mode, and schedulers of the noise and of
     the clip norm.
 
@@ -49,6 +55,10 @@ class OpacusCanaries:
         at a rate, ``bernoulli(0, rate, steps, seed, Insertion(2 * k, k))`` gives canaries that rate.
     seed
         Seed of the canaries.
+    known
+        Whether the attacker knows all other data, as the adversary of differential privacy does. Then the sum of the
+        clipped gradients is taken out of what a step releases. Without it, scores are those of Algorithm 3 of Andrew et
+        al. (arXiv 2302.03098), and other data hide the canaries.
 
     Attributes
     ----------
@@ -70,32 +80,60 @@ class OpacusCanaries:
     Coordinates stand in the order of ``optimizer.params``.
     """
 
-    def __init__(self, optimizer: Any, participation: Participation, seed: int) -> None:
+    def __init__(self, optimizer: Any, participation: Participation, seed: int, *, known: bool = True) -> None:
         _check_served(optimizer)
-        self._optimizer = optimizer
+        self._optimizer, self._known = optimizer, known
         self._params = list(optimizer.params)
         if not self._params:
             raise ValueError("optimizer: trains no parameters, so that nothing is released")
         self._initial = flatten(self._params)
         self.dim = len(self._initial)
         canaries = Canaries(seed, len(np.asarray(participation.included)), self.dim)
-        self.canary_clients = CanaryClients(canaries, participation)
+        # The score of who knows how rounds were drawn needs the claimed noise multiplier.
+        drawn = getattr(participation, "canary_sampling", SCHEDULED).rate
+        noise = float(optimizer.noise_multiplier) if drawn else 0.0
+        self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=noise or None)
         self._add_noise = optimizer.add_noise
         optimizer.add_noise = self._add_canaries_and_noise
 
-    def all_rounds(self) -> Pair:
-        """Return each canary's largest cosine with any step's noised sum: lines 14 to 16 of Algorithm 3.
+    def scores(self, score: str) -> Scores:
+        """Return the canaries' scores for an attacker, with the traces that measure the noise.
+
+        Parameters
+        ----------
+        score
+            As for ``CanaryClients.scores``. ``"likelihood"`` serves steps that are drawn by Poisson sampling, with the
+            optimizer's noise multiplier at the start.
 
         Returns
         -------
-        Those of observed and of unobserved canaries.
+        The scores, for ``audit``.
 
         Raises
         ------
         ValueError
-            If no step was taken.
+            As ``CanaryClients.scores`` does.
         """
-        return self.canary_clients.all_rounds()
+        return self.canary_clients.scores(score)
+
+    def evidence(self, noise_multiplier: float) -> Evidence:
+        """Return the evidence against a claimed noise multiplier after each step so far.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Claimed standard deviation of a step's noise, in clip norms, positive.
+
+        Returns
+        -------
+        The evidence. Its alarm is valid after every step, as ``CanaryClients.evidence`` says.
+
+        Raises
+        ------
+        ValueError
+            If the multiplier is out of its range.
+        """
+        return self.canary_clients.evidence(noise_multiplier)
 
     def final(self) -> Pair:
         """Return each canary's cosine with what training has added to the parameters: lines 10 and 11 of Algorithm 2.
@@ -121,13 +159,14 @@ class OpacusCanaries:
         """Stand in for the optimizer's ``add_noise``, which is called once a step, at the last physical batch."""
         now = self.canary_clients.rounds
         self._check_step(now)
-        # A step goes against the gradient, so that a canary's update is its gradient's negative.
+        # A step goes against the gradient, so that an update is a gradient's negative.
+        known = -flatten([param.summed_grad for param in self._params]) if self._known else None
         total = -self.canary_clients.total(now, float(self._optimizer.max_grad_norm))
         for param, part in zip(self._params, split(total, self._params), strict=True):
             # In place, since Opacus marks a sum as used by an attribute of it.
             param.summed_grad += part
         self._add_noise()
-        self.canary_clients.add(-flatten([param.grad for param in self._params]), now)
+        self.canary_clients.add(-flatten([param.grad for param in self._params]), now, known)
 
     def _check_step(self, now: int) -> None:
         if now >= self.canary_clients.participation.rounds:

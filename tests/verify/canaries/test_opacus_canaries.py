@@ -8,7 +8,8 @@ import pytest
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries
-from canaryproof.verify.canaries.participation import Insertion, bernoulli
+from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuffled_epochs
+from canaryproof.verify.canaries.scores import Score
 
 CLIP_NORM, NOISE, SEED, COUNT, STEPS = 0.7, 0.3, 5, 20, 6
 SHAPES = ((4, 3), (4,))
@@ -47,7 +48,7 @@ class DPOptimizer:
 
     def __init__(self):
         self.params = [Parameter(shape) for shape in SHAPES]
-        self.max_grad_norm = CLIP_NORM
+        self.max_grad_norm, self.noise_multiplier = CLIP_NORM, NOISE
         self.rng = np.random.default_rng(1)
         self.noises = []
 
@@ -86,22 +87,52 @@ def test_canaries_enter_after_clipping_and_before_the_noise_and_scores_are_of_th
     optimizer, participation = DPOptimizer(), drawn()
     inserted = OpacusCanaries(optimizer, participation, SEED)
     assert inserted.dim == DIM
-    by_hand = CanaryClients(Canaries(SEED, COUNT, DIM), participation)
+    by_hand = CanaryClients(Canaries(SEED, COUNT, DIM), participation, noise_multiplier=NOISE)
     summed = np.zeros(DIM)
     for t in range(STEPS):
         optimizer.step(clipped=0.25)
         noise = flat(optimizer.noises[-2:])
         released = flat([p.grad for p in optimizer.params])
         assert released == pytest.approx(0.25 + noise - by_hand.total(t, CLIP_NORM), abs=1e-6)
-        by_hand.add(-released, t)
+        by_hand.add(-released, t, known=np.full(DIM, -0.25))
         summed -= released
         optimizer.zero_grad()
-    for found, expected in zip(inserted.all_rounds(), by_hand.all_rounds(), strict=True):
-        assert found == pytest.approx(expected, abs=1e-6)
+    for score in Score:
+        found, expected = inserted.scores(score), by_hand.scores(score)
+        assert found.observed == pytest.approx(expected.observed, abs=1e-4)
+        assert found.unobserved == pytest.approx(expected.unobserved, abs=1e-4)
+        assert found.record.traces.residual
+    assert inserted.evidence(NOISE).log_values == pytest.approx(by_hand.evidence(NOISE).log_values, abs=1e-4)
     # Plain steps of equal length: the parameters hold the sum of what was released.
     for found, expected in zip(inserted.final(), by_hand.final(summed), strict=True):
         assert found == pytest.approx(expected, abs=1e-4)
     assert inserted.warnings() == ()
+
+
+def test_other_data_hide_the_canaries_from_who_does_not_know_them():
+    scores = []
+    for known in (True, False):
+        optimizer = DPOptimizer()
+        inserted = OpacusCanaries(optimizer, drawn(), SEED, known=known)
+        for _ in range(STEPS):
+            optimizer.step(clipped=20.0)
+            optimizer.zero_grad()
+        scores.append(inserted.scores("largest"))
+    knowing, other = (each.observed.mean() - each.unobserved.mean() for each in scores)
+    assert knowing > 0.1
+    assert abs(other) < 0.05
+    assert [each.record.traces.residual for each in scores] == [True, False]
+
+
+def test_rounds_that_were_not_drawn_have_no_likelihood():
+    optimizer = DPOptimizer()
+    inserted = OpacusCanaries(optimizer, shuffled_epochs(2, 1, 3, 0, Insertion(COUNT, COUNT // 2)), SEED)
+    for _ in range(STEPS):
+        optimizer.step()
+        optimizer.zero_grad()
+    assert inserted.scores("known rounds").record.participations == 3
+    with pytest.raises(ValueError, match="likelihoods: need sampling"):
+        inserted.scores("likelihood")
 
 
 def test_a_clip_norm_that_changes_is_that_of_the_step():
@@ -244,15 +275,23 @@ def releases(physical=None, inserted=True, mode="hooks"):
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("physical", "mode"), [(None, "hooks"), (3, "hooks"), (None, "ghost"), (3, "ghost")])
 def test_in_opacus_a_step_releases_its_sum_its_noise_and_its_canaries(physical, mode):
+    import torch
+
     (plain, _), (with_them, inserted) = releases(physical, False, mode), releases(physical, True, mode)
     totals = np.array([inserted.canary_clients.total(t, CLIP_NORM) for t in range(len(plain))])
     assert np.abs(totals).max() > 0.1
     assert with_them == pytest.approx(plain - totals, abs=1e-5)
     by_hand = CanaryClients(Canaries(SEED, COUNT, inserted.dim), drawn(len(plain)))
+    # What is no data and no canary is the noise, of which this generator draws the same.
+    rng = torch.Generator().manual_seed(1)
+    shapes = [p.shape for p in inserted._params]
     for t, released in enumerate(with_them):
-        by_hand.add(-released, t)
-    for found, expected in zip(inserted.all_rounds(), by_hand.all_rounds(), strict=True):
-        assert found == pytest.approx(expected, abs=1e-6)
+        noise = flat([torch.normal(0, CLIP_NORM * NOISE, shape, generator=rng) for shape in shapes])
+        by_hand.add(-released, t, known=noise - plain[t])
+    for score in ("known rounds", "largest"):
+        found, expected = inserted.scores(score), by_hand.scores(score)
+        assert found.observed == pytest.approx(expected.observed, abs=1e-4)
+        assert found.unobserved == pytest.approx(expected.unobserved, abs=1e-4)
 
 
 @needs_opacus
