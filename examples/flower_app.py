@@ -1,12 +1,13 @@
 """Federated averaging with differential privacy and canaries, with Flower: ``python examples/flower_app.py FOLDER``.
 
-It trains the network of ``numpy_loop.py`` and writes the same files. ``PrivateFedAvg`` is the strategy to take over: it
-clips the clients' updates and adds the noise. The lines that end in ``# audit`` are all that the audit adds to it: the
-updates of the canary clients, and what takes each round's delta. ``client`` and ``server`` are what Flower's engines
-run; for a script, a grid in this process stands in. Options:
+It trains the network of ``numpy_loop.py`` and writes ``scores.json``, with the scores of who knows each canary's round
+and all other clients' updates, and ``final.npy``. ``PrivateFedAvg`` is the strategy to take over: it clips the clients'
+updates and adds the noise. The lines that end in ``# audit`` are all that the audit adds to it: the updates of the
+canary clients, and what takes each round's delta. ``client`` and ``server`` are what Flower's engines run; for a
+script, a grid in this process stands in. Options:
 
 - ``--no-data``: clients learn nothing, and audits are printed in place of the files. The final model then holds the sum
-  of all that was released, with each canary in one round, and ε̂ must agree with the analytical ε;
+  of all that was released, with each canary in one round, and each ε̂ must agree with its analytical ε;
 - ``--break FAULT``: breaks the privacy on purpose; ``broken_privacy.py`` makes a table of which fault is seen.
 """
 
@@ -29,7 +30,6 @@ from canaryproof.verify.canaries.participation import shuffled_epochs
 from canaryproof.verify.canaries.shapes import flatten, split
 
 NAMES = tuple(first_model(np.random.default_rng(0)))
-SCORES = "observed", "unobserved"
 # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
 CANARY_NORM = SERVER_RATE * CLIP_NORM / CLIENTS
 DELTA = 1e-5
@@ -89,11 +89,11 @@ class PrivateFedAvg(FedAvg):
         # Replies come in any order, and the sum's last bits should not depend on it.
         replies = sorted((r for r in replies if not r.has_error()), key=lambda reply: reply.metadata.src_node_id)
         updates = [flatten(to_model(reply.content["arrays"])) - before for reply in replies]
-        total = self.clipped(updates)
+        others = self.clipped(updates)
+        total = others + self.noise(number, len(others))
         total += self.canaries.total(number, CLIP_NORM)  # audit
-        total += self.noise(number, len(total))
         delta = SERVER_RATE * total / CLIENTS
-        self.canaries.add(delta, number)  # audit
+        self.canaries.add(delta, number, known=SERVER_RATE * others / CLIENTS)  # audit
         self.model = {name: self.model[name] + change for name, change in split(delta, self.model).items()}
         return to_arrays(self.model), None
 
@@ -114,7 +114,7 @@ class PrivateFedAvg(FedAvg):
 
 @server.main()
 def main(grid, context):
-    """Train as the run's configuration says, and write the model and the two files."""
+    """Train as the run's configuration says, and write the model, the scores and the model's change."""
     noise_multiplier, seed = context.run_config["noise-multiplier"], context.run_config["seed"]
     model = first_model(np.random.default_rng(seed))
     initial = flatten(model)
@@ -130,7 +130,7 @@ def main(grid, context):
     folder, trained = context.run_config["folder"], to_model(result.arrays)
     np.savez(Path(folder, "model.npz"), **trained)
     np.save(Path(folder, "final.npy"), (flatten(trained) - initial) / CANARY_NORM)
-    np.savez(Path(folder, "rounds.npz"), **dict(zip(SCORES, strategy.canaries.all_rounds(), strict=True)))  # audit
+    strategy.canaries.scores(context.run_config["score"]).save(Path(folder, "scores.json"))  # audit
 
 
 class GridInProcess(Grid):
@@ -155,27 +155,30 @@ class GridInProcess(Grid):
         return [client(message, context) for message, context in zip(messages, contexts, strict=True)]
 
 
-def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, canaries=CANARIES, fault=""):
+def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, canaries=CANARIES, fault="", score="known rounds"):
     """Train in this process, write the files and return the model."""
     config = {"folder": str(folder), "noise-multiplier": noise_multiplier, "client-rate": client_rate, "seed": seed}
-    config |= {"canaries": canaries, "fault": fault}
+    config |= {"canaries": canaries, "fault": fault, "score": score}
     server(GridInProcess(ROUNDS * CLIENTS), Context(1, 1, {}, RecordDict(), config))
     return dict(np.load(Path(folder, "model.npz")))
 
 
 def no_data(canaries=300, fault=None, seed=0):
-    """Train clients that learn nothing, and audit the final model: each canary is in one round."""
+    """Train clients that learn nothing, and audit all rounds and the final model: each canary is in one round."""
     # They load what a training does not need.
-    from canaryproof import Scores, audit
+    from canaryproof import Scores, accounting, audit
 
+    scores = {}
     with TemporaryDirectory() as folder:
-        train(folder, client_rate=0.0, seed=seed, canaries=canaries, fault=fault or "")
+        for score in ("largest", "known rounds"):
+            train(folder, client_rate=0.0, seed=seed, canaries=canaries, fault=fault or "", score=score)
+            scores[score] = Scores.load(Path(folder, "scores.json"))
         final = np.load(Path(folder, "final.npy"))
-        with np.load(Path(folder, "rounds.npz")) as rounds:
-            scores = Scores(rounds["observed"], rounds["unobserved"])
-    found = SimpleNamespace(dim=len(final), sigma=0.5 * ROUNDS**0.5)
+    found = SimpleNamespace(dim=len(final), noise=0.5, sigma=0.5 * ROUNDS**0.5, claim=accounting.gaussian(0.5))
     found.epsilon = float(gaussian_mechanism.epsilon(DELTA, found.sigma))
-    found.rounds = audit(scores, DELTA, claim=float(gaussian_mechanism.epsilon(DELTA, 0.5)))
+    found.known_rounds = audit(scores["known rounds"], DELTA, claim=found.claim)
+    largest = Scores(scores["largest"].observed, scores["largest"].unobserved)
+    found.largest = audit(largest, DELTA, claim=found.claim)
     observed = Canaries(SEED, canaries, found.dim).cosines(final)
     found.final = audit(Scores(observed, dim=found.dim), DELTA, claim=found.epsilon)
     return found
@@ -201,8 +204,8 @@ def main_in_process():
         return
     found = no_data(fault=options.fault)
     print(f"{ROUNDS} rounds, {found.dim:,} parameters; analytical ε at δ = {DELTA:g}:")
-    print(f"  all rounds {found.rounds.claim:.3f}, final parameters {found.epsilon:.3f}")
-    print("\nAlgorithm 3, from every round's delta:", found.rounds, sep="\n")
+    print(f"  all rounds {found.known_rounds.claim:.3f}, final parameters {found.epsilon:.3f}")
+    print("\nFrom every round's delta, for an attacker who knows a canary's round:", found.known_rounds, sep="\n")
     print("\nAlgorithm 2, from the final parameters less the initial ones:", found.final, sep="\n")
 
 

@@ -1,8 +1,9 @@
 """Federated averaging with differential privacy and canaries, in JAX: ``python examples/jax_loop.py FOLDER``.
 
-It trains what ``numpy_loop.py`` trains and writes the same files, with ``CanaryClients``: which canaries now, their
-updates, the round's delta. Parameters and updates are pytrees throughout: a canary client returns its canary in the
-parameters' shapes.
+It trains what ``numpy_loop.py`` trains, with ``CanaryClients``: which canaries now, their updates, the round's delta.
+It writes ``scores.json``, with the scores of who knows each canary's round and all other clients' updates, and
+``final.npy``. Parameters and updates are pytrees throughout: a canary client returns its canary in the parameters'
+shapes.
 """
 
 import sys
@@ -55,7 +56,7 @@ def clients_sum(model, rate, xs, ys):
     return jax.tree.map(lambda leaf: leaf.sum(axis=0), jax.vmap(partial(clipped_update, model, rate))(xs, ys))
 
 
-def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
+def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known rounds"):
     """Train, write the two files and return the model."""
     hidden_key, out_key, data_key, noise_key = jax.random.split(jax.random.key(seed), 4)
     initial = model = {
@@ -73,18 +74,17 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
     canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, dim), participation)
     for t, key in enumerate(jax.random.split(noise_key, ROUNDS)):
         now = participation.clients(t)
-        total = clients_sum(model, client_rate, xs[now], ys[now])
+        total = others = clients_sum(model, client_rate, xs[now], ys[now])
         canaries = canary_clients.updates(t, CLIP_NORM)
         for update in canaries:
             total = jax.tree.map(jnp.add, total, split(update, total))
         noise = split(noise_multiplier * CLIP_NORM * jax.random.normal(key, dim), total)
         step = SERVER_RATE / (len(now) + len(canaries))
         delta = jax.tree.map(lambda leaf, other, step=step: step * (leaf + other), total, noise)
-        canary_clients.add(flatten(delta), t)
+        canary_clients.add(flatten(delta), t, known=step * flatten(others))
         model = jax.tree.map(jnp.add, model, delta)
 
-    observed, unobserved = canary_clients.all_rounds()
-    np.savez(Path(folder, "rounds.npz"), observed=observed, unobserved=unobserved)
+    canary_clients.scores(score).save(Path(folder, "scores.json"))
     # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
     canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
     np.save(Path(folder, "final.npy"), flatten(jax.tree.map(jnp.subtract, model, initial)) / np.float32(canary_norm))

@@ -7,9 +7,9 @@ private training. Options:
 - ``--no-data``: gradients of the data are zero. With independent noise every canary takes part in every step;
 - ``--break FAULT``: breaks the privacy on purpose; ``broken_privacy.py`` makes a table of which fault is seen.
 
-With correlated noise step t releases the increment y_t = g_t + (C⁻¹z)_t. Algorithm 3's cosines are with increments.
-They leave out what other steps tell of the noise, so that ε̂ is an estimate for a weaker attacker. Whoever knows the
-step t of a canary takes Σ_s (CᵀC)_st y_s: no combination of the increments has more of the canary for its noise.
+With correlated noise step t releases the increment y_t = g_t + (C⁻¹z)_t. Cosines with increments leave out what other
+steps tell of the noise: they measure more noise than the claim's. Whoever knows the step t of a canary takes
+Σ_s (CᵀC)_st y_s: no combination of the increments has more of the canary for its noise.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from jax_privacy.matrix_factorization import toeplitz
 from sklearn.datasets import load_digits
 
 from canaryproof import Canaries, CanaryClients, Insertion, Scores, audit, bernoulli, flatten, split  # audit
-from canaryproof.verify.accounting.analytical import gaussian, pld
+from canaryproof.verify.accounting import accountant
 from canaryproof.verify.canaries.participation import shuffled_epochs
 
 CLIP_NORM, DELTA, RATE = 1.0, 1e-5, 0.5
@@ -100,13 +100,13 @@ def noise(noise_multiplier, batch, steps, correlated, fault, seed):
 
 
 def analytical(noise_multiplier, steps, examples, batch, correlated):
-    """Return ε by jax_privacy's accountant and by ours."""
+    """Return ε by jax_privacy's accountant, and the same claim for ours."""
     kind = SingleReleaseTrainingAccountant if correlated else DpsgdTrainingAccountant
     params = DpParams(noise_multipliers=noise_multiplier, num_samples=examples, delta=DELTA, batch_size=batch)
     theirs = kind(PldAccountantConfig()).compute_epsilon(1 if correlated else steps, params)
     if correlated:
-        return theirs, gaussian(noise_multiplier, DELTA)
-    return theirs, pld(noise_multiplier, DELTA, steps, batch / examples)
+        return theirs, accountant.gaussian(noise_multiplier)
+    return theirs, accountant.poisson(noise_multiplier, rate=batch / examples, rounds=steps)
 
 
 def train(
@@ -121,13 +121,17 @@ def train(
     fault=None,
     seed=0,
 ):
-    """Train, and return the parameters with the analytical ε and the audits."""
+    """Train, and return the parameters with the analytical ε, the canaries and the audit of that ε."""
     x, y = data
     batch, steps = -(-len(x) // batches), batches * epochs
-    found = SimpleNamespace(noise=noise_multiplier, steps=steps, sampling=batch / len(x))
-    found.epsilon, found.ours = analytical(noise_multiplier, steps, len(x), batch, correlated)
+    found = SimpleNamespace(noise=noise_multiplier, steps=steps, released=[])
+    found.epsilon, found.claim = analytical(noise_multiplier, steps, len(x), batch, correlated)
+    # Who knows how steps were drawn is the attacker of a claim that counts on it.
+    found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"
+    if fault == "fixed-batches":
+        found.score = "largest"
     params = initial = first_parameters(jax.random.key(seed))
-    found.dim = sum(leaf.size for leaf in jax.tree.leaves(params))
+    dim = found.dim = sum(leaf.size for leaf in jax.tree.leaves(params))
     summed = gradients(fault)
     privatizer, found.matrix = noise(noise_multiplier, batch, steps, correlated, fault, seed)
     state = privatizer.init(params)
@@ -140,20 +144,31 @@ def train(
     if shuffled:
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
         participation = shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
-    found.canaries = CanaryClients(Canaries(7 + seed, 2 * canaries, found.dim), participation)  # audit
-    found.released = []
+    claimed = None if shuffled else noise_multiplier
+    found.canaries = CanaryClients(Canaries(seed, 2 * canaries, dim), participation, noise_multiplier=claimed)  # audit
     for t, indices in enumerate(chosen):
         padded = batch_selection.pad_to_multiple_of(indices, 64)
-        grads = summed(params, x[padded], y[padded], is_padding_example=(padded < 0) | no_data)
+        grads = others = summed(params, x[padded], y[padded], is_padding_example=(padded < 0) | no_data)
         grads = jax.tree.map(jnp.subtract, grads, split(found.canaries.total(t, CLIP_NORM), grads))  # audit
         noisy, state = privatizer.update(grads, privatizer.init(params) if fault == "reseeded" else state)
-        found.canaries.add(-flatten(noisy), t)  # audit
+        found.canaries.add(-flatten(noisy), t, known=-flatten(others))  # audit
         number = max(1, len(indices)) if fault == "normalised-after-noise" else batch
         params = jax.tree.map(lambda p, g, number=number: p - RATE / number * g, params, noisy)
-        found.released.append(-ravel_pytree(noisy)[0])
+        # The adversary of differential privacy knows all other data.
+        found.released.append(ravel_pytree(others)[0] - ravel_pytree(noisy)[0])
     found.params, found.change = params, np.asarray(ravel_pytree(params)[0] - ravel_pytree(initial)[0])
-    found.rounds = audit(Scores(*found.canaries.all_rounds()), DELTA, claim=found.epsilon)  # audit
+    found.audit = audit(found.canaries.scores(found.score), DELTA, claim=found.claim)  # audit
     return found
+
+
+def audit_known_rounds(found):
+    """Audit what an attacker finds who knows a canary's steps, against the claim for him."""
+    return audit(found.canaries.scores("known rounds"), DELTA, noise_multiplier=found.noise)
+
+
+def audit_largest(found):
+    """Audit what an attacker finds who knows nothing of a canary's steps."""
+    return audit(Scores(*found.canaries.all_rounds()), DELTA, claim=found.epsilon)
 
 
 def audit_final(found):
@@ -173,9 +188,10 @@ def no_data(canaries=300, *, correlated=False, **options):
     """Train without data; noise such that the canaries are little beside it."""
     setting = {"batches": 10, "epochs": 1} if correlated else {"batches": 1, "epochs": 10, "noise_multiplier": 3.0}
     found = train(digits()[0], canaries=canaries, correlated=correlated, no_data=True, **(setting | options))
+    found.known_rounds, found.largest = audit_known_rounds(found), audit_largest(found)
     found.final = audit_own_steps(found) if correlated else audit_final(found)
     # Independent noise: the final parameters hold that of all steps, and a canary as often as it takes part.
-    found.sigma = found.noise if correlated else found.noise / (found.sampling * found.steps**0.5)
+    found.sigma = found.noise if correlated else found.noise / (found.claim.rate or 1.0) / found.steps**0.5
     return found
 
 
@@ -188,12 +204,17 @@ def report(found, test, *, correlated):
     """Print the analytical ε of jax_privacy's accountant and of ours, and the audits."""
     x, y = test
     right = float(np.mean(np.asarray(logits(found.params, x)).argmax(axis=1) == y))
-    print(f"{found.steps} steps of {found.sampling:.4g} of the examples, noise multiplier {found.noise:g}")
+    print(f"{found.steps} steps; {found.claim}")
     print(f"{found.dim:,} parameters, accuracy {right:.3f}")
-    print(f"analytical ε at δ = {DELTA:g}: jax_privacy {found.epsilon:.3f}, canaryproof {found.ours:.3f}")
-    print("\nAlgorithm 3, from the privatised sum of every step:", found.rounds, sep="\n")
+    print(f"analytical ε at δ = {DELTA:g}: jax_privacy {found.epsilon:.3f};")
+    print(f"  canaryproof {found.claim.epsilon(DELTA):.3f}, {found.claim.basis(DELTA)}")
+    alarm = found.canaries.evidence(found.noise).alarm()
+    print("\nEvidence against the claimed noise:", "no alarm" if alarm is None else f"an alarm at step {alarm + 1}")
+    print(f"\nFrom the noise of every step, by the score '{found.score}':", found.audit, sep="\n")
     if correlated:
         print("\nThe best combination of these sums, for the step of each canary:", audit_own_steps(found), sep="\n")
+    elif found.score != "known rounds":
+        print("\nFor an attacker who knows a canary's steps:", audit_known_rounds(found), sep="\n")
     print("\nAlgorithm 2, from the final parameters less the initial ones:", audit_final(found), sep="\n")
 
 

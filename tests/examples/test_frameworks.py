@@ -75,7 +75,7 @@ def test_the_training_runs_without_these_lines(installed, tmp_path):
         lines = path.read_text(encoding="utf-8").splitlines()
         kept = [line for line in lines if path.stem != installed or not line.endswith(MARK)]
         (tmp_path / path.name).write_text("\n".join(kept), encoding="utf-8")
-    found = run(f"from {installed} import *\nprint(vars(small()).get('rounds') is None and 1)", tmp_path)
+    found = run(f"from {installed} import *\nprint(vars(small()).get('audit') is None and 1)", tmp_path)
     assert found == 1
 
 
@@ -83,7 +83,7 @@ def test_the_command_prints_both_epsilons_and_an_audit(installed):
     command = [sys.executable, "-W", "ignore", f"{installed}.py", "--no-data", "--break", "reseeded"]
     done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for said in ("analytical ε at δ = 1e-05", "Algorithm 2, from the final parameters", "ε̂ = "):
+    for said in ("analytical ε at δ = 1e-05", "behaves as if its noise", "Algorithm 2, from the final parameters"):
         assert said in done.stdout
 
 
@@ -108,6 +108,9 @@ for fault in (None, *(one for one in FAULTS if one.startswith("noise-per") or on
     again = audit(found.final.scores, DELTA, confidence=1 - {level})
     pinned = again.estimates[1]
     said[str(fault)] = [bool(found.final.estimates[0].low > found.epsilon), float(pinned.low), float(pinned.high)]
+    again = audit(found.known_rounds.scores, DELTA, confidence=1 - {level}, noise_multiplier=found.noise)
+    composed = [float(again.estimate.low), float(again.estimate.high), float(again.claim), float(again.noticed)]
+    said[str(fault)] += [again.verdict, composed]
 print(json.dumps([said, found.sigma, DELTA]))
 """
 
@@ -116,13 +119,19 @@ def test_without_data_the_estimate_holds_the_analytical_epsilon_and_less_noise_i
     canaries = 300
     # The final model holds the sum of all that is released, with noise of σ canaries.
     said, sigma, delta = run(PROGRAM.format(name=installed, canaries=canaries, level=LEVEL))
-    _, low, high = said.pop("None")
+    _, low, high, verdict, composed = said.pop("None")
     assert low < gaussian_mechanism.epsilon(delta, sigma) < high
+    # So does what is composed of the noise that is measured at known rounds, and this share of it would be noticed.
+    low, high, claim, noticed = composed
+    assert low < claim < high
+    assert verdict == "consistent"
+    assert noticed > 0.6
     # It is worth something: distances are told apart that differ by so many standard errors.
     assert math.sqrt(canaries) / sigma > 7
     assert len(said) == 2
-    for fault, (alarm, _, _) in said.items():
+    for fault, (alarm, _, _, verdict, _) in said.items():
         assert alarm, fault
+        assert verdict in ("refuted", "exceeded"), fault
 
 
 @pytest.mark.skipif(find_spec("jax_privacy") is None, reason="needs the extra 'jax-privacy'")
