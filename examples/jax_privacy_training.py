@@ -35,6 +35,8 @@ from canaryproof.verify.canaries.participation import shuffled_epochs
 
 CLIP_NORM, DELTA, RATE = 1.0, 1e-5, 0.5
 HELD_OUT = 297
+# Examples of a training without data, whose gradients are zero.
+FEW = 400
 FAULTS = {
     "noise-per-microbatch": "each of four micro-batches gets a quarter of the noise, which makes half of it in all",
     "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
@@ -45,11 +47,11 @@ FAULTS = {
 }
 
 
-def digits():
-    """Return scikit-learn's digits, 1,500 for training and the others for testing."""
+def digits(number=None):
+    """Return scikit-learn's digits, 1,500 or a smaller number for training and the others for testing."""
     x, y = load_digits(return_X_y=True)
     x = np.float32(x / 16.0)
-    return (x[HELD_OUT:], y[HELD_OUT:]), (x[:HELD_OUT], y[:HELD_OUT])
+    return (x[HELD_OUT:][:number], y[HELD_OUT:][:number]), (x[:HELD_OUT], y[:HELD_OUT])
 
 
 def first_parameters(key):
@@ -187,7 +189,7 @@ def audit_own_steps(found):
 def no_data(canaries=300, *, correlated=False, **options):
     """Train without data; noise such that the canaries are little beside it."""
     setting = {"batches": 10, "epochs": 1} if correlated else {"batches": 1, "epochs": 10, "noise_multiplier": 3.0}
-    found = train(digits()[0], canaries=canaries, correlated=correlated, no_data=True, **(setting | options))
+    found = train(digits(FEW)[0], canaries=canaries, correlated=correlated, no_data=True, **(setting | options))
     found.known_rounds, found.largest = audit_known_rounds(found), audit_largest(found)
     found.final = audit_own_steps(found) if correlated else audit_final(found)
     # Independent noise: the final parameters hold that of all steps, and a canary as often as it takes part.

@@ -28,6 +28,8 @@ from canaryproof.verify.canaries.participation import shuffled_epochs
 
 CLIP_NORM, DELTA = 1.0, 1e-5
 HELD_OUT = 297
+# Examples of a training without data, whose gradients are zero.
+FEW = 400
 FAULTS = {
     "noise-per-microbatch": "each of four micro-batches gets a quarter of the noise, which makes half of it in all",
     "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
@@ -38,11 +40,11 @@ FAULTS = {
 }
 
 
-def digits():
-    """Return scikit-learn's digits, 1,500 for training and the others for testing."""
+def digits(number=None):
+    """Return scikit-learn's digits, 1,500 or a smaller number for training and the others for testing."""
     x, y = load_digits(return_X_y=True)
     x, y = torch.tensor(x / 16.0, dtype=torch.float32), torch.tensor(y)
-    return TensorDataset(x[HELD_OUT:], y[HELD_OUT:]), TensorDataset(x[:HELD_OUT], y[:HELD_OUT])
+    return TensorDataset(x[HELD_OUT:][:number], y[HELD_OUT:][:number]), TensorDataset(x[:HELD_OUT], y[:HELD_OUT])
 
 
 def mnist(folder):
@@ -199,7 +201,7 @@ def audit_final(found):
 def no_data(canaries=300, **options):
     """Train without data, every canary in every step; noise such that the canaries are little beside it."""
     setting = {"noise_multiplier": 3.0, "batches": 1, "epochs": 10, "no_data": True} | options
-    found = train(perceptron(), digits()[0], canaries=canaries, **setting)
+    found = train(perceptron(), digits(FEW)[0], canaries=canaries, **setting)
     found.known_rounds, found.largest, found.final = audit_known_rounds(found), audit_largest(found), audit_final(found)
     found.dim = found.canaries.dim
     # The final parameters hold the noise of all steps, and a canary as often as it takes part.

@@ -149,3 +149,21 @@ print(json.dumps([found.noise, DELTA] + [float(one.low) for one in pinned] + [fl
     assert low < gaussian_mechanism.epsilon(delta, noise) < high
     # Its distance differs from 0 by so many standard errors.
     assert math.sqrt(300) / noise > 8
+
+
+def test_the_interval_of_each_attacker_on_the_start_page_has_what_he_measures():
+    program = f"""
+import json
+import interval_coverage
+canaries, score, claim = interval_coverage.trained_as_on_the_start_page(0, no_data=False)
+both = canaries.scores(score).record.traces, canaries.ignorant.traces
+measured = [each.noise_multiplier(1 - {LEVEL}) for each in both]
+truth = [claim.noise_multiplier, canaries.noise_and_data(claim.noise_multiplier)]
+print(json.dumps([[each.low, float(true), each.high] for each, true in zip(measured, truth)]))
+"""
+    known, unknown = run(program)
+    for low, truth, high in (known, unknown):
+        assert low < truth < high
+    # Half of the noise would be noticed; and what others' data add is something.
+    assert known[2] < 2.0 * known[0]
+    assert unknown[1] > 1.001
