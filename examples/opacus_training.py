@@ -146,7 +146,7 @@ def train(
     fault=None,
     seed=0,
 ):
-    """Train, and return the model with the analytical ε, the canaries and the audit of that ε."""
+    """Train, and return the model with the analytical ε and the canaries."""
     torch.manual_seed(seed)
     engine = PrivacyEngine(accountant="prv")
     model, optimizer, loader = engine.make_private(
@@ -164,22 +164,26 @@ def train(
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
         participation = shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
     inserted = OpacusCanaries(optimizer, participation, seed=7 + seed)  # audit
-    claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
     for _ in range(epochs):
         for x, y in loader:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x), y)
             (0.0 * loss if no_data else loss).backward()
             optimizer.step()
-    found = SimpleNamespace(model=model, steps=steps, noise=noise_multiplier, claim=claim)
+    found = SimpleNamespace(model=model, steps=steps, noise=noise_multiplier)
+    found.claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
     found.history, found.epsilon = engine.accountant.history, engine.get_epsilon(DELTA)
     # Who knows how steps were drawn is the attacker of a claim that counts on it.
-    found.score = "likelihood" if claim.attacker == "sampling" else "known rounds"
+    found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"
     if fault == "fixed-batches":
         found.score = "largest"
     found.canaries = inserted  # audit
-    found.audit = audit(inserted.scores(found.score), DELTA, claim=claim)  # audit
     return found
+
+
+def audit_claim(found):
+    """Audit what the attacker finds whom the claim holds against."""
+    return audit(found.canaries.scores(found.score), DELTA, claim=found.claim)  # audit
 
 
 def audit_known_rounds(found):
@@ -233,7 +237,7 @@ def report(found, test):
     print(f"  canaryproof {found.claim.epsilon(DELTA):.3f}, {found.claim.basis(DELTA)}")
     alarm = found.canaries.evidence(found.noise).alarm()
     print("\nEvidence against the claimed noise:", "no alarm" if alarm is None else f"an alarm at step {alarm + 1}")
-    print(f"\nFrom the noise of every step, by the score '{found.score}':", found.audit, sep="\n")
+    print(f"\nFrom the noise of every step, by the score '{found.score}':", audit_claim(found), sep="\n")
     if found.score != "known rounds":
         print("\nFor an attacker who knows a canary's steps:", audit_known_rounds(found), sep="\n")
     print("\nAlgorithm 2, from the final parameters less the initial ones:", audit_final(found), sep="\n")

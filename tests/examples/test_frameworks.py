@@ -75,7 +75,7 @@ def test_the_training_runs_without_these_lines(installed, tmp_path):
         lines = path.read_text(encoding="utf-8").splitlines()
         kept = [line for line in lines if path.stem != installed or not line.endswith(MARK)]
         (tmp_path / path.name).write_text("\n".join(kept), encoding="utf-8")
-    found = run(f"from {installed} import *\nprint(vars(small()).get('audit') is None and 1)", tmp_path)
+    found = run(f"from {installed} import *\nprint(vars(small()).get('canaries') is None and 1)", tmp_path)
     assert found == 1
 
 
