@@ -37,6 +37,13 @@ def _reads(name: str, description: str, function: str, make: Callable[[Function]
 
 
 FAULTS = (
+    Fault(
+        "audit.planned-count",
+        "a plan asks for half of the canaries that see a fault",
+        f"{_VERIFY}.audit.plan:_count",
+        lambda f: lambda *arguments, **options: (f(*arguments, **options) or 0) // 2 or None,
+        ("audit.plan",),
+    ),
     _enclosure(
         "direction",
         "one direction for the larger of both",

@@ -88,7 +88,7 @@ class Audit(AuditResult):
         names = (
             *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours", "verdict"),
             *("noise_multiplier", "withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error"),
-            *("variance_p_value", "release_norm", "dilution"),
+            *("variance_p_value", "release_norm", "dilution", "tie_seed"),
         )
         document = {
             "answer": text.answer(self),
@@ -301,11 +301,11 @@ def audit_release(
         scores = Scores(np.concatenate(pieces), dim=canaries.dim)
     traces = None
     if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
-        traces = _release_traces(canaries, float(scores.observed.sum()))
+        traces = release_traces(canaries, float(scores.observed.sum()))
     return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, traces, neighbours, force=force)
 
 
-def _release_traces(canaries: "AnyCanaries", cosines: float) -> "RoundTraces":
+def release_traces(canaries: "AnyCanaries", cosines: float) -> "RoundTraces":
     """Return the trace of all canaries in one release, from the sum of their cosines with it."""
     from canaryproof.kernels.canaries import Canaries
     from canaryproof.verify.estimators.noise_multiplier import RoundTraces

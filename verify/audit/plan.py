@@ -5,7 +5,7 @@ import re
 import textwrap
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ import numpy as np
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.notice import MOST_SCORES, least_count, residuals, trace_power
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
@@ -87,7 +88,7 @@ class AuditPlan:
 
     Attributes
     ----------
-    noise_multiplier, rounds, dim, delta, all_rounds
+    noise_multiplier, rounds, dim, delta, all_rounds, neighbours
         As asked.
     claim
         Claimed ε, above which an alarm is raised.
@@ -95,7 +96,7 @@ class AuditPlan:
         Standard deviation of the noise in what is scored, in units of the canary norm: σ√T in the sum of T rounds, σ
         in each of them.
     release_epsilon
-        ε of that noise for a client who takes part in one round.
+        ε of that noise for a client who takes part in one round, and these neighbours.
     directions
         ``orthonormal`` if all rounds are scored in at most 1e8 dimensions; else ``independent``.
     seeing
@@ -121,6 +122,7 @@ class AuditPlan:
     dim: int
     delta: float
     all_rounds: bool
+    neighbours: Neighbours
     claim: float
     release_noise: float
     release_epsilon: float
@@ -149,9 +151,10 @@ class AuditPlan:
                 'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
                 f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}",
             )
+        neighbours = " --neighbours replace" if self.neighbours == "replace" else ""
         audit = (
             f"canaryproof audit release.npy --canaries {self.count} --canary-seed 7{option} --delta {self.delta:g} "
-            f"--noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}"
+            f"--noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}{neighbours}"
         )
         if self.rounds == 1:
             made = f"canaryproof canaries --seed 7 --count {self.count} --dim {self.dim}{option} --out canaries.npy"
@@ -182,9 +185,11 @@ class AuditPlan:
             scored = f"Each of {self.rounds:,} rounds, all of which the attacker sees,"
         else:
             scored = "The release" + (f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
+        neighbours = ", neighbours: replace" if self.neighbours == "replace" else ""
         yield from wrapped(
-            f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {scored} has noise of {self.release_noise:.4g} "
-            f"canary norms in {self.dim:,} dimensions: ε = {self.release_epsilon:.3g} for a client who takes part once."
+            f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}{neighbours}. {scored} has noise of "
+            f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {self.release_epsilon:.3g} for a "
+            "client who takes part once."
         )
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
@@ -262,6 +267,7 @@ def plan(
     delta: float = 1e-6,
     claim: float | None = None,
     all_rounds: bool = False,
+    neighbours: Neighbours = "add-or-remove",
 ) -> AuditPlan:
     """Plan an audit before the run.
 
@@ -279,6 +285,9 @@ def plan(
         Claimed ε; that of the noise in what is scored if None.
     all_rounds
         Whether the attacker sees each round (Algorithm 3), and not only the sum of all.
+    neighbours
+        Those of the claim: ``"add-or-remove"``, or ``"replace"``, which move the release up to twice as far. All rounds
+        have the former alone, since a canary that is subtracted hardly ever has the largest cosine.
 
     Returns
     -------
@@ -301,22 +310,30 @@ def plan(
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta = rules.DELTA.number("delta", delta)
     claim = None if claim is None else rules.CLAIM.number("claim", claim)
+    distance = 2.0 if rules.choice("neighbours", neighbours, NEIGHBOURS) == "replace" else 1.0
+    if all_rounds and neighbours == "replace":
+        raise ValueError("neighbours: must be add-or-remove for all rounds, not replace")
     released = AtlasClaim(noise_multiplier * (1.0 if all_rounds else math.sqrt(rounds)), delta, dim)
-    claimed = released.epsilon if claim is None else claim
-    if not max(released.epsilon, rules.CLAIM.low) <= claimed:
+    # Neighbours that are twice as far apart have the ε of half of the noise.
+    private = replace(released, noise_multiplier=released.noise_multiplier / distance)
+    claimed = private.epsilon if claim is None else claim
+    if not max(private.epsilon, rules.CLAIM.low) <= claimed:
         raise ValueError(
-            f"claim: must be at least {max(released.epsilon, rules.CLAIM.low):.4g}, not {claimed:.4g}; for a client "
-            f"who takes part once this noise has ε = {released.epsilon:.4g}"
+            f"claim: must be at least {max(private.epsilon, rules.CLAIM.low):.4g}, not {claimed:.4g}; for a client "
+            f"who takes part once this noise has ε = {private.epsilon:.4g}"
         )
-    short = _noise(_WORTH_SEEING * claimed, delta) / released.noise_multiplier
+    short = distance * _noise(_WORTH_SEEING * claimed, delta) / released.noise_multiplier
     if all_rounds:
         directions = ORTHONORMAL if dim <= _LARGEST_TRANSFORM else INDEPENDENT
         counts: _Counts = partial(_count_in_rounds, released=released, rounds=rounds, directions=directions)
-        faults = tuple(_faults(released, claimed, partial(counts, above=claimed)))
+        faults = tuple(_faults(private, claimed, partial(counts, above=claimed)))
         seeing = counts(MECHANISMS["less-noise"], short, above=claimed)
         present = counts(MECHANISMS["less-noise"], 1.0, above=0.0)
     else:
-        directions, faults = INDEPENDENT, tuple(_faults(released, claimed, partial(_count, released=released)))
+        directions, faults = INDEPENDENT, tuple(_faults(private, claimed, partial(_count, released=released)))
+        if neighbours == "replace":
+            # The number of clients is the same for both neighbours, so that the divisor says nothing.
+            faults = tuple(fault for fault in faults if fault.name != "normalised-after-noise")
         seeing = _count(MECHANISMS["less-noise"], short, released)
         present = _present(released)
     count = max(seeing or 2, present or 2)
@@ -330,9 +347,10 @@ def plan(
         dim=dim,
         delta=delta,
         all_rounds=all_rounds,
+        neighbours=neighbours,
         claim=claimed,
         release_noise=released.noise_multiplier,
-        release_epsilon=released.epsilon,
+        release_epsilon=private.epsilon,
         directions=directions,
         seeing=seeing,
         short_noise=short,
@@ -358,13 +376,13 @@ def _noise(epsilon: float, delta: float) -> float:
 _Counts = Callable[..., int | None]
 
 
-def _faults(released: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[PlannedFault]:
+def _faults(private: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[PlannedFault]:
     for mechanism in MECHANISMS.values():
         several = any(mechanism.weights(value).shape[1] > 1 for value in mechanism.values)
         if mechanism.scores is not None or several:
             continue
         for value in mechanism.values:
-            truth = mechanism.truth(value, released).high
+            truth = mechanism.truth(value, private).high
             if truth > claimed * (1.0 + 1e-9):
                 count = counts(mechanism, value)
                 yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count)

@@ -11,9 +11,9 @@ from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
-from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest
+from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest, many_ties
 from canaryproof.verify.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
-from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, tie_seed
 from canaryproof.verify.canaries.scores import Score, Scores
 from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
@@ -214,6 +214,12 @@ class AuditResult:
         return None if self.scores.unobserved is None else len(self.scores.unobserved)
 
     @property
+    def tie_seed(self) -> int | None:
+        """Seed of the coin that orders equal scores of both kinds for the bounds; None if there are none."""
+        unobserved = self.scores.unobserved
+        return None if unobserved is None else tie_seed(self.scores.observed, unobserved)
+
+    @property
     def dim(self) -> int | None:
         """Dimension d of the released vector, if known."""
         return self.scores.dim
@@ -357,10 +363,12 @@ class AuditResult:
         doubled = self.neighbours == "replace" and not halved
         return (2.0 if doubled else 1.0) * float(gaussian_mechanism.noise_multiplier(epsilon, self.delta))
 
-    @property
+    @cached_property
     def _by_default(self) -> bool:
-        """Whether a default bound decides, whose power is known."""
-        return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS)
+        """Whether a default bound decides, whose power is known: that of scores without many ties."""
+        groups = (self.scores.observed, self.scores.unobserved)
+        tied = any(many_ties(scores) for scores in groups if scores is not None)
+        return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS) and not tied
 
     @property
     def equal_variances(self) -> bool:

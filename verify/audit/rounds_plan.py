@@ -11,7 +11,7 @@ from scipy import optimize, special
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting import accountant
-from canaryproof.verify.accounting.accountant import Claim
+from canaryproof.verify.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.notice import MOST_SCORES, least_count
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.levels import POWER
@@ -62,7 +62,7 @@ class RoundsPlan:
     Attributes
     ----------
     mechanism
-        The claimed mechanism: noise multiplier, rounds, and rate or participations.
+        The claimed mechanism: noise multiplier, rounds, rate or participations, and neighbours.
     dim, delta, data_norm
         As asked.
     claim, noise_epsilon
@@ -105,6 +105,7 @@ class RoundsPlan:
             self.mechanism.participations,
         )
         total, known = 2 * self.count, ", known=others" if self.known else ""
+        neighbours = ', neighbours="replace"' if self.mechanism.neighbours == "replace" else ""
         if taken is None:
             law = (
                 f"cp.bernoulli(0, {self.mechanism.rate:g}, {rounds}, seed=8, "
@@ -113,7 +114,7 @@ class RoundsPlan:
             clients = f"cp.CanaryClients(canaries, schedule, noise_multiplier={sigma:g})"
             score, claim = (
                 "likelihood",
-                f"cp.accounting.poisson({sigma:g}, rate={self.mechanism.rate:g}, rounds={rounds})",
+                f"cp.accounting.poisson({sigma:g}, rate={self.mechanism.rate:g}, rounds={rounds}{neighbours})",
             )
         else:
             row = f"np.arange({rounds}) < {taken}"
@@ -122,9 +123,10 @@ class RoundsPlan:
                 f"np.arange({total}) < {self.count})"
             )
             clients = "cp.CanaryClients(canaries, schedule)"
-            score, claim = "known rounds", f"cp.accounting.gaussian({sigma:g}, participations={taken})"
+            score, claim = "known rounds", f"cp.accounting.gaussian({sigma:g}, participations={taken}{neighbours})"
         if self.claim > self.noise_epsilon * (1.0 + 1e-9):
-            claim = f"{self.claim:g}, noise_multiplier={sigma:g}"
+            stated = f"cp.accounting.stated({self.claim:g}, {self.delta:g}{neighbours})" if neighbours else None
+            claim = f"{stated or format(self.claim, 'g')}, noise_multiplier={sigma:g}"
         return (
             f"canaries = cp.Canaries(seed=7, count={total}, dim={self.dim})",
             f"schedule = {law}",
@@ -192,7 +194,8 @@ def _described(mechanism: Claim, dim: int) -> str:
         how = f"Each of {rounds:,} rounds draws a client with probability {mechanism.rate:g},"
     else:
         how = f"A client takes part in {mechanism.participations:,} of {rounds:,} rounds, which the attacker knows,"
-    return f"{how} and has noise of {sigma:g} clip norms in {dim:,} dimensions."
+    neighbours = " (neighbours: replace)" if mechanism.neighbours == "replace" else ""
+    return f"{how} and has noise of {sigma:g} clip norms in {dim:,} dimensions{neighbours}."
 
 
 def plan_rounds(
@@ -205,6 +208,7 @@ def plan_rounds(
     delta: float = 1e-6,
     claim: float | None = None,
     data_norm: float = 0.0,
+    neighbours: Neighbours = "add-or-remove",
 ) -> RoundsPlan:
     """Plan an audit of a training whose rounds are scored one by one, before the run.
 
@@ -226,6 +230,8 @@ def plan_rounds(
         Claimed ε; by default that of the noise, by ``accounting.poisson`` or ``accounting.gaussian``.
     data_norm
         Norm of the others' clipped sum in a round, in clip norms. Without it the numbers are for little data.
+    neighbours
+        Those of the claim: ``"add-or-remove"`` or ``"replace"``.
 
     Returns
     -------
@@ -245,12 +251,12 @@ def plan_rounds(
     first: Array
     if rate is not None:
         q = Rule("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
-        mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=number)
+        mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=number, neighbours=neighbours)
         each, first = np.asarray(q * np.ones(number)), np.asarray(q * (1.0 - q) ** np.arange(number))
     else:
         rule = Rule(f"be a whole number from 1 to {number:,}", 1, number, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))
-        mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=number)
+        mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=number, neighbours=neighbours)
         each, first = np.asarray(np.ones(number) * taken / number), _first_rounds(number, taken)
     sigma, least = float(noise_multiplier), mechanism.epsilon(delta)
     claimed = least if claim is None else rules.CLAIM.number("claim", claim)

@@ -79,13 +79,20 @@ def shape(observed: Array, unobserved: Array | None = None, scale: float | None 
     return ShapeTest(p_value, reason)
 
 
+def many_ties(scores: Array) -> bool:
+    """Tell whether one value has so large a share of the scores that no Gaussian fits."""
+    return bool(np.unique(scores, return_counts=True)[1].max() > max(1.0, _MANY_TIES * len(scores)))
+
+
 def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[str]:
     """Yield what is known of a shape that is not normal."""
     for name, scores in groups:
-        copies = np.unique(scores, return_counts=True)[1]
-        if copies.max() > _MANY_TIES * len(scores):
+        if many_ties(scores):
+            copies = np.unique(scores, return_counts=True)[1]
             tied = f"{copies[copies > 1].sum():,} of {len(scores):,} {name} scores are tied"
             yield f"{tied}: rounded, clipped, or of few possible values."
+        if len(scores) < FEWEST:
+            yield f"{len(scores)} {name} scores are too few to show their shape."
     observed = np.sort(groups[0][1])
     unobserved = groups[1][1] if len(groups) > 1 else None
     for name, scores in groups:

@@ -10,6 +10,7 @@ import click
 from canaryproof.verify.files.errors import InputError
 
 if TYPE_CHECKING:
+    from canaryproof.verify.accounting.accountant import Neighbours
     from canaryproof.verify.audit.plan import AuditPlan
     from canaryproof.verify.audit.rounds_plan import RoundsPlan
 
@@ -29,6 +30,13 @@ if TYPE_CHECKING:
     type=float,
     help="With either: norm of the others' clipped sum in a round, in clip norms; 0 by default.",
 )
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-or-remove", "replace"]),
+    default="add-or-remove",
+    show_default=True,
+    help="Neighbours of the claim: one record more or less, or another one.",
+)
 @click.option("--all-rounds", is_flag=True, help="Plan for an attacker who sees each round (Algorithm 3).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def plan_command(
@@ -40,6 +48,7 @@ def plan_command(
     rate: float | None,
     participations: float | None,
     data_norm: float | None,
+    neighbours: "Neighbours",
     all_rounds: bool,
     as_json: bool,
 ) -> None:
@@ -73,9 +82,10 @@ def plan_command(
                 delta=delta,
                 claim=claim,
                 data_norm=data_norm or 0.0,
+                neighbours=neighbours,
             )
         else:
-            planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds)
+            planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds, neighbours)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     if not as_json:

@@ -13,7 +13,8 @@ from scipy import special, stats
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit import audit, misuse
+from canaryproof.verify.audit import audit, misuse, plan
+from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.power import least_share
@@ -320,6 +321,64 @@ def _honest(context: Context) -> Outcome:
     )
 
 
+# Plans whose rows are tried, and the most canaries that are drawn for a row.
+_PLANS = (
+    {"noise_multiplier": 1.54, "dim": 2048},
+    {"noise_multiplier": 0.3, "rounds": 4, "dim": 3000, "delta": 1e-4, "claim": 12.0},
+    {"noise_multiplier": 2.0, "dim": 2048, "neighbours": "replace"},
+)
+_MOST_CANARIES = 200
+# Level of the test of the noise in an audit of 95% confidence, which shares it with the bound.
+_LEVEL_OF_TEST = 0.025
+
+
+def _planned(context: Context) -> Outcome:
+    """Test releases with each fault of a plan, by as many canaries as it says, and count the alarms."""
+    runs = context.pick(20, 400)
+    rng = np.random.default_rng(context.key("auditing/plan"))
+    rows: list[dict[str, Any]] = []
+    for options in _PLANS:
+        planned = plan.plan(**options)
+        for fault in planned.faults:
+            if fault.count is not None and fault.count <= _MOST_CANARIES:
+                noticed = sum(_is_noticed(planned, fault, rng) for _ in range(runs))
+                rows.append({**options, "fault": fault.name, "value": fault.value, "noticed": noticed})
+    total, noticed = len(rows) * runs, sum(row["noticed"] for row in rows)
+    # The first is of all rows together, the second of each; they share the level.
+    fewest = int(stats.binom.ppf(0.5 * LEVEL, total, POWER))
+    fewest_of_row = int(stats.binom.ppf(0.5 * LEVEL / len(rows), runs, POWER))
+    holds = noticed >= fewest and all(row["noticed"] >= fewest_of_row for row in rows)
+    share = 1.0 - least_share(lambda p: float(stats.binom.cdf(fewest - 1, total, 1.0 - p)), POWER)
+    return Outcome(
+        Verdict.CONFIRMED if holds else Verdict.REFUTED,
+        f"{noticed:,} of {total:,} audits of {len(rows)} rows raise the alarm; least {min(r['noticed'] for r in rows)} "
+        f"of {runs} in a row",
+        {"rows": rows, "runs": runs, "fewest": fewest, "fewest of a row": fewest_of_row},
+        Design(
+            f"each fault of a plan is noticed with probability {POWER:g} at least",
+            LEVEL,
+            f"all are noticed with probability {share:.2g} at most",
+            POWER,
+            total,
+        ),
+    )
+
+
+def _is_noticed(planned: plan.AuditPlan, fault: plan.PlannedFault, rng: np.random.Generator) -> bool:
+    mechanism, count = MECHANISMS[fault.name], fault.count
+    assert count is not None
+    claimed = AtlasClaim(planned.release_noise, planned.delta, planned.dim)
+    square = float(mechanism.residual(fault.value, claimed, 1, rng).gram[0, 0, 0])
+    direction = rng.standard_normal(planned.dim)
+    canaries = stream.Canaries(int(rng.integers(0, 2**63)), count, planned.dim)
+    total = canaries.sum()
+    release = math.sqrt(square) / float(np.linalg.norm(direction)) * direction
+    release += float(mechanism.weights(fault.value)[0, 0]) * total
+    # This is the test that refutes a claim; a whole audit would take twenty times as long.
+    traces = audit.release_traces(canaries, float(total @ release) / float(np.linalg.norm(release)))
+    return traces.p_value(planned.release_noise) < _LEVEL_OF_TEST
+
+
 def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
     return Check(f"audit.{topic}", Subject.IMPLEMENTATION, source, statement, judge)
 
@@ -343,6 +402,12 @@ CHECKS = (
         "honest audits of all sizes, dimensions and ε, with data, unequal participation and scores of any shape too, "
         "are not warned of misuse",
         _honest,
+    ),
+    _check(
+        "plan",
+        "verify.audit.plan",
+        "as many canaries as a plan says notice each of its faults with probability 90%, by the test that refutes",
+        _planned,
     ),
     _check("files", "verify.files.reading", "files of every form are read as they were written", _files),
 )

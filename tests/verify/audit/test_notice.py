@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.notice import (
     Deciding,
     blind_spots,
@@ -15,6 +16,7 @@ from canaryproof.verify.audit.notice import (
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.estimators import noise_multiplier
 
@@ -219,8 +221,15 @@ def test_faults_that_no_number_sees_are_never_listed_as_noticed():
 
 
 @pytest.mark.parametrize("sigma", [0.01, 1e6])
-@pytest.mark.parametrize("delta", [1e-300, 0.9])
-@pytest.mark.parametrize(("dim", "count"), [(1000, 2), (10**12, 10**4)])
+@pytest.mark.parametrize(
+    ("delta", "dim", "count"),
+    [
+        (1e-300, 1000, 2),
+        (0.9, 1000, 2),
+        (1e-300, 10**12, 10**4),
+        pytest.param(0.9, 10**12, 10**4, marks=pytest.mark.deep),
+    ],
+)
 def test_any_claim_has_its_lists(sigma, delta, dim, count):
     claim = AtlasClaim(sigma, delta, dim)
     epsilon = min(max(claim.epsilon, 0.001), 10_000.0)
@@ -234,3 +243,16 @@ def test_any_claim_has_its_lists(sigma, delta, dim, count):
 def test_where_no_test_decides_there_is_no_list():
     assert blind_spots(deciding(100, bound=False), given=True) is None
     assert blind_spots(deciding(100, claim=AtlasClaim(SIGMA, 1e-6, 999)), given=True) is None
+
+
+def test_what_scores_of_few_values_notice_is_not_known():
+    rng = np.random.default_rng(8)
+    labels = Scores((rng.random(1000) < 0.9).astype(float), (rng.random(1000) < 0.7).astype(float), kind="any")
+    # Their ε at δ = 0 is log 3.
+    found = audit(labels, 1e-5, claim=2.0)
+    assert (found.verdict, found.noticed) == ("consistent", None)
+    assert "which fault this bound notices is not known" in " ".join(str(found).split())
+    assert not found.passes(notice=0.01)
+    # Whole numbers that are a quarter of a deviation apart lose next to nothing.
+    numbers = Scores(*np.rint(4.0 * (np.array([[0.7], [0.0]]) + rng.standard_normal((2, 1000)))), kind="any")
+    assert audit(numbers, 1e-5, claim=1.0).noticed is not None

@@ -93,6 +93,32 @@ def test_noise_adds_up_over_rounds():
     assert several.noise_share == one.noise_share == several.count / (4.0 * 100_000)
 
 
+def test_for_replacing_a_record_the_distance_is_doubled():
+    planned, half = plan(1.54, 100_000, neighbours="replace"), plan(0.77, 100_000)
+    assert planned.claim == half.claim
+    assert planned.release_epsilon == half.release_epsilon
+    # Noise is tested, whoever the neighbours are: the same share of it takes as many canaries.
+    counts = {(fault.name, fault.value): fault.count for fault in planned.faults}
+    for fault in usual().faults:
+        if fault.name == "normalised-after-noise":
+            # The number of clients is the same for both neighbours.
+            assert (fault.name, fault.value) not in counts
+        else:
+            assert counts[fault.name, fault.value] == fault.count
+    truths = {(fault.name, fault.value): fault.epsilon for fault in half.faults}
+    assert all(fault.epsilon == truths[fault.name, fault.value] for fault in planned.faults)
+    # ε of twice the claim is that of a share of half the noise.
+    twice = float(gaussian_mechanism.noise_multiplier(2.0 * planned.claim, planned.delta))
+    assert planned.short_noise == pytest.approx(2.0 * twice / 1.54, rel=1e-12)
+    assert planned.commands()[-1].endswith(f"--claim {planned.claim:.6g} --neighbours replace")
+    assert "neighbours: replace. The release" in " ".join(str(planned).split())
+    assert "replace" not in str(usual())
+    with pytest.raises(ValueError, match=r"^neighbours: must be add-or-remove for all rounds, not replace"):
+        plan(1.54, 100_000, 4, claim=20.0, all_rounds=True, neighbours="replace")
+    with pytest.raises(ValueError, match=r"^neighbours: must be"):
+        plan(1.54, 100_000, neighbours="swap")
+
+
 def bounds_of_rounds(share, count, runs):
     """Default bounds from the largest cosines over four rounds with a share of the claimed noise."""
     rng = np.random.default_rng(count)
@@ -203,6 +229,7 @@ def made_up(**options):
             "dim": 12_345,
             "delta": 2e-5,
             "all_rounds": False,
+            "neighbours": "add-or-remove",
             "claim": 4.125,
             "release_noise": 3.0,
             "release_epsilon": 1.375,

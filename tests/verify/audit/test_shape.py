@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.audit.misuse import misuse
-from canaryproof.verify.audit.shape import LEVEL, fit, shape
+from canaryproof.verify.audit.shape import LEVEL, fit, many_ties, shape
 from canaryproof.verify.check.levels import LEVEL as TEST_LEVEL
 
 
@@ -91,3 +91,11 @@ def test_scores_of_any_shape_and_scale_are_no_misuse(law, scale, digits):
     both = law(rng, 1500)
     both = both if digits is None else both.round(digits)
     assert misuse(scale * both[:1000], scale * both[1000:], kind="any") == ()
+
+
+def test_a_few_scores_that_differ_are_not_tied():
+    assert not many_ties(np.arange(5.0))
+    assert many_ties(np.array([0.0, 0.0, 1.0, 2.0, 3.0]))
+    assert (
+        shape(np.arange(5.0), np.arange(7.0) - 0.5, None).reason == "5 observed scores are too few to show their shape."
+    )

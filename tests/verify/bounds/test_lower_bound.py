@@ -140,7 +140,7 @@ def test_separated_scores_are_told_apart():
     assert np.all(np.isneginf(null.log_tail(np.array([-5.0, 1.0]))))
 
 
-@pytest.mark.parametrize("name", ["fixed-sequence", "band", "normal-scores"])
+@pytest.mark.parametrize("name", [pytest.param("fixed-sequence", marks=pytest.mark.deep), "band", "normal-scores"])
 def test_cosines_rounded_to_one_exclude_no_finite_epsilon(name):
     """Each canary in a run of its own, with so little noise that most cosines round to 1: ε is large but finite."""
     dim, runs = 50, 60
