@@ -231,7 +231,7 @@ class AuditPlan:
             cells = [f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}" for fault in faults]
             yield from _row(label, width, cells)
         if unseen:
-            yield "What no number of canaries sees:"
+            yield "What no number of canaries sees (a self-test may):"
         width = max((len(label) for label, _ in unseen), default=0)
         for label, faults in unseen:
             yield from _row(label, width, [f"{fault.value:g}" for fault in faults])
