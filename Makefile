@@ -12,7 +12,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove test test-deep test-wheel test-opacus test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove test test-deep test-lowest test-newest test-wheel test-opacus test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -38,6 +38,18 @@ test-opacus:
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples tests/verify/audit/test_opacus_inspection.py
+
+# Two suites and the public calls with the lowest versions that the package takes, and with the newest.
+VERSIONED_TESTS := tests/verify/canaries $(addprefix tests/verify/audit/test_,audit.py replay.py inspection.py trade_off.py)
+
+test-lowest test-newest: test-%:
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --upgrade pip setuptools
+	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet --no-compile --no-build-isolation --upgrade \
+		$(if $(filter lowest,$*),--constraint constraints-lowest.txt) --editable . \
+		pytest pytest-benchmark pytest-timeout pytest-xdist
+	.venv-$*/bin/canaryproof verify theorems bounds --out runs/$*
+	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 $(VERSIONED_TESTS)
 
 # The report's tests in a browser: Chromium, or Chrome, that the machine has.
 test-browser: $(STAMP)
@@ -128,7 +140,7 @@ mutants: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 clean:
-	rm -rf .venv .venv-auditors build runs *.egg-info
+	rm -rf .venv .venv-auditors .venv-lowest .venv-newest build runs *.egg-info
 
 # Python compiles what is imported: all 15,000 modules of the packages would take longer.
 $(STAMP): pyproject.toml constraints.txt | .venv/bin/python

@@ -54,6 +54,14 @@ def test_the_versions_are_listed_once_each() -> None:
     assert sorted(set(names)) == sorted(names)
 
 
+def test_the_lowest_versions_are_those_that_the_project_requires() -> None:
+    lines = (ROOT / "constraints-lowest.txt").read_text(encoding="utf-8").splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    for requirement in PROJECT["dependencies"]:
+        name, lowest = re.match(r"([\w.-]+)>=([\d.]+)", requirement).groups()  # type: ignore[union-attr]
+        assert re.fullmatch(rf"{re.escape(lowest)}(\.0)*", pinned[name]), requirement
+
+
 AUDIT = "import canaryproof as cp, numpy as np; cp.audit(cp.Scores(np.array([0.1, -0.2, 0.3]), dim=100), delta=1e-6)"
 BOUND = "from canaryproof.kernels import binomial; binomial.interval(3, 10, 0.95)"
 
