@@ -102,7 +102,6 @@ class Inspection:
         expected = self._sampling.rate * self.population
         self._sensitivity = self.clip_norm / (expected if divisor is None else _POSITIVE.number("divisor", divisor))
         self._canaries = Canaries(seed, self.canaries, self._residuals.dim)
-        self._directions = np.stack([self._canaries.vector(j) for j in range(self.canaries)]).astype(np.float64)
         # Sums over rounds, S the sum of a round's canaries: ⟨S, y⟩, ‖S‖² and ‖y‖² of y = noise and canaries.
         self._product = self._canary_square = self._square = 0.0
         # A round has ⟨K, r⟩ and ‖K‖ here, where K is the others' sum and r is the residual.
@@ -133,7 +132,8 @@ class Inspection:
         """
         if not self.members <= member < self.population:
             raise ValueError(f"member: canaries are the members {self.members} to {self.population - 1}, not {member}")
-        return np.asarray(_LONG * self.clip_norm * self._directions[member - self.members], dtype=np.float32)
+        direction = self._canaries.vector(int(member) - self.members).astype(np.float64)
+        return np.asarray(_LONG * self.clip_norm * direction, dtype=np.float32)
 
     def add(self, release: ArrayLike, drawn: ArrayLike, known: ArrayLike) -> None:
         """Take a round.
@@ -160,7 +160,7 @@ class Inspection:
                 raise ValueError(f"{name}: must be finite")
         numbers = np.asarray(drawn)
         self._sampling.add(numbers)
-        total = self._directions[numbers[numbers >= self.members].astype(np.int64) - self.members].sum(axis=0)
+        total = self._canaries.sum(numbers[numbers >= self.members].astype(np.int64) - self.members)
         left = (given.astype(np.float64) - others) / self._sensitivity
         self._product += float(total @ left)
         self._canary_square += float(total @ total)
