@@ -209,20 +209,28 @@ _EMNIST_VERSIONS = {
 _EMNIST_BY_CLASS = 814_255
 
 
-def judge_epoch(printed: str) -> Outcome:
-    """Judge whether rounds × clients a round is one participation of each of the printed clients."""
+def judge_epoch(printed: str, misprint: str = "") -> Outcome:
+    """Judge whether rounds × clients a round is one participation of each of the printed clients.
+
+    ``misprint`` is what a copy has in place of the number that is judged.
+    """
     rounds, cohort = Final.STACKOVERFLOW_ROUNDS, Final.STACKOVERFLOW_COHORT
     participations = rounds * cohort
     left = participations - Final.CANARIES
     judged = number(
         printed, {"all places": Fraction(participations), "without canaries": Fraction(participations - 1000)}
     )
-    only = "only if the canaries count among the clients of a round: " if judged.verdict is Verdict.QUALIFIED else ""
+    verdict = Verdict.QUALIFIED if misprint and judged.verdict is Verdict.CONFIRMED else judged.verdict
+    conditions = [
+        *([f"{misprint} is a misprint of {printed}"] if misprint else []),
+        *(["the canaries count among the clients of a round"] if judged.verdict is Verdict.QUALIFIED else []),
+    ]
+    only = f"only if {' and '.join(conditions)}: " if verdict is Verdict.QUALIFIED else ""
     finding = (
         f"{only}{rounds} × {cohort} = {participations:,} places, of which 1,000 canaries leave {left:,}"
         f"; the data set has {STACKOVERFLOW_TRAINING_CLIENTS:,} training clients"
     )
-    return conclude(judged.verdict, finding, places=participations, without_canaries=left, **judged.evidence)
+    return conclude(verdict, finding, places=participations, without_canaries=left, **judged.evidence)
 
 
 def judge_emnist_rounds(printed: str) -> Outcome:

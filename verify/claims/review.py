@@ -225,7 +225,7 @@ def judge_indistinguishable(row: Row) -> Outcome:
     shift = final_tables.cosine_distance(row, Final.STACKOVERFLOW_DELTA)
     # Total variation of two Gaussians: what the best attack gains on guessing.
     variation = 2.0 * final_tables.accuracy(shift) - 1.0
-    unfitted = final_tables.pinned_distance(row, Final.STACKOVERFLOW_DELTA)
+    unfitted = final_tables.pinned_distance(row.estimate_final, Final.STACKOVERFLOW_DELTA)
     finding = (
         f"only for canaries presented once: the estimate {row.estimate_final} is the median where the densities are "
         f"{shift:.2f} standard deviations apart and differ by {variation:.1%} in total variation, but the mean of "

@@ -139,7 +139,8 @@ _DIMENSION = _read(
     "with N(0, 1/d). The authors' answer to zCeQ says that d must be known",
 )
 _COMPOSITION = (
-    "CANIFE estimates an equivalent noise of a round from its ε̂ by inverting the Gaussian mechanism, and composes it"
+    "CANIFE estimates an equivalent noise of a round from its ε̂, and composes the RDP of the Gaussian mechanism with "
+    "Poisson sampling"
 )
 _A_PRIORI = "The method needs no a priori knowledge about the model architecture, task, or DP training algorithm"
 _COMBINATION, _ANGLE, _CLOSED, _CDF = (

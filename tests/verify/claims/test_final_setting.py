@@ -32,6 +32,10 @@ def test_assumptions_in_another_order_are_refuted():
 def test_epoch():
     assert final_setting.judge_epoch("342k").verdict is Verdict.CONFIRMED
     assert final_setting.judge_epoch("341k").evidence["places"] == 342_016
+    # A misprint with an evident reading is named, and no confirmation.
+    misprinted = final_setting.judge_epoch("342k", "34k")
+    assert misprinted.verdict is Verdict.QUALIFIED
+    assert misprinted.finding.startswith("only if 34k is a misprint of 342k: ")
 
 
 def test_rounds_of_emnist():

@@ -81,9 +81,19 @@ def test_separation():
 
 def test_the_distance_of_a_deviation_that_is_not_fitted_has_the_estimate_as_its_epsilon():
     # δ(ε) of two unit Gaussians at the distance found.
-    shift = final_tables.pinned_distance(Final.TABLE_4[0], Final.EMNIST_DELTA)
+    shift = final_tables.pinned_distance(Final.TABLE_4[0].estimate_final, Final.EMNIST_DELTA)
     a, b = stats.norm.cdf(shift / 2 - 8.87 / shift), stats.norm.cdf(-shift / 2 - 8.87 / shift)
     assert a - math.exp(8.87) * b == pytest.approx(Final.EMNIST_DELTA, rel=1e-6)
+
+
+def test_membership_inference_is_easy_where_the_best_attack_is_hardly_ever_wrong():
+    judged = final_tables.judge_high(Final.TABLE_4, Final.EMNIST_DELTA)
+    assert (judged.verdict, judged.evidence["low"]) == (Verdict.QUALIFIED, ["0.2207"])
+    # δ(5.97) of two unit Gaussians, at the distance of that share of right guesses.
+    shift = 2.0 * stats.norm.ppf(judged.evidence["accuracies"][3])
+    a, b = stats.norm.cdf(shift / 2 - 5.97 / shift), stats.norm.cdf(-shift / 2 - 5.97 / shift)
+    assert a - math.exp(5.97) * b == pytest.approx(Final.EMNIST_DELTA, rel=1e-6)
+    assert final_tables.judge_high(Final.TABLE_4[:3], Final.EMNIST_DELTA).verdict is Verdict.CONFIRMED
 
 
 def test_figures_in_another_order_are_refuted():

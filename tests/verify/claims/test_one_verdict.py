@@ -200,6 +200,15 @@ KINDS = {
     "a threshold that the text says is chosen on the same cosines": (("v1.section5.lower-bound",), Verdict.REFUTED),
     "a quotient of printed and exact value that tends to 1": (SAME["right to leading order"], Verdict.QUALIFIED),
     "a quotient that does not": (SAME["wrong in the leading order"], Verdict.REFUTED),
+    "an attack that is hardly ever wrong in some rows only, or by many cosines together": (
+        (
+            "final.table4.high",
+            "submission.table3.high",
+            "final.figure3.separable",
+            *SAME["easily separable in Figure 1"],
+        ),
+        Verdict.QUALIFIED,
+    ),
     "a size that one of several problems has": (SAME["natural production-sized problems"], Verdict.QUALIFIED),
 }
 

@@ -659,6 +659,8 @@ WITNESSED = (
     r"(final|submission)\.section3\.close",
     # In test_findings: medians of estimates by drawing and integrating; in the tables normal draws and the exact law.
     r".*\.figure\d\.(separable|indistinguishable)|review\.epsilon-final\.smaller",
+    # In test_final_tables: the share of right guesses, by the curve of two Gaussians.
+    r"final\.table4\.high|submission\.table3\.high",
     r"(final\.table2|submission\.table1|review\.sweep)\..*(row\d|epsilon\d+)",
     r"v1\.(section4\.anderson|figure2\.excess)|review\.(sweep\.(canaries|variance|dimension)|canife\.(maximum|lower-bound|bias))",
     r"canife\.(section1\.gap|section4\.1\.epsilon|section2\.1\.root|appendixC5\.infinite)",
@@ -679,7 +681,7 @@ NONE = {
         r".*\.section4(\.1)?\.(closed-form|positive)|.*\.exact-cdf|final\.section5\.4\.detects"
     ),
     "printed numbers beside one another, with at most a quotient": (
-        r".*(closer?|close|moderate|ballpark|high|settings)|v1\.section5\.2\.regime|submission\.(appendixE\.plots|table4\.figure1)"
+        r".*(closer?|close|moderate|ballpark|settings)|v1\.section5\.2\.regime|submission\.(appendixE\.plots|table4\.figure1)"
         r"|canife\.(section4\.3|appendixB\.shakespeare\.epochs|section3\.3\.norm|algorithm1\.loss|algorithm2\.rounds).*"
         r"|v1\.section5\.3\.epochs|review\.(users\.ratio|epsilon-final\.smallest)"
     ),
