@@ -170,8 +170,8 @@ def judge_high(rows: Sequence[Row], delta: float) -> Outcome:
     low = [row.noise for row, share in zip(rows, right, strict=True) if share <= EASY]
     verdict = holds(not low, len(low) < len(rows))
     finding = (
-        f"{'only ' if low else ''}in {len(rows) - len(low)} of {len(rows)} rows: if scores have one deviation, the best "
-        f"attack on one canary is right in {', '.join(f'{share:.1%}' for share in right)}"
+        f"{'only ' if low else ''}in {len(rows) - len(low)} of {len(rows)} rows: if scores have one deviation, the "
+        f"best attack on one canary is right in {', '.join(f'{share:.1%}' for share in right)}"
     )
     return conclude(verdict, finding, accuracies=right, low=low)
 
