@@ -88,7 +88,7 @@ class Audit(AuditResult):
         names = (
             *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours", "verdict"),
             *("noise_multiplier", "withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error"),
-            *("variance_p_value", "release_norm", "dilution", "tie_seed"),
+            *("variance_p_value", "release_norm", "dilution"),
         )
         document = {
             "answer": text.answer(self),

@@ -13,7 +13,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
 from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest, many_ties
 from canaryproof.verify.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
-from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, tie_seed
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
 from canaryproof.verify.canaries.scores import Score, Scores
 from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
@@ -212,12 +212,6 @@ class AuditResult:
     def null_count(self) -> int | None:
         """Number of unobserved scores that the null was fitted to; None for the closed-form null N(0, 1/d)."""
         return None if self.scores.unobserved is None else len(self.scores.unobserved)
-
-    @property
-    def tie_seed(self) -> int | None:
-        """Seed of the coin that orders equal scores of both kinds for the bounds; None if there are none."""
-        unobserved = self.scores.unobserved
-        return None if unobserved is None else tie_seed(self.scores.observed, unobserved)
 
     @property
     def dim(self) -> int | None:

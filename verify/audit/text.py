@@ -563,8 +563,6 @@ def _remarks(result: AuditResult) -> Iterator[str]:
         yield _enough(result, result.claim)
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
-    if result.bounds and result.tie_seed is not None:
-        yield f"For the bounds a coin orders equal scores of both kinds; its seed is {result.tie_seed}."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):
         yield _COVERAGE[coverage]
     if result.null_law is not None:

@@ -210,7 +210,7 @@ def convolved(first: Law, second: Law) -> Law:
 # Tests of (ε, δ)-privacy from observed and unobserved scores, by the number of wrong guesses.
 #
 # The numbers of guesses are declared for each block of ε: they are best for a Gaussian mechanism that is barely
-# detected. A coin orders equal scores.
+# detected. Among equal scores, guesses count as wrong.
 
 
 # Means of the candidate Gaussian mechanisms, and distances of thresholds from the middle of both means.
@@ -312,7 +312,7 @@ def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: fl
     """Prepare the test of wrong guesses, whose numbers are the best ones at ``design_delta``."""
     assert scores.unobserved is not None
     count, null_count = scores.count, scores.null_count
-    before = pooled_order(*scores.untied)[1]
+    before = pooled_order(scores.observed, scores.unobserved)[1]
 
     def evidence(audits: Ints, epsilon: float) -> Ints:
         return -count_wrong(before[audits], null_count, declared_guesses(count, null_count, design_delta, epsilon))

@@ -317,7 +317,7 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
     if sure == len(LEVELS):
         return np.zeros(len(scores.observed))
     beyond = np.concatenate(counts_beyond(scores), axis=1)
-    before = pooled_order(*scores.untied)[1]
+    before = pooled_order(scores.observed, scores.unobserved)[1]
 
     def ladder(declared: float) -> Ladder:
         return Ladder(scores.count, scores.null_count, limit, declared)

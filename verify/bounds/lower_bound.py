@@ -1,6 +1,5 @@
 """Lower bounds on ε, and their input: the null hypothesis, and scores that are checked and sorted once."""
 
-import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,8 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from canaryproof.kernels import null_cosine
-from canaryproof.kernels._compiled import njit
-from canaryproof.kernels.arrays import Array, Bools
+from canaryproof.kernels.arrays import Array
 
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
@@ -158,20 +156,6 @@ class ScoreSample:
         assert self.null is not None
         return self.null.log_tail(self.observed)
 
-    @cached_property
-    def untied(self) -> tuple[Array, Array]:
-        """Observed and unobserved scores in the same order; in an audit that has ties of both kinds, their ranks.
-
-        A coin breaks these ties (``proofs_check/lower_bounds.md``, section 1a).
-        """
-        assert self.unobserved is not None
-        observed, unobserved = self.observed, self.unobserved
-        if (tied := np.flatnonzero(_tied(observed, unobserved))).size:
-            observed, unobserved = observed.copy(), unobserved.copy()
-            for audit in tied:
-                observed[audit], unobserved[audit] = _ranks(observed[audit], unobserved[audit])
-        return observed, unobserved
-
     @property
     def separated(self) -> "ScoreSample":
         """As many scores, perfectly separated from the null: the best that could be seen."""
@@ -246,50 +230,6 @@ def _checked(name: str, scores: ArrayLike) -> Array:
 def _shuffled(scores: Array) -> Array:
     # A file may hold sorted scores, whose halves differ.
     return scores[:, np.random.default_rng(0).permutation(scores.shape[1])]
-
-
-# Ties between observed and unobserved scores, broken by a coin.
-#
-# The coin is a generator. Its seed is a digest of the sizes of the groups of equal scores. So it depends on neither
-# labels nor the order of the input, and is the same under every rising transform.
-
-
-def tie_seed(observed: Array, unobserved: Array) -> int | None:
-    """Return the seed of the coin that breaks ties between both kinds of scores, shape (k,) and (k₀,).
-
-    It is None if no observed score equals an unobserved one.
-    """
-    seen, unseen = np.sort(observed)[np.newaxis], np.sort(unobserved)[np.newaxis]
-    return _seed(seen[0], unseen[0]) if _tied(seen, unseen)[0] else None
-
-
-def _seed(observed: Array, unobserved: Array) -> int:
-    sizes = np.unique(np.concatenate([observed, unobserved]), return_counts=True)[1]
-    return int.from_bytes(hashlib.sha256(sizes.astype("<i8").tobytes()).digest()[:8], "little")
-
-
-def _ranks(observed: Array, unobserved: Array) -> tuple[Array, Array]:
-    """Rank both kinds of scores together, equal ones by a coin."""
-    pooled = np.concatenate([observed, unobserved])
-    coins = np.random.default_rng(_seed(observed, unobserved)).random(len(pooled))
-    ranks = np.empty(len(pooled))
-    ranks[np.lexsort((coins, pooled))] = np.arange(len(pooled))
-    return np.sort(ranks[: len(observed)]), np.sort(ranks[len(observed) :])
-
-
-@njit(cache=True, nogil=True)
-def _tied(observed: Array, unobserved: Array) -> Bools:
-    """Tell of which audits an observed score equals an unobserved one; both are sorted."""
-    result = np.zeros(len(observed), dtype=np.bool_)
-    for a in range(len(observed)):
-        i = j = 0
-        while i < observed.shape[1] and j < unobserved.shape[1] and not result[a]:
-            result[a] = observed[a, i] == unobserved[a, j]
-            if observed[a, i] < unobserved[a, j]:
-                i += 1
-            else:
-                j += 1
-    return result
 
 
 def check_levels(delta: float, alpha: float) -> None:

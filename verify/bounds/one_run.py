@@ -172,7 +172,8 @@ def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Arr
 
 def _unobserved_before(scores: ScoreSample) -> Ints:
     """Count the unobserved scores among the n highest, n = 0, …, m, which all numbers of wrong guesses follow from."""
-    return pooled_order(*scores.untied)[1]
+    assert scores.unobserved is not None
+    return pooled_order(scores.observed, scores.unobserved)[1]
 
 
 def _rejected(before: Ints, null_count: int, design: float, delta: float, alpha: float, enough: Array) -> Array:

@@ -127,13 +127,13 @@ def critical_count(rank: int, declared: int, counted: int, delta: float, level: 
 def counts_beyond(scores: ScoreSample) -> tuple[Ints, Ints]:
     """Count observed scores above the declared unobserved ones, and unobserved ones below the declared observed ones.
 
-    Shape (audits, ranks); a coin orders equal scores.
+    Shape (audits, ranks); equal scores do not count.
     """
-    observed, unobserved = scores.untied
-    high = unobserved[:, scores.null_count - declared_ranks(scores.null_count)]
-    low = observed[:, declared_ranks(scores.count) - 1]
-    above = [scores.count - np.searchsorted(row, at, "right") for row, at in zip(observed, high, strict=True)]
-    below = [np.searchsorted(row, at, "left") for row, at in zip(unobserved, low, strict=True)]
+    assert scores.unobserved is not None
+    high = scores.unobserved[:, scores.null_count - declared_ranks(scores.null_count)]
+    low = scores.observed[:, declared_ranks(scores.count) - 1]
+    above = [scores.count - np.searchsorted(row, at, "right") for row, at in zip(scores.observed, high, strict=True)]
+    below = [np.searchsorted(row, at, "left") for row, at in zip(scores.unobserved, low, strict=True)]
     return np.array(above, dtype=np.int64), np.array(below, dtype=np.int64)
 
 

@@ -349,17 +349,18 @@ def null_ranks(tails: Array, null_count: int) -> NDArray[np.int64]:
 
 def threshold_counts(scores: ScoreSample, tails: Array, alpha: float) -> ThresholdCounts:
     """Put thresholds where the null has about these tails, with 1 − α limits of estimated false alarm rates."""
+    observed = scores.observed
     if scores.null is not None:
-        observed, row = scores.observed, scores.null.quantile(np.log(tails))
-        thresholds = cuts = np.broadcast_to(row, (len(observed), len(row)))
+        row = scores.null.quantile(np.log(tails))
+        thresholds = np.broadcast_to(row, (len(observed), len(row)))
         log_alarm, side = scores.null.log_tail(row), "left"
     else:
         assert scores.unobserved is not None
-        (observed, unobserved), ranks = scores.untied, null_ranks(tails, scores.null_count)
-        thresholds, cuts = (each[:, scores.null_count - ranks] for each in (scores.unobserved, unobserved))
-        # The threshold itself is no hit, as the limit of the false alarm rate holds above it only.
+        ranks = null_ranks(tails, scores.null_count)
+        thresholds = scores.unobserved[:, scores.null_count - ranks]
+        # Equal scores are no hits, as the limit of the false alarm rate holds above the threshold only.
         log_alarm, side = np.log(binomial.upper(ranks - 1, scores.null_count, 1.0 - alpha)), "right"
-    below = [np.searchsorted(row, at, side=side) for row, at in zip(observed, cuts, strict=True)]  # type: ignore[call-overload]
+    below = [np.searchsorted(row, at, side=side) for row, at in zip(observed, thresholds, strict=True)]  # type: ignore[call-overload]
     return ThresholdCounts(thresholds, scores.count - np.array(below, dtype=np.int64), log_alarm)
 
 

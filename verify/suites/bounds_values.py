@@ -52,12 +52,6 @@ class _Case:
         return prepare(self.observed, self.unobserved, null, inclusion=inclusion)
 
     @property
-    def untied(self) -> tuple[Array, Array]:
-        """Both kinds of scores, equal ones in the order of the coin."""
-        observed, unobserved = self.sample.untied
-        return observed[0], unobserved[0]
-
-    @property
     def each(self) -> float:
         """Share of α of each rate of error."""
         return self.alpha if self.unobserved is None else 0.5 * self.alpha
@@ -131,9 +125,9 @@ def _at(case: _Case, tails: Sequence[float]) -> float:
             threshold = float(cosine_null(_DIM).quantile(np.log([tail]))[0])
             alarm, hits = _tail(threshold), int(np.sum(case.observed >= threshold))
         else:
-            rank, (observed, unobserved) = min(max(round(tail * _NULL_COUNT), 1), _NULL_COUNT), case.untied
-            threshold = float(np.sort(unobserved)[-rank])
-            alarm, hits = _upper(rank - 1, _NULL_COUNT, each), int(np.sum(observed > threshold))
+            rank = min(max(round(tail * _NULL_COUNT), 1), _NULL_COUNT)
+            threshold = float(np.sort(case.unobserved)[-rank])
+            alarm, hits = _upper(rank - 1, _NULL_COUNT, each), int(np.sum(case.observed > threshold))
         largest = max(largest, _equation_1(_upper(_COUNT - hits, _COUNT, each), alarm, case.delta))
     return largest
 
@@ -193,8 +187,9 @@ def _ranks(total: int) -> list[int]:
 
 def _precedence(case: _Case) -> Range:
     """Return the ε that one of the declared counts rejects just so."""
-    (observed, unobserved), counts = case.untied, []
-    for ranked, other, sign in ((unobserved, observed, 1.0), (observed, unobserved, -1.0)):
+    assert case.unobserved is not None
+    counts = []
+    for ranked, other, sign in ((case.unobserved, case.observed, 1.0), (case.observed, case.unobserved, -1.0)):
         ordered = np.sort(sign * ranked)[::-1]
         sizes = len(ranked), len(other)
         counts += [(r, *sizes, int(np.sum(sign * other > ordered[r - 1]))) for r in _ranks(sizes[0])]
@@ -248,8 +243,8 @@ def _gaussian_dp(case: _Case) -> Range:
             high = max(high, float(stats.norm.isf(_tail(threshold)) - stats.norm.ppf(miss)))
             low = high
             continue
-        rank, (observed, unobserved) = min(max(round(tail * _NULL_COUNT), 1), _NULL_COUNT), case.untied
-        hits = int(np.sum(observed > np.sort(unobserved)[-rank]))
+        rank = min(max(round(tail * _NULL_COUNT), 1), _NULL_COUNT)
+        hits = int(np.sum(case.observed > np.sort(case.unobserved)[-rank]))
 
         def excess(mu: float, cell: float, rank: int = rank, hits: int = hits, each: float = each) -> float:
             def moved(u: Array) -> Array:
@@ -267,13 +262,14 @@ def _gaussian_dp(case: _Case) -> Range:
 
 
 def _one_run(case: _Case) -> Range:
+    assert case.unobserved is not None
     total, least = _COUNT + _NULL_COUNT, math.inf
     for design, delta in designs(total, case.delta):
         begin = 0.0
         for end in one_run.ends(total):
             reached = []
             for top, bottom, share in one_run.declared_tests(total, design, end):
-                right = _count_right(*case.untied, top, bottom)
+                right = _least_right(case.observed, case.unobserved, top, bottom)
                 reached.append(_root_of(partial(_excess, top + bottom, right, delta, share * case.alpha)))
             # Each ε up to the end of its block is rejected, or the sequence ends there.
             if max(reached) < end:
@@ -293,10 +289,12 @@ def _excess(number: int, right: int, delta: float, level: float, epsilon: float)
     return beta + (1.0 - beta) * min(1.0, cost) - level
 
 
-def _count_right(observed: Array, unobserved: Array, top: int, bottom: int) -> int:
-    """Count right guesses, "took part" of the highest scores and the opposite of the lowest."""
-    labels = [kind for _, kind in sorted([(x, 1) for x in observed] + [(x, 0) for x in unobserved])]
-    return sum(labels[len(labels) - top :]) + bottom - sum(labels[:bottom])
+def _least_right(observed: Array, unobserved: Array, top: int, bottom: int) -> int:
+    """Count right guesses, "took part" of the highest scores and the opposite of the lowest; equals go wrong."""
+    # In both orders the scores that would be wrong come first among equals.
+    high = sorted([(-x, 1) for x in observed] + [(-x, 0) for x in unobserved])[:top]
+    low = sorted([(x, 0) for x in observed] + [(x, 1) for x in unobserved])[:bottom]
+    return sum(kind for _, kind in high) + sum(kind for _, kind in low)
 
 
 # The range in which the value must lie, by method.

@@ -1,6 +1,5 @@
 """The figures of an audit's details are those of its record, under their names."""
 
-import json
 import math
 import re
 
@@ -11,7 +10,6 @@ from scipy import stats
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.audit import audit, audit_release
 from canaryproof.verify.audit.text import details
-from canaryproof.verify.bounds.lower_bound import tie_seed
 from canaryproof.verify.canaries.scores import Scores
 from tests.printed import numbers
 
@@ -104,13 +102,3 @@ def test_the_dilution_is_that_of_the_releases_norm():
     result = audit_release(release, canaries, DELTA, noise_multiplier=0.8)
     shown = numbers(line(result, "dilution ‖ρ‖²/(σ²d) − 1"))[:2]
     assert shown == [f"{release @ release / (0.64 * 20_000) - 1.0:.3g}", f"{200 / (0.64 * 20_000):.2g}"]
-
-
-def test_the_seed_of_the_coin_of_ties_stands_in_details_and_json():
-    labels = Scores(np.repeat([0.0, 1.0], [10, 90]), np.repeat([0.0, 1.0], [30, 70]), kind="any")
-    result = audit(labels, DELTA)
-    assert result.tie_seed == tie_seed(labels.observed, labels.unobserved)
-    assert line(result, "its seed is").split()[0] == f"{result.tie_seed}."
-    assert json.loads(result.to_json())["tie_seed"] == result.tie_seed
-    assert fitted().tie_seed is None
-    assert "coin orders" not in details(fitted())

@@ -30,7 +30,7 @@ def reached(ladder, scores):
     """The largest rung that one audit reaches: by plain comparisons."""
     counts, guesses, rounded, most = rungs(ladder)
     beyond = np.concatenate(counts_beyond(scores), axis=1)[0]
-    wrong = count_wrong(pooled_order(*scores.untied)[1], ladder.null_count, guesses, rounded)[0]
+    wrong = count_wrong(pooled_order(scores.observed, scores.unobserved)[1], ladder.null_count, guesses, rounded)[0]
     return max(
         (
             rung

@@ -50,22 +50,12 @@ def test_least_count_is_the_least(trials, level, rest):
     assert least_counts((0, tail), level) == by_sums(rates, weights, rest, trials, level)
 
 
-def test_counts_are_of_scores_beyond():
-    scores = prepare([0.0, 1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 5.0], [-1.0, -1.0, 0.5, 2.5])
+def test_counts_are_of_scores_strictly_beyond():
+    scores = prepare([0.0, 1.0, 1.0, 2.0, 3.0, 3.0, 4.0, 5.0], [0.0, 0.0, 1.0, 3.0])
     above, below = counts_beyond(scores)
-    # Above 2.5 and 0.5, the highest and the second of four; below 0, 1 and 2, the lowest, second and fourth of eight.
-    assert above.tolist() == [[4, 7]]
-    assert below.tolist() == [[2, 3, 3]]
-
-
-def test_counts_of_equal_scores_are_those_of_a_coin():
-    scores = prepare(np.zeros((1, 40)), np.zeros((1, 40)))
-    above, below = counts_beyond(scores)
-    observed, unobserved = scores.untied
-    assert above[0].tolist() == [np.sum(observed > np.sort(unobserved[0])[40 - r]) for r in declared_ranks(40)]
-    assert below[0].tolist() == [np.sum(unobserved < np.sort(observed[0])[r - 1]) for r in declared_ranks(40)]
-    assert above.any()
-    assert below.any()
+    # Above 3 and 1, the highest and the second of four; below 0, 1 and 2, the lowest, second and fourth of eight.
+    assert above.tolist() == [[2, 5]]
+    assert below.tolist() == [[0, 2, 3]]
 
 
 def worst_scores(rng, shape, epsilon, delta):
