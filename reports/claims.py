@@ -183,7 +183,7 @@ def described(evidence: Mapping[str, Any], path: str, room: int) -> str:
         parts += [f"**{_named(key)}**", table(list(map(_named, header)), cells)]
         room -= sum(len("".join(row)) for row in (header, *cells))
     if left:
-        parts.append(f"Shortened; all evidence is `{path}` in `results.json`.")
+        parts.append(f"All evidence: `{path}` in `results.json`.")
     return "\n\n".join(parts)
 
 

@@ -15,17 +15,19 @@ canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {se
 It has one fault. Ten canaries are members with updates of ten clip norms."""
 _READING = """\
 A cell has the number of rounds after which the instrument notices the fault in at least {seen:.0%} of the trainings. A
-replay runs one step twice. "–" says that the instrument does not notice it within {most} rounds. An empty cell was not
-measured at this level."""
+replay runs one step twice. "–" says that the instrument does not notice it within {most} rounds."""
 _NOTE = """\
 The *residual* is what a round releases less all that was summed. *Canaries* are drawn and clipped by the training
 itself. The *sampling record* says who took part. Each test has level 1e-6, so that honest trainings raise no alarm."""
 
 
 def text(run: Run) -> str:
-    """Render the page of a run of the suite ``blindspots``; nothing if the instruments were not measured."""
+    """Render the page of a run of the suite ``blindspots``; nothing if each fault has one instrument at most.
+
+    The quick level measures the one that is to see a fault, and its finding says whether it does.
+    """
     measured = records(run, InstrumentsMeasured, "blindspots.instruments.").get("power")
-    if measured is None:
+    if measured is None or all(len(fault.sights) < 2 for fault in measured.faults.values()):
         return ""
     about = _ABOUT.format(
         version=run.version, level=run.level, seed=run.seed, members=measured.members, rate=measured.rate,
@@ -56,9 +58,7 @@ def _first(sights: Sequence[InstrumentSight], share: float) -> int | None:
 
 
 def _cell(sights: Mapping[str, Sequence[InstrumentSight]], name: str, share: float) -> str:
-    if name not in sights:
-        return ""
-    rounds = _first(sights[name], share)
+    rounds = _first(sights.get(name, ()), share)
     if rounds is None:
         return "–"
     unit = "step" if name == "replay" else "round"

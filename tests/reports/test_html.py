@@ -275,7 +275,7 @@ def test_odd_runs_have_a_page():
 def test_huge_evidence_is_cut_and_says_so():
     page = page_of(claim("final.a", rows=[{"x": i, "text": "long " * 500} for i in range(10_000)]))
     assert len(page) < 60_000
-    assert "Shortened; all evidence is <code>results[0].evidence</code>" in page
+    assert "All evidence: <code>results[0].evidence</code>" in page
 
 
 def test_skipped_statements_are_counted_with_reasons(parsed):

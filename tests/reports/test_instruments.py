@@ -44,7 +44,7 @@ def test_cells_have_the_first_rounds_with_nine_in_ten():
     assert "| fault | residual | replay |" in page
     assert "| noise too small | 2 rounds | – |" in page
     assert "| a long gradient | – | 1 step |" in page
-    assert "| one size | – |  |" in page
+    assert "| one size | – | – |" in page
     assert "| a seed | Nobody sees it. |" in page
     assert "does not notice it within 4 rounds" in page.replace("\n", " ")
 
@@ -54,3 +54,8 @@ def test_a_run_without_the_measurement_has_no_page():
     assert instruments.text(empty) == ""
     assert "instruments.md" not in render(empty)
     assert "instruments.md" in render(run_of(EVIDENCE))
+    # The quick level measures one instrument a fault.
+    one = {
+        name: fault | {"sights": dict(list(fault["sights"].items())[:1])} for name, fault in EVIDENCE["faults"].items()
+    }
+    assert instruments.text(run_of(EVIDENCE | {"faults": one})) == ""

@@ -317,7 +317,7 @@ def _level(context: Context) -> Outcome:
     outcome = shares_hold(p_values, runs, f"at most {share:.0%} of p-values are below {share}", visible)
     finding = f"{outcome.finding}; {refuted} tests and {int(honest)} of 1 replay refute an honest training"
     verdict = outcome.verdict if not refuted and not honest else holds(False)
-    return conclude(verdict, finding, outcome.design, **outcome.evidence, refuted=refuted, small=small)
+    return conclude(verdict, finding, outcome.design, runs=runs, refuted=refuted, small=small)
 
 
 CHECKS = (
