@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.inspection import Inspection
+from canaryproof.verify.canaries.opacus_canaries import check_served
 from canaryproof.verify.canaries.shapes import flatten, split
 
 _GHOST = "ghost clipping makes no gradients of examples; inspect the same training with grad_sample_mode='hooks'"
@@ -49,8 +50,8 @@ class OpacusInspection(Inspection):
     Raises
     ------
     ValueError
-        If the optimizer is none of Opacus' or has no gradients of examples, or an argument is out of its range. A step
-        raises it if ``enter`` was not called before.
+        If the optimizer is none of those that ``OpacusCanaries`` serves, it has no gradients of examples, or an
+        argument is out of its range. A step raises it if ``enter`` was not called before.
 
     Notes
     -----
@@ -68,20 +69,19 @@ class OpacusInspection(Inspection):
         layers: Sequence[int] | None = None,
         seed: int = 0,
     ) -> None:
-        if not hasattr(optimizer, "attach_step_hook"):
-            raise ValueError(f"optimizer: must be Opacus' DPOptimizer, not {type(optimizer).__name__}")
+        check_served(optimizer)
         if "FastGradientClipping" in type(optimizer).__name__:
             raise ValueError(f"optimizer: {_GHOST}")
         self._optimizer, self._params = optimizer, list(optimizer.params)
-        sizes = [int(param.numel()) for param in self._params]
+        self._sizes = [int(param.numel()) for param in self._params]
         super().__init__(
             members=members,
-            dim=sum(sizes),
+            dim=sum(self._sizes),
             noise_multiplier=float(optimizer.noise_multiplier if noise_multiplier is None else noise_multiplier),
             clip_norm=float(optimizer.max_grad_norm),
             rate=rate,
             divisor=float(optimizer.expected_batch_size),
-            layers=sizes if layers is None else layers,
+            layers=self._sizes if layers is None else layers,
             seed=seed,
         )
         self._drawn: list[int] = []
@@ -110,7 +110,9 @@ class OpacusInspection(Inspection):
             # A step goes against the gradient, so that a canary's update is its gradient's negative.
             for sample, part in zip(samples, split(-self.update(int(drawn[row])), self._params), strict=True):
                 sample[row].copy_(part)
-        rows = np.concatenate([flatten([g]).reshape(len(drawn), -1) for g in samples], axis=1, dtype=np.float64)
+        # A batch may be empty, so that the shape is not left to numpy.
+        parts = [flatten([g]).reshape(len(drawn), size) for g, size in zip(samples, self._sizes, strict=True)]
+        rows = np.concatenate(parts, axis=1, dtype=np.float64)
         rows = rows[drawn < self.members]
         lengths = np.maximum(np.linalg.norm(rows, axis=1), self.clip_norm)
         clipped = self.clip_norm * (rows / lengths[:, np.newaxis]).sum(axis=0)

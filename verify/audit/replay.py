@@ -90,7 +90,8 @@ class Replay:
         else:
             change = self._change(self.smallest)
             answer = f"Refuted: {act.lower()} {change}.\nSmallest batch: {self.smallest.member}, and "
-            answer += f"{len(self.smallest.batch)} others {rules.shown(list(self.smallest.batch))}"
+            others = len(self.smallest.batch)
+            answer += f"{others} other{'' if others == 1 else 's'} {rules.shown(list(self.smallest.batch))}"
         lines = [f"  {self._change(case)}: {case.member}" for case in released]
         refused = [f"  refused: {case.member} ({case.refusal})" for case in self.cases if case.refusal]
         return "\n".join([answer, "Beside the whole batch:", *lines, *refused])

@@ -2,8 +2,9 @@
 
 Let S(x) be the probability that an observed score is at least x, and h of k observed scores are. With the levels L of
 ``bounds.thresholds.band``, S(x) is at least L_h and at most 1 − L_{k−h} for all x at once, each with probability 1 − α.
-The k-th highest score's S is stochastically at least the k-th of sorted uniform variables. The S just above it is at
+The h-th highest score's S is stochastically at least the h-th of sorted uniform variables. The S just above it is at
 most that variable, whatever ties there are. Each side of each rate gets an equal share of what the confidence leaves.
+As for ``fixed-sequence``, this needs independent scores, which those of one run are in the limit.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,8 @@ class TradeOffCurve:
     thresholds
         Thresholds, from the highest on, shape (n,).
     false_positives, false_negatives
-        Lower limit, estimate and upper limit of each rate, shape (n, 3). All limits hold at once with the confidence.
+        Lower limit, estimate and upper limit of each rate, shape (n, 3). All limits hold at once with the confidence,
+        if scores are independent.
     confidence
         Probability with which they do.
     claim, delta

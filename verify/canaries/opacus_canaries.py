@@ -81,7 +81,7 @@ class OpacusCanaries:
     """
 
     def __init__(self, optimizer: Any, participation: Participation, seed: int, *, known: bool = True) -> None:
-        _check_served(optimizer)
+        check_served(optimizer)
         self._optimizer, self._known = optimizer, known
         self._params = list(optimizer.params)
         if not self._params:
@@ -182,8 +182,8 @@ class OpacusCanaries:
             raise ValueError(f"optimizer: adaptive clipping is not served: {_REFUSED['AdaClipDPOptimizer']}")
 
 
-def _check_served(optimizer: Any) -> None:
-    """Refuse by name what is not one of the optimizers that are served."""
+def check_served(optimizer: Any) -> None:
+    """Refuse by name what is not one of the optimizers that are served, by ``ValueError``."""
     kind = type(optimizer)
     if not kind.__module__.startswith("opacus."):
         ancestry = [base.__name__ for base in kind.__mro__ if base.__module__.startswith("opacus.")]

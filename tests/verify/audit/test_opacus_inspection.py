@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 MEMBERS, RATE = 190, 0.1
 
 
-def private(seed=0, **options):
+def private(seed=0, batch=20, norm=1.0, **options):
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Linear(30, 3))
     x, y = torch.randn(MEMBERS + 10, 20), torch.randint(3, (MEMBERS + 10,))
@@ -26,9 +26,9 @@ def private(seed=0, **options):
         return PrivacyEngine().make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
-            data_loader=DataLoader(data, batch_size=20, shuffle=True),
+            data_loader=DataLoader(data, batch_size=batch, shuffle=True),
             noise_multiplier=1.0,
-            max_grad_norm=1.0,
+            max_grad_norm=norm,
             criterion=nn.CrossEntropyLoss(),
             **options,
         )
@@ -71,6 +71,23 @@ def test_virtual_steps_are_one_round_with_all_its_batches():
 
 
 @pytest.mark.filterwarnings("ignore")
+def test_empty_batches_are_rounds_of_noise_alone():
+    model, optimizer, loader = private(batch=1)
+    inspection = OpacusInspection(optimizer, members=MEMBERS, rate=1 / len(loader))
+    sizes = []
+    for x, y, numbers in loader:
+        sizes.append(len(numbers))
+        optimizer.zero_grad()
+        # The mean over no example has no value.
+        nn.functional.cross_entropy(model(x), y, reduction="sum").backward()
+        inspection.enter(numbers)
+        optimizer.step()
+    assert 0 in sizes
+    assert inspection.rounds == len(sizes)
+    assert not inspection.failed
+
+
+@pytest.mark.filterwarnings("ignore")
 def test_a_clipping_that_does_nothing_is_seen():
     model, optimizer, loader = private()
     optimizer.max_grad_norm = 1.0
@@ -95,6 +112,9 @@ def test_wrong_use_is_refused():
     nn.functional.cross_entropy(model(x), y).backward()
     with pytest.raises(ValueError, match="numbers: must be of the batch's"):
         inspection.enter(np.append(numbers, 3))
+    layers = private(clipping="per_layer", norm=[1.0] * 4)[1]
+    with pytest.raises(ValueError, match="DPPerLayerOptimizer is not served: each layer has a clip norm of its own"):
+        OpacusInspection(layers, members=MEMBERS, rate=RATE)
     ghost = private(grad_sample_mode="ghost")[1]
     with pytest.raises(ValueError, match="optimizer: ghost clipping makes no gradients of examples"):
         OpacusInspection(ghost, members=MEMBERS, rate=RATE)
