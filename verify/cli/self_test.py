@@ -1,7 +1,9 @@
 """Command ``canaryproof self-test``: some rounds of somebody's training, looked at with all instruments."""
 
+import contextlib
 import importlib.util
 import json
+import sys
 import traceback
 from collections.abc import Callable
 from dataclasses import asdict
@@ -44,8 +46,10 @@ def self_test_command(ctx: click.Context, /, training: str, as_json: bool, **cla
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     try:
-        function(inspection)
-    except Exception as error:
+        # What the training prints is not the answer.
+        with contextlib.redirect_stdout(sys.stderr):
+            function(inspection)
+    except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}, line {last.lineno}"
         raise InputError(f"{training}: raised {type(error).__name__} ({where}): {error}") from error
@@ -72,10 +76,13 @@ def _function(name: str) -> Callable[[Any], object]:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise InputError(f"{file}: must be a Python file")
-    module = importlib.util.module_from_spec(spec)
+    # The file finds its neighbours, as it does when Python runs it, and its classes find their module.
+    sys.path.insert(0, str(path.parent.resolve()))
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except Exception as error:
+        with contextlib.redirect_stdout(sys.stderr):
+            spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
         raise InputError(f"{file}: raised {type(error).__name__}: {error}") from error
     function = getattr(module, attribute, None)
     if not callable(function):

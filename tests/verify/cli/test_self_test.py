@@ -1,4 +1,6 @@
 import json
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,12 @@ CLAIM = (
     *("--members", "1000", "--dim", "4736", "--noise-multiplier", "1", "--clip-norm", "1"),
     *("--rate", "0.125"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _path(monkeypatch):
+    """The command looks for modules in the training's folder."""
+    monkeypatch.setattr(sys, "path", list(sys.path))
 
 
 def run(*words):
@@ -37,6 +45,7 @@ def test_the_example_passes_and_its_fault_is_seen():
         ("", "training.txt:f", "must be FILE.py:FUNCTION"),
         ("", "missing.py:f", "missing.py: there is no such file"),
         ("f = 3", "training.py:f", "training.py: has no function f"),
+        ("raise SystemExit(3)", "training.py:f", "training.py: raised SystemExit: 3"),
         ("1 / 0", "training.py:f", "training.py: raised ZeroDivisionError: division by zero"),
         ("def f(x):\n    1 / 0", "training.py:f", "raised ZeroDivisionError (training.py, line 2): division by zero"),
         (
@@ -53,6 +62,29 @@ def test_a_wrong_training_is_one_line(tmp_path, monkeypatch, code, name, error):
     assert result.exit_code == 2
     assert error in result.output
     assert len(result.output.splitlines()) == 1
+
+
+def test_a_training_finds_its_neighbours_and_its_prints_are_no_answer(tmp_path):
+    (tmp_path / "steps_of_mine.py").write_text("import numpy as np\nNUMBER = 2\n")
+    code = """
+    from __future__ import annotations
+    from dataclasses import dataclass
+    import numpy as np
+    from steps_of_mine import NUMBER
+    @dataclass
+    class Setting:
+        rounds: int = NUMBER
+    def run(inspection):
+        for t in range(Setting().rounds):
+            print("round", t)
+            inspection.add(np.random.default_rng(t).normal(size=40), [], np.zeros(40))
+    """
+    (tmp_path / "training_of_mine.py").write_text(textwrap.dedent(code))
+    claim = ("--members", 10, "--dim", 40, "--noise-multiplier", 1, "--clip-norm", 1, "--divisor", 1)
+    result = run(f"{tmp_path / 'training_of_mine.py'}:run", *map(str, claim), "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["rounds"] == 2
+    assert "round 1" in result.stderr
 
 
 def test_a_claim_out_of_range_is_one_line():
