@@ -17,6 +17,7 @@ from scipy import special
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
 from canaryproof.verify.audit.replay import Replay, replay
+from canaryproof.verify.audit.text import shown_p_value
 from canaryproof.verify.check import rules
 
 # Canaries of an inspection, and the norm of their updates in clip norms.
@@ -218,7 +219,7 @@ class Inspection:
         answer = f"{answer} ({looked})."
         behaves = f"The training behaves as if its noise multiplier were {self._residuals.measured:.5g}"
         lines = [answer, f"{behaves}; claimed {self._residuals.noise_multiplier:.5g}."]
-        lines += [f"- {test.name}: {test.observed} (p = {test.p_value:.2g})" for test in wrong]
+        lines += [f"- {test.name}: {test.observed} ({shown_p_value(test.p_value or 0.0, '1e-300')})" for test in wrong]
         lines += [f"- replay: {' '.join(str(case).splitlines()[: 2 if case.failed else 1])}" for case in self.replays]
         lines += ["", "What was looked at, and the smallest fault that is noticed with 90%:"]
         lines += [f"- {test.name}{': ' + test.notices if test.notices else ''}" for test in tests]

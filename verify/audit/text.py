@@ -238,8 +238,8 @@ def _audited(result: AuditResult) -> str:
 def _checked(result: AuditResult) -> str:
     parts = ["no sign of misuse" if not result.warnings else f"signs of misuse: {len(result.warnings)}"]
     fits = (("normal scores", result.normality), ("null law", result.null_law))
-    parts += [f"{name} {_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
-    parts.append(f"equal variances {_p_value(result.variance_p_value, '1e-300')}")
+    parts += [f"{name} {shown_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
+    parts.append(f"equal variances {shown_p_value(result.variance_p_value, '1e-300')}")
     return "; ".join(parts)
 
 
@@ -251,7 +251,7 @@ def _noise(result: AuditResult) -> str:
     error = mechanism.measured.standard_error
     shown = f"{value} ± {rounded(error, error)}" if math.isfinite(error) else value
     rounds = "1 round" if len(traces.cosines) == 1 else f"{len(traces.cosines):,} rounds"
-    test = "" if mechanism.p_value is None else f"; less than claimed: {_p_value(mechanism.p_value, '1e-300')}"
+    test = "" if mechanism.p_value is None else f"; less than claimed: {shown_p_value(mechanism.p_value, '1e-300')}"
     return f"{shown}, of {traces.measures}, from {rounds}{test}"
 
 
@@ -466,14 +466,14 @@ def _checks(result: AuditResult) -> Iterator[tuple[str, str]]:
         f"deviation ratio {'√d·σ̂' if closed else 'σ̂/σ₀'}",
         f"{rounded(result.deviation_ratio, ratio)} ± {rounded(ratio, ratio)}",
     )
-    yield "equal variances", _p_value(result.variance_p_value, "1e-300")
+    yield "equal variances", shown_p_value(result.variance_p_value, "1e-300")
     yield "observed are normal (Anderson–Darling)", _check_cell("A²", result.normality, "5e-31")
     if result.null_law is not None:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", result.null_law, "1e-300")
     if result.mechanism is not None:
         yield "noise multiplier, measured", _noise(result)
         if result.mechanism.measured.spread_p_value is not None:
-            yield "rounds have equal noise", _p_value(result.mechanism.measured.spread_p_value, "1e-300")
+            yield "rounds have equal noise", shown_p_value(result.mechanism.measured.spread_p_value, "1e-300")
     if result.dilution is not None and result.noise_multiplier is not None:
         canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))
         dilution = f"{result.dilution:.3g}".replace("-", "−")
@@ -483,10 +483,11 @@ def _checks(result: AuditResult) -> Iterator[tuple[str, str]]:
 def _check_cell(symbol: str, check: GoodnessOfFit | None, smallest: str) -> str:
     if check is None:
         return "not tested: fewer than 8 values"
-    return f"{symbol} = {check.statistic:.3g}, {_p_value(check.p_value, smallest)}"
+    return f"{symbol} = {check.statistic:.3g}, {shown_p_value(check.p_value, smallest)}"
 
 
-def _p_value(p_value: float, smallest: str) -> str:
+def shown_p_value(p_value: float, smallest: str) -> str:
+    """Print a p-value, or that it is below the smallest that is printed."""
     return f"p = {p_value:.2g}" if p_value > float(smallest) else f"p < {smallest}"
 
 

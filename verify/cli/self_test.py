@@ -46,7 +46,7 @@ def self_test_command(ctx: click.Context, /, training: str, as_json: bool, **cla
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     try:
-        # What the training prints is not the answer.
+        # Prints of the training are not the answer.
         with contextlib.redirect_stdout(sys.stderr):
             function(inspection)
     except (Exception, SystemExit) as error:
