@@ -102,7 +102,7 @@ def test_a_clipping_that_does_nothing_is_seen():
 @pytest.mark.filterwarnings("ignore")
 def test_wrong_use_is_refused():
     model, optimizer, loader = private()
-    with pytest.raises(ValueError, match="optimizer: must be Opacus' DPOptimizer, not SGD"):
+    with pytest.raises(ValueError, match="optimizer: must be Opacus' DPOptimizer, as make_private returns it, not SGD"):
         OpacusInspection(torch.optim.SGD(model.parameters(), lr=0.1), members=MEMBERS)
     inspection = OpacusInspection(optimizer, members=MEMBERS, rate=RATE)
     with pytest.raises(ValueError, match="enter: must be called for each batch"):
