@@ -9,7 +9,6 @@ tests is fixed, so that each ε may use all of α (``block_tests``).
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 
 import numpy as np
 from scipy import fft, special
@@ -20,6 +19,7 @@ from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, B
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, guess_test
 from canaryproof.verify.bounds.ladders import ladder_bound, largest_deltas
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
+from canaryproof.verify.bounds.memory import cached_table
 from canaryproof.verify.bounds.precedence import worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
 
@@ -113,7 +113,7 @@ def _between(low: Array, high: Array) -> Array:
 
 
 # Audits of equal size share designs, which saves a quick run 30 seconds.
-@lru_cache(maxsize=16384)
+@cached_table
 def sum_design(count: int, delta: float, epsilon: float) -> Array:
     """Return log tails of the null at the thresholds, which are those of a Gaussian mechanism with the null N(0, 1)."""
     first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)

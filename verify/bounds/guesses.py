@@ -14,6 +14,7 @@ from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, BlockTest
 from canaryproof.verify.bounds.lower_bound import ScoreSample
+from canaryproof.verify.bounds.memory import cached_table
 
 # The least count, and the probabilities of it and of those that follow.
 Law = tuple[int, Array]
@@ -47,7 +48,7 @@ def wrong_at_most(count: int, null_count: int, top: int, bottom: int, epsilon: f
     return result
 
 
-@lru_cache(maxsize=256)
+@cached_table
 def numbers_shown(count: int, null_count: int, delta: float) -> list[tuple[tuple[int, ...], float]]:
     """Return pairs of the largest numbers of shown canaries of both kinds, with their probabilities.
 
@@ -245,7 +246,7 @@ def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
     return scores, wrong
 
 
-@lru_cache(maxsize=64)
+@cached_table
 def _guess_design(count: int, null_count: int, delta: float) -> tuple[Array, Array, Array]:
     """Return rising values of ε, and for each the numbers of high and low guesses that detect it best."""
     z = 0.5 * _GUESS_SHIFTS + _ABOVE

@@ -30,6 +30,7 @@ from canaryproof.verify.bounds.guesses import (
     rates_of_labels,
 )
 from canaryproof.verify.bounds.lower_bound import ScoreSample
+from canaryproof.verify.bounds.memory import cached_table
 from canaryproof.verify.bounds.precedence import (
     EPSILONS,
     counts_beyond,
@@ -86,7 +87,7 @@ class Rungs(NamedTuple):
     most: Ints  # The most wrong guesses
 
 
-@lru_cache(maxsize=2048)
+@cached_table
 def rungs(ladder: Ladder) -> Rungs:
     """Return the counts that reach each rung of a ladder."""
     count, null_count, limit, declared = ladder.count, ladder.null_count, ladder.limit, ladder.declared

@@ -17,6 +17,7 @@ from scipy import special
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Ints
 from canaryproof.verify.bounds.lower_bound import ScoreSample
+from canaryproof.verify.bounds.memory import cached_table
 
 # Absolute step between tested values of ε, and the ratio between them where that is the larger step.
 _STEP, _RATIO, _LAST = 0.002, 1.004, 1e4
@@ -54,7 +55,7 @@ def declared_ranks(total: int) -> Ints:
     return np.asarray(2 ** np.arange(max(total // 2, 1).bit_length()), dtype=np.int64)
 
 
-@lru_cache(maxsize=1024)
+@cached_table
 def order_statistic(rank: int, total: int) -> tuple[Array, Array, float]:
     """Bound the law of the ``rank``-th smallest of uniform variables from above, by a discrete one.
 

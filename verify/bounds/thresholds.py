@@ -8,7 +8,6 @@ counted (``fixed``, ``bonferroni``). Thresholds chosen on one half of the scores
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +19,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.binomial import Method as Limits
 from canaryproof.verify.bounds.block_tests import designs
 from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
+from canaryproof.verify.bounds.memory import cached_table
 from canaryproof.verify.bounds.precedence import precedence
 
 
@@ -141,7 +141,7 @@ def sweep(
 # Confidence limits of the two rates of error for every count.
 
 
-@lru_cache(maxsize=128)
+@cached_table
 def misses(count: int, delta: float, alpha: float, method: Limits = "clopper-pearson") -> Rates:
     """Upper limits of FNR at confidence 1 − α, by number of the ``count`` observed scores that are hits."""
     hits = np.arange(count + 1)
@@ -152,7 +152,7 @@ def misses(count: int, delta: float, alpha: float, method: Limits = "clopper-pea
     )
 
 
-@lru_cache(maxsize=128)
+@cached_table
 def alarms(count: int, delta: float, alpha: float, method: Limits = "clopper-pearson") -> Rates:
     """Upper limits of FPR at confidence 1 − α, by number of the ``count`` unobserved scores that are false alarms."""
     false = np.arange(count + 1)
@@ -291,7 +291,7 @@ def band(count: int, alpha: float, skipped: int = 0, ratio: float = _RATIO) -> A
     return np.repeat(*_steps(count, alpha, skipped, ratio))
 
 
-@lru_cache(maxsize=64)
+@cached_table
 def _steps(count: int, alpha: float, skipped: int, ratio: float = _RATIO) -> tuple[Array, NDArray[np.int64]]:
     """Return a band's distinct levels, and how many ranks have each: those from a checked rank up to the next."""
     ranks = band_ranks(count, skipped, ratio)
