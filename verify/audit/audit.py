@@ -481,17 +481,19 @@ def _unproven() -> tuple[float, float]:
 _ATTACKERS = {"known rounds": Score.KNOWN_ROUNDS, "sampling": Score.LIKELIHOOD, "unstated": Score.KNOWN_ROUNDS}
 
 
+def epsilon_at(noise_multiplier: float, claim: Claim, delta: float) -> float:
+    """Return ε of a claim's rounds with another noise multiplier, ∞ or 0 where that is out of an accounting's range."""
+    if not rules.NOISE_MULTIPLIER.low <= noise_multiplier <= rules.NOISE_MULTIPLIER.high:
+        return math.inf if noise_multiplier < 1.0 else 0.0
+    return replace(claim, noise_multiplier=noise_multiplier).epsilon(delta)
+
+
 def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
     """Compose the measured noise over the rounds of the claim, or of the canary that took part most often."""
     measured = mechanism.measured
     if claim is None or claim.noise_multiplier is None:
         claim = gaussian(1.0, participations=record.participations)
-
-    def epsilon(noise_multiplier: float) -> float:
-        if not rules.NOISE_MULTIPLIER.low <= noise_multiplier <= rules.NOISE_MULTIPLIER.high:
-            return math.inf if noise_multiplier < 1.0 else 0.0
-        return replace(claim, noise_multiplier=noise_multiplier).epsilon(delta)
-
+    epsilon = partial(epsilon_at, claim=claim, delta=delta)
     value, low, high = (epsilon(each) for each in (measured.value, measured.high, measured.low))
     error = measured.standard_error
     step = epsilon(max(measured.value - error, 0.0)) - epsilon(measured.value + error) if error < math.inf else math.inf

@@ -12,6 +12,8 @@ from canaryproof.verify.canife import measure
 from canaryproof.verify.canife.measure import Deltas
 from canaryproof.verify.estimators.estimators import pinned_epsilon
 from canaryproof.verify.files.benchmark_record import (
+    DATA_KNOWN,
+    DATA_UNKNOWN,
     AuditedTraining,
     BenchmarkSizes,
     MethodValue,
@@ -94,6 +96,10 @@ def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., MethodValue
     return value, lambda training, _: training.oneshot[attack][null].bounds[name].cap
 
 
+def _known_rounds(knowledge: str) -> Callable[[AuditedTraining, BenchmarkSizes], MethodValue]:
+    return lambda training, _: training.known_rounds[knowledge].epsilon
+
+
 def _no_cap(_: AuditedTraining, __: BenchmarkSizes) -> float:
     return math.inf
 
@@ -161,6 +167,13 @@ def _methods() -> Sequence[ComparedMethod]:
     methods.append(
         ComparedMethod("Algorithm 3, all rounds: bayesian", "posterior interval", rounds, "oneshot", value, cap)
     )
+    needs = NeedsRecord("a canary's rounds, and how they were drawn", _CANIFE.noise, "every round's delta")
+    for knowledge, needed in (
+        (DATA_UNKNOWN, needs),
+        (DATA_KNOWN, replace(needs, models=f"{needs.models}, and all clients' updates")),
+    ):
+        value, name = _known_rounds(knowledge), f"Known rounds, {knowledge}"
+        methods.append(ComparedMethod(name, "composed estimate", needed, "oneshot", value, _no_cap))
     needs = _CANIFE
     value, cap = _capped(0, lambda _, plan: plan.delta)
     methods.append(ComparedMethod("CANIFE as printed", "composed estimate", needs, "canife", value, cap))

@@ -13,6 +13,9 @@ from canaryproof.verify.files.training_record import (
     ZeroCountsRecord,
 )
 
+# Whether an attacker who knows a canary's rounds also knows the clients' data.
+DATA_UNKNOWN, DATA_KNOWN = "data unknown", "data known"
+
 
 @dataclass(frozen=True)
 class SpreadRecord:
@@ -119,12 +122,23 @@ class RoundAuditRecord:
 
 
 @dataclass(frozen=True)
+class KnownRoundsRecord:
+    """The noise multiplier that random canaries at known rounds measure, with its interval, and what it composes to."""
+
+    noise_multiplier: float
+    low: float
+    high: float
+    epsilon: MethodValue
+
+
+@dataclass(frozen=True)
 class AuditedTraining:
-    """One training, audited by all methods; ``oneshot`` by attack and null."""
+    """One training, audited by all methods; ``oneshot`` by attack and null, ``known_rounds`` by knowledge of data."""
 
     analytical: Analytical
     accuracy: float
     oneshot: Mapping[str, Mapping[str, AuditRecord]]
+    known_rounds: Mapping[str, KnownRoundsRecord]
     canife: NonEmpty[RoundAuditRecord]
     seconds: SecondsRecord
     warnings: tuple[str, ...]

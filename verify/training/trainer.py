@@ -140,6 +140,7 @@ class Round:
 
     number: int  # t, from 0 on
     delta: NDArray[np.float32]  # ρ̄, what Algorithm 3's attacker sees, shape (dim,)
+    known: NDArray[np.float64]  # the clients' part of it, for an attacker who knows all data
     clip_norm: float  # S(t)
     clients: int  # how many took part
     canaries: int
@@ -213,7 +214,7 @@ class Trainer:
         wrong = np.flatnonzero(~np.isfinite(cohort.norms))
         if len(wrong):
             self._refuse(f"the update of client {clients[wrong[0]]} is not finite")
-        total, canaries = cohort.total, 0
+        total, canaries = cohort.total.copy(), 0
         if self.canary_clients is not None:
             with self._timed("scoring"):
                 canaries = len(self.canary_clients.participants(t))
@@ -221,7 +222,8 @@ class Trainer:
         with self._timed("noise"):
             total += self._noise.sample(t, self._model.dim, clip_norm)
         with self._timed("training"), np.errstate(over="ignore"):
-            delta = (total / max(1, len(clients) + canaries)).astype(np.float32)
+            members = max(1, len(clients) + canaries)
+            delta, known = (total / members).astype(np.float32), cohort.total / members
         if not np.isfinite(delta).all():
             self._refuse("its delta is not finite")
         if self.canary_clients is not None:
@@ -235,7 +237,7 @@ class Trainer:
         unclipped = int(np.count_nonzero(cohort.norms <= clip_norm)) + canaries
         self._clip_norm = self._training.clip.following(clip_norm, unclipped, len(clients) + canaries, t)
         self.rounds += 1
-        return Round(t, delta, clip_norm, len(clients), canaries, unclipped)
+        return Round(t, delta, known, clip_norm, len(clients), canaries, unclipped)
 
     def run(self, until: int | None = None, on_round: Callable[[Round], object] | None = None) -> None:
         """Do the rounds that remain, or those until so many are done; ``on_round`` is called after each."""

@@ -72,7 +72,7 @@ def test_each_method_says_what_it_is():
         "composed estimate",
     }
     for method in METHODS:
-        assert (method.needs.participation == "nothing") == (method.family == "oneshot")
+        assert (method.needs.participation == "nothing") == (method.kind != "composed estimate")
 
 
 def test_infinite_numbers_are_counted():

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from canaryproof.verify.accounting import analytical as accountants
+from canaryproof.verify.accounting.accountant import gaussian, poisson
+from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.check.json_records import written
-from canaryproof.verify.comparison.canife_training import CONFIDENCE, Scenario
-from canaryproof.verify.files.benchmark_record import MemoryRecord
+from canaryproof.verify.comparison.canife_training import CONFIDENCE, KnownData, Scenario
+from canaryproof.verify.files.benchmark_record import DATA_KNOWN, DATA_UNKNOWN, MemoryRecord
 from canaryproof.verify.training import assembly
 from canaryproof.verify.training.assembly import Seeds
 from canaryproof.verify.training.canary_scores import CanaryScores, audits
@@ -29,6 +33,44 @@ def test_audits_leave_the_training_alone(bench, found):
     scores = CanaryScores.of(_trained(bench))
     assert found.oneshot == audits(scores, bench.model.dim, bench.plan.delta, CONFIDENCE, "fixed")
     assert len(scores.observed["all"]) == len(scores.unobserved["all"]) == 20
+
+
+@pytest.mark.parametrize("scenario", [Scenario("Poisson"), SHUFFLED], ids=lambda scenario: scenario.name)
+def test_known_rounds_measure_the_noise_and_compose_it(bench, scenario):
+    finished, plan, sizes = bench.train(ROOT, scenario, with_bounds=False), bench.plan, bench.sizes
+    records = bench._known_rounds(finished, scenario)
+    canary_clients = finished.trainer.canary_clients
+    claim = gaussian(plan.noise_multiplier)
+    if scenario is not SHUFFLED:
+        claim = poisson(plan.noise_multiplier, rate=sizes.sampling, rounds=sizes.rounds)
+    traces = {DATA_UNKNOWN: canary_clients.traces, DATA_KNOWN: finished.known_data.traces}
+    for knowledge, record in records.items():
+        noise = traces[knowledge].noise_multiplier(CONFIDENCE)
+        assert (record.noise_multiplier, record.low, record.high) == (noise.value, noise.low, noise.high)
+        assert record.epsilon.epsilon == replace(claim, noise_multiplier=noise.value).epsilon(plan.delta)
+        assert record.epsilon.low < record.epsilon.epsilon < record.epsilon.high
+    # The noise is within 5 standard errors; with data unknown it is at least that.
+    known = traces[DATA_KNOWN].noise_multiplier()
+    assert abs(known.value - plan.noise_multiplier) < 5.0 * known.standard_error
+    unknown = traces[DATA_UNKNOWN].noise_multiplier()
+    assert unknown.value > plan.noise_multiplier - 5.0 * unknown.standard_error
+
+
+def test_known_data_leave_what_an_attacker_with_all_updates_has(bench):
+    trainer = bench._trainer(Seeds.of(ROOT), SHUFFLED, bench.plan.rate)
+    ours = trainer.canary_clients
+    theirs = CanaryClients(ours.canaries, trainer.participation)
+    known_data = KnownData(ours)
+
+    def on_round(done):
+        known_data.add(done)
+        theirs.add(done.delta, done.number, known=done.known)
+
+    trainer.run(on_round=on_round)
+    np.testing.assert_array_equal(known_data.traces.cosines, theirs.traces.cosines)
+    np.testing.assert_array_equal(known_data.traces.lengths, theirs.traces.lengths)
+    assert known_data.traces.residual
+    assert known_data.traces.rounds == theirs.traces.rounds == bench.sizes.rounds
 
 
 def test_cosines_with_clients_are_those_of_plain_gradients(bench):
