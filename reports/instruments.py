@@ -8,7 +8,7 @@ from canaryproof.verify.check.evidence import InstrumentSight, InstrumentsMeasur
 from canaryproof.verify.check.results import Run
 
 _TITLE = "Which instrument sees which fault of a training"
-_COLUMNS = ("residual", "canaries", "sampling record", "replay")
+_COLUMNS = ("residual", "canaries", "sampling record", "replay", "audit, 100 canaries", "audit, 10 canaries")
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each simulated training has
 {members:,} members, Poisson sampling at rate {rate:g}, clip norm 1, noise multiplier {sigma:g} and {dim:,} coordinates.
@@ -18,7 +18,8 @@ A cell has the number of rounds after which the instrument notices the fault in 
 replay runs one step twice. "–" says that the instrument does not notice it within {most} rounds."""
 _NOTE = """\
 The *residual* is what a round releases less all that was summed. *Canaries* are drawn and clipped by the training
-itself. The *sampling record* says who took part. Each test has level 1e-6, so that honest trainings raise no alarm."""
+itself. The *sampling record* says who took part. An *audit* is an attacker's: its canaries join the clipped sum, and it
+knows their rounds and all members' updates. Each test has level 1e-6, so that honest trainings raise no alarm."""
 
 
 def text(run: Run) -> str:

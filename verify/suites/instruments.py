@@ -12,8 +12,11 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.inspection import Inspection
 from canaryproof.verify.audit.replay import replay
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.check.evidence import FaultInspected, InstrumentSight, InstrumentsMeasured
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL
@@ -36,6 +39,8 @@ _INSTRUMENTS = {
     "sampling record": ("batch size", "spread of batch sizes", "participations", "returns"),
 }
 NAMES = ("residual", *_INSTRUMENTS, "replay")
+# An attacker's canaries join the clipped sum; who audits knows their rounds, and all members' updates.
+_AUDITS = {"audit, 10 canaries": 10, "audit, 100 canaries": 100}
 _SPLITS = np.cumsum(LAYERS)[:-1]
 
 Vectors = Array
@@ -79,10 +84,10 @@ class SimulatedTraining:
     weight: Callable[[int], float] = lambda _size: 1.0
     reason: str = field(default="")  # Why no instrument sees it
 
-    def release(self, updates: Vectors, noise: Array) -> Array:
-        """Return what a round releases of some updates."""
+    def release(self, updates: Vectors, noise: Array, joined: Array | float = 0.0) -> Array:
+        """Return what a round releases of some updates, and of what has joined their clipped sum."""
         size = len(updates)
-        total = self.total(updates) if size else np.zeros(DIM)
+        total = joined + (self.total(updates) if size else np.zeros(DIM))
         return np.asarray(self.weight(size) * (total + self.scale(size) * noise) / EXPECTED)
 
 
@@ -242,6 +247,21 @@ def _smallest(inspection: Inspection) -> dict[str, float]:
     return {name: min(values) for name, values in p_values.items()}
 
 
+def audited(training: SimulatedTraining, count: int, rounds: Sequence[int], seed: int) -> dict[int, float]:
+    """Run a training with an attacker's canaries, and return a p-value of its noise after some numbers of rounds.
+
+    It is the inverse of the largest evidence so far, a p-value by Ville's inequality.
+    """
+    schedule = bernoulli(0, RATE, max(rounds), seed, Insertion(count, observed=count))
+    clients = CanaryClients(Canaries(seed, count, DIM), schedule)
+    for t in range(max(rounds)):
+        updates = _updates()[np.setdiff1d(training.drawn(t, seed), MEMBERS + np.arange(Inspection.canaries))]
+        release = training.release(updates, training.noise(t, seed), clients.total(t, 1.0))
+        clients.add(release.astype(np.float32), t, known=_sum(updates) / EXPECTED)
+    evidence = clients.evidence(NOISE_MULTIPLIER)
+    return {t: float(np.exp(-evidence.log_values[evidence.rounds < t].max(initial=0.0))) for t in rounds}
+
+
 def replayed(training: SimulatedTraining, seed: int) -> bool:
     """Tell whether a replay of one step sees the fault."""
     noise = training.noise(0, seed)
@@ -279,6 +299,10 @@ def _sights(name: str, context: Context) -> FaultInspected:
     if training.sees == "replay" or not quick:
         few = seeds[: context.pick(1, 3)]
         sights["replay"] = (InstrumentSight(1, sum(replayed(training, seed) for seed in few), len(few)),)
+    for audit, count in () if quick else _AUDITS.items():
+        p_values = [audited(training, count, rounds, seed) for seed in seeds]
+        noticed = ((t, sum(each[t] <= LEVEL for each in p_values)) for t in rounds)
+        sights[audit] = tuple(InstrumentSight(t, number, len(seeds)) for t, number in noticed)
     return FaultInspected(training.title, training.sees, training.reason, sights)
 
 
