@@ -3,9 +3,9 @@
 It trains a network with one hidden layer on made data of 1,000 clients, 50 a round, beside 1,000 canary clients who
 take part in one round each. Then ``canaryproof audit`` takes what it wrote:
 
-- ``rounds.npz``: Algorithm 3's scores (Andrew et al., arXiv 2302.03098), for an attacker who sees all model deltas;
-- ``final.npy``: what all rounds added to the model, for Algorithm 2's attacker, who sees the final model alone. It has
-  1,000 canaries of seed 7.
+- ``scores.json``: scores for an attacker who sees all model deltas, and knows each canary's round and all updates;
+- ``final.npy``: what all rounds added to the model, for Algorithm 2's attacker (Andrew et al., arXiv 2302.03098), who
+  sees the final model alone. It has 1,000 canaries of seed 7.
 """
 
 import sys
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from canaryproof import Canaries, RoundScores, flatten, split
+from canaryproof import Canaries, CanaryClients, Insertion, flatten, shuffled_epochs, split
 
 ROUNDS, CLIENTS, CANARIES, SEED = 20, 50, 1000, 7
 CLIP_NORM, SERVER_RATE, LOCAL_STEPS = 1.0, 1.0, 3
@@ -57,7 +57,7 @@ def client_update(model, x, y, rate):
     return flatten({name: local[name] - model[name] for name in local})
 
 
-def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
+def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known rounds"):
     """Train, write the two files and return the model."""
     rng = np.random.default_rng(seed)
     model = first_model(rng)
@@ -65,21 +65,20 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0):
     xs, ys = made_data(rng, ROUNDS * CLIENTS)
 
     # Twice as many canaries as take part: the others tell what a canary scores that was never there.
-    canaries = Canaries(SEED, 2 * CANARIES, len(initial))
-    scores = RoundScores(canaries)
+    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * CANARIES, CANARIES))
+    canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, len(initial)), participation)
     for t in range(ROUNDS):
-        total = np.zeros(len(initial))
-        for i in range(t * CLIENTS, (t + 1) * CLIENTS):
+        others = np.zeros(len(initial))
+        for i in participation.clients(t):
             update = client_update(model, xs[i], ys[i], client_rate)
-            total += update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
-        chosen = np.arange(t, CANARIES, ROUNDS)
-        total += CLIP_NORM * canaries.sum(chosen)
-        total += CLIP_NORM * noise_multiplier * rng.normal(size=len(total))
-        delta = SERVER_RATE * total / (CLIENTS + len(chosen))
-        scores.add(delta)
+            others += update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
+        noise = CLIP_NORM * noise_multiplier * rng.normal(size=len(others))
+        step = SERVER_RATE / (CLIENTS + len(canary_clients.participants(t)))
+        delta = step * (others + canary_clients.total(t, CLIP_NORM) + noise)
+        canary_clients.add(delta, t, known=step * others)
         model = {name: model[name] + change for name, change in split(delta, model).items()}
 
-    np.savez(Path(folder, "rounds.npz"), observed=scores.maxima[:CANARIES], unobserved=scores.maxima[CANARIES:])
+    canary_clients.scores(score).save(Path(folder, "scores.json"))
     # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
     canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
     np.save(Path(folder, "final.npy"), (flatten(model) - initial) / canary_norm)

@@ -207,7 +207,7 @@ def test_faults_are_counted(page):
         ("at least *1.9* at δ = *1e-5*", "reference/bounds.md", "print(bound.value) # 1.9"),
         ("at least *1.4* at δ = *1e-6*", "how/audit.md", "at least 1.4 with about 97.5% confidence"),
         ("ε̂ = *3.4* (95% interval *2.8 to 8.5*)", "how/audit.md", "ε̂ = 3.4 (95%: 2.8 to 8.5)"),
-        ("an ε of at least *1.2* at δ = *1e-5*", "how/loop.md", "At least 1.2 with about 95% confidence."),
+        ("an ε of at least *0.31* at δ = *1e-5*", "how/loop.md", "At least 0.31 with about 95% confidence."),
         ("ε̂ = *1.17* (95% interval *0.81 to 3.01*)", "how/loop.md", "ε̂ = 1.17 (95%: 0.81 to 3.01)"),
     ],
 )
