@@ -194,7 +194,7 @@ class CanaryClients:
         self._seen[self.participants(self.rounds)] = True
         self.rounds += 1
 
-    def scores(self, score: str) -> Scores:
+    def scores(self, score: str, gram: ArrayLike | None = None) -> Scores:
         """Return the canaries' scores for an attacker, with the traces that measure the noise.
 
         Parameters
@@ -203,21 +203,29 @@ class CanaryClients:
             ``"known rounds"``: who knows a canary's rounds adds up the cosines with their deltas. ``"likelihood"``: who
             knows the rate at which rounds are drawn adds up log likelihood ratios. ``"largest"``: who knows neither
             takes the largest cosine (Algorithm 3).
+        gram
+            For known rounds: inner products of the rounds' deltas, less ``known``, with each other, shape (rounds,
+            rounds), from a loop that keeps its deltas. A canary's score is then the cosine with the sum of the
+            directions of its rounds.
 
         Returns
         -------
-        The scores, for ``audit``. Where each canary has at most one round, and directions are independent, those of
-        known rounds are cosines whose law without a trace is Theorem 3.1's; else unobserved canaries are the null.
-        Canaries without a round have no score of known rounds, and are left out of it.
+        The scores, for ``audit``. Where each canary has at most one round or ``gram`` is given, and directions are
+        independent, those of known rounds are cosines whose law without a trace is Theorem 3.1's; else unobserved
+        canaries are the null. Canaries without a round have no score of known rounds, and are left out of it.
 
         Raises
         ------
         ValueError
             If the score is none of these, no round was added, the score needs a noise multiplier that was not given,
-            or known rounds need unobserved canaries whose rounds the participation does not say.
+            or known rounds need unobserved canaries whose rounds the participation does not say. If ``gram`` is for
+            another score, for canaries whose directions are not independent, or is no such matrix.
         """
         if score not in tuple(Score):
             raise ValueError(f"score: must be one of {', '.join(Score)}, not {score!r}")
+        independent = isinstance(self.canaries, Canaries)
+        if gram is not None and not (score == Score.KNOWN_ROUNDS and independent):
+            raise ValueError("gram: is for known rounds of independent canaries")
         counts = self._counts()[self._included]
         record = RoundsRecord(
             Score(score),
@@ -234,8 +242,10 @@ class CanaryClients:
         if score == Score.LIKELIHOOD:
             return Scores(*self._pair(self._scores.likelihoods), inclusion=inclusion, kind="any", record=record)
         values, rounds = self._scores.known_rounds
+        if gram is not None:
+            values = np.clip(values * np.sqrt(rounds) / self._lengths_of_sums(gram), -1.0, 1.0)
         observed, unobserved = (values[part & (rounds > 0)] for part in (self._included, ~self._included))
-        if rounds.max() <= 1 and isinstance(self.canaries, Canaries):
+        if gram is not None or (rounds.max() <= 1 and independent):
             return Scores(observed, dim=self.canaries.dim, inclusion=inclusion, record=record)
         if len(unobserved) < 2:
             raise ValueError(
@@ -423,6 +433,28 @@ class CanaryClients:
         length = float(np.linalg.norm(measured))
         self._cosines[self.rounds] = np.clip(product(measured, delta) / length, -1.0, 1.0)
         self._lengths[self.rounds] = length
+
+    def _lengths_of_sums(self, gram: ArrayLike) -> Array:
+        """Return the length of the sum of the directions of each canary's rounds, ∞ for none."""
+        products = np.asarray(gram, np.float64)
+        if products.shape != (self.rounds, self.rounds):
+            raise ValueError(f"gram: must have shape ({self.rounds}, {self.rounds}), not {products.shape}")
+        squares = np.diagonal(products)
+        if not (np.isfinite(products).all() and (squares >= 0.0).all()):
+            raise ValueError("gram: must be finite, and not negative on its diagonal")
+        if np.count_nonzero(squares) != self._scores.rounds:
+            raise ValueError("gram: must be positive on its diagonal where a round's delta is not zero")
+        norms = np.sqrt(np.where(squares > 0.0, squares, np.inf))
+        cosines = products / norms / norms[:, np.newaxis]
+        if not (np.allclose(cosines, cosines.T, atol=1e-6) and (np.abs(cosines) <= 1.0 + 1e-6).all()):
+            raise ValueError("gram: must be symmetric, and hold inner products of vectors with each other")
+        members = np.zeros((self.rounds, self.canaries.count))
+        for t in np.flatnonzero(squares):
+            members[t, self.participants(t)] = members[t, self._unobserved(t)] = 1.0
+        lengths = np.where(members.any(axis=0), np.einsum("tj,tj->j", cosines @ members, members), np.inf)
+        if (lengths <= 1e-6).any():
+            raise ValueError(f"gram: the directions of the rounds of canary {lengths.argmin()} cancel each other")
+        return np.sqrt(lengths)
 
     def _unobserved(self, number: int) -> Ints:
         """Return the unobserved canaries that would have taken part in a round, if the participation says so."""

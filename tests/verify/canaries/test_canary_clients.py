@@ -385,6 +385,69 @@ def test_known_rounds_of_one_each_have_the_exact_null():
     assert scores.observed == pytest.approx(expected, abs=2e-6 / math.sqrt(dim) * 10)
 
 
+def kept(schedule, canaries, rounds=None, known=False):
+    """Train, keep what each round released beyond the known data, and return the clients and the deltas."""
+    rng, clients, deltas = np.random.default_rng(3), CanaryClients(canaries, schedule), []
+    for t in range(schedule.rounds if rounds is None else rounds):
+        data, drift = rng.standard_normal((2, canaries.dim))
+        delta = clients.total(t, 1.0) + data + 0.1 * t * drift if t != 2 else np.zeros(canaries.dim)
+        clients.add(delta, t, known=0.5 * data if known and t != 2 else np.zeros(canaries.dim) if known else None)
+        deltas.append(delta - 0.5 * data if known and t != 2 else delta)
+    return clients, np.array(deltas)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_gram_matrix_gives_cosines_with_the_sum_of_ones_own_directions(known):
+    schedule = bernoulli(0, 0.3, 12, 1, Insertion(60, observed=40))
+    clients, deltas = kept(schedule, Canaries(5, 60, 700), known=known)
+    scores = clients.scores("known rounds", gram=deltas @ deltas.T)
+    assert (scores.dim, scores.unobserved, scores.kind) == (700, None, "cosine")
+    units = deltas / np.maximum(np.linalg.norm(deltas, axis=1, keepdims=True), 1e-30)
+    expected = []
+    for j in range(40):
+        own = [t for t in range(12) if t != 2 and j in schedule.canaries(t)]
+        if own:
+            expected.append(float(clients.canaries.cosines(units[own].sum(axis=0), [j])[0]))
+    assert len(expected) + scores.record.left_out == 40
+    assert scores.observed == pytest.approx(np.array(expected), abs=1e-6)
+    assert scores.record.participations > 1
+
+
+def test_a_wrong_gram_matrix_is_refused():
+    schedule = bernoulli(0, 0.3, 12, 1, Insertion(60, observed=40))
+    clients, deltas = kept(schedule, Canaries(5, 60, 700), rounds=6)
+    gram = deltas @ deltas.T
+    skewed, negative, missing = gram.copy(), gram.copy(), gram.copy()
+    skewed[0, 1] += 0.1 * gram[0, 0]
+    negative[1, 1] *= -1.0
+    missing[3, 3] = 0.0
+    for given, error in (
+        (gram[:5], r"gram: must have shape \(6, 6\), not \(5, 6\)"),
+        (skewed, "gram: must be symmetric"),
+        (negative, "gram: must be finite, and not negative"),
+        (missing, "gram: must be positive on its diagonal"),
+        (np.full((6, 6), np.nan), "gram: must be finite"),
+        (np.where(np.eye(6, dtype=bool), gram, 3.0 * gram.max()), "gram: must be symmetric"),
+    ):
+        with pytest.raises(ValueError, match=error):
+            clients.scores("known rounds", gram=given)
+    for score in ("largest", "likelihood"):
+        with pytest.raises(ValueError, match="gram: is for known rounds of independent canaries"):
+            clients.scores(score, gram=gram)
+    orthonormal, deltas = kept(schedule, OrthonormalCanaries(5, 60, 700))
+    with pytest.raises(ValueError, match="gram: is for known rounds of independent canaries"):
+        orthonormal.scores("known rounds", gram=deltas @ deltas.T)
+
+
+def test_directions_that_cancel_have_no_cosine():
+    schedule = participation.scheduled(np.ones((2, 3), bool), np.arange(3) < 3)
+    clients, vector = CanaryClients(Canaries(0, 3, 50), schedule), np.random.default_rng(0).standard_normal(50)
+    clients.add(vector, 0)
+    clients.add(-vector, 1)
+    with pytest.raises(ValueError, match="gram: the directions of the rounds of canary 0 cancel each other"):
+        clients.scores("known rounds", gram=np.outer([1.0, -1.0], [1.0, -1.0]) * (vector @ vector))
+
+
 def test_unobserved_canaries_have_rounds_by_the_same_law():
     schedule = bernoulli(0, 0.3, 40, 1, Insertion(400, observed=200))
     for t in range(schedule.rounds):
