@@ -449,7 +449,7 @@ class CanaryClients:
         if not (np.allclose(cosines, cosines.T, atol=1e-6) and (np.abs(cosines) <= 1.0 + 1e-6).all()):
             raise ValueError("gram: must be symmetric, and hold inner products of vectors with each other")
         members = np.zeros((self.rounds, self.canaries.count))
-        for t in np.flatnonzero(squares):
+        for t in np.flatnonzero(squares).tolist():
             members[t, self.participants(t)] = members[t, self._unobserved(t)] = 1.0
         lengths = np.where(members.any(axis=0), np.einsum("tj,tj->j", cosines @ members, members), np.inf)
         if (lengths <= 1e-6).any():
