@@ -299,7 +299,8 @@ def _ranked(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
     """Return the ranks of scores: no bound here needs more, and those of infinite scores are finite."""
     assert scores.unobserved is not None
     ranks = np.unique(np.concatenate([scores.observed, scores.unobserved]), return_inverse=True)[1].astype(np.float64)
-    return prepare(*np.split(ranks, [len(scores.observed)]), inclusion=inclusion)
+    members = len(scores.observed)
+    return prepare(ranks[:members], ranks[members:], inclusion=inclusion)
 
 
 def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
