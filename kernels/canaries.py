@@ -81,6 +81,17 @@ class Canaries:
     Notes
     -----
     Andrew et al. (arXiv 2302.03098), Algorithm 1: the canaries, their sum and their cosines with a released vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.Canaries(seed=7, count=3, dim=1000)
+    >>> canaries.vector(0).shape
+    (1000,)
+    >>> release = canaries.sum(np.array([0, 1]))
+    >>> np.round(canaries.cosines(release), 2)
+    array([ 0.71,  0.71, -0.01])
     """
 
     seed: int

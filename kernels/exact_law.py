@@ -15,6 +15,14 @@ Andrew et al. (arXiv 2302.03098), Algorithm 1: canaries c_j = X_j/‖X_j‖ with
   ⟨y_j, Y₁⟩ = ‖Y₂‖X z_j + r(x_j − X′z_j)/(1 − X′²/‖Y₂‖²)^½.
 * What is left of a half off that direction has one dimension less, and is halved in its turn. A canary left alone has a
   chi variable for its norm.
+
+Examples
+--------
+>>> import numpy as np
+>>> import canaryproof as cp
+>>> cosines = cp.exact_law.cosines(1000, 10**9, 1.54, np.random.default_rng(0))
+>>> cosines.shape
+(1000,)
 """
 
 import math

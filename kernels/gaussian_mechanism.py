@@ -8,6 +8,12 @@ floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50). Where ε or log δ is b
 search: 3 ulps in practice, 28 anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.csv``),
 those anywhere *searched*, at 20,000 draws and as many steps a function; that ``epsilon`` and ``noise_multiplier`` never
 return NaN is searched too. The enclosures of ``certified.gaussian_mechanism`` are proven.
+
+Examples
+--------
+>>> import canaryproof as cp
+>>> print(f"{cp.gaussian_mechanism.epsilon(1e-6, 1.54):.4f}")
+3.0084
 """
 
 import math

@@ -71,6 +71,15 @@ class OrthonormalCanaries:
     Takes the place of the independent canaries of Andrew et al. (arXiv 2302.03098), Algorithm 1. Random signs before
     Walsh–Hadamard transforms are Ailon and Chazelle's (2009), stacked layers Yu et al.'s (2016, "Orthogonal random
     features").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.OrthonormalCanaries(seed=7, count=3, dim=1000)
+    >>> release = canaries.sum(np.array([0, 1]))
+    >>> np.abs(np.round(canaries.cosines(release), 6))
+    array([0.707107, 0.707107, 0.      ])
     """
 
     seed: int

@@ -17,6 +17,12 @@ from 1/2 to 2). Where ε or log δ is below 0.1, an absolute 1e-15 is added. Wor
 anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.csv``), those anywhere *searched*, at
 20,000 draws and as many steps a function. ``epsilon`` is NaN where its iteration does not end, which no search has met.
 The enclosures of ``certified.two_gaussians`` are proven.
+
+Examples
+--------
+>>> import canaryproof as cp
+>>> print(f"{cp.two_gaussians.epsilon(1e-6, 0.0, 1.0, 0.65, 1.0):.4f}")
+3.0117
 """
 
 import math

@@ -220,6 +220,17 @@ def test_sentences_to_report_have_the_numbers_of_other_pages(said, page, shown):
     assert shown in other
 
 
+def test_the_workflow_to_copy_runs_commands_that_exist():
+    workflow, page = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("examples/privacy.yml", "docs/how/gate.md")
+    )
+    assert f"```yaml\n{workflow}```\n" in page
+    lines = workflow.splitlines()
+    start = next(i for i, line in enumerate(lines) if line.strip().startswith("canaryproof audit"))
+    options_exist(" ".join(line.strip() for line in lines[start : start + 2]))
+    assert all(f"| {status} | " in page for status in (1, 3, 4))
+
+
 def write_anew() -> None:
     for page in PAGES:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):

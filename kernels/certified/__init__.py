@@ -1,4 +1,12 @@
-"""The kernels as proven enclosures, in ball arithmetic (python-flint's ``arb``)."""
+"""The kernels as proven enclosures, in ball arithmetic (python-flint's ``arb``).
+
+Examples
+--------
+>>> import canaryproof as cp
+>>> enclosure = cp.certified.gaussian_mechanism.epsilon(1e-6, 1.54)
+>>> print(f"{enclosure.lo:.12f}")
+3.008355167619
+"""
 
 from importlib import import_module
 from types import ModuleType

@@ -23,6 +23,7 @@ with atheris.instrument_imports(include=["canaryproof.verify"]):
     from canaryproof.verify.engine.run_folder import read_material
     from canaryproof.verify.files import checkpoint
     from canaryproof.verify.files.errors import InputError
+    from canaryproof.verify.files.other_results import read_result
     from canaryproof.verify.files.reading import read_release, read_scores
     from canaryproof.verify.training import configuration
     from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff, tff_hdf5, tff_hdf5_reader, tokens
@@ -104,6 +105,8 @@ def _readers(place):
         ("s.npy", _saved(np.save, observed=cosines), read_scores),
         ("s.npz", _saved(np.savez, observed=cosines), read_scores),
         ("z.npz", _saved(np.savez_compressed, observed=cosines, unobserved=cosines), read_scores),
+        ("o.csv", b"score,member,eps\n0.25,1,2\n-0.5,0,\n0.5,1,\n0.1,0,\n", read_result),
+        ("c.json", b'{"m": 10, "r": 5, "v": 4, "delta": 1e-5}', read_result),
         ("s.csv", b"observed,unobserved\n0.25,0.5\n-0.5,0\n0.125,\n", read_scores),
         ("r.npy", _saved(np.save, release=cosines), read_release),
         ("x.toml", toml, lambda path: configuration.read(str(path), "full")),

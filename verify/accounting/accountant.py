@@ -14,6 +14,13 @@ and x′ in the unit ball. Given the others' data, a hockey-stick divergence is 
 log-normal with logarithms ⟨x, z⟩ − ‖x‖²/2. By Plackett's identity it grows with both variances, and falls with the
 covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive. Opposite unit
 vectors have the largest variances and the least covariance.
+
+Examples
+--------
+>>> import canaryproof as cp
+>>> claim = cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)
+>>> print(f"{claim.epsilon(1e-6):.2f}")
+8.20
 """
 
 import math

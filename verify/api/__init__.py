@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.opacus_inspection import OpacusInspection as OpacusInspection
     from canaryproof.verify.audit.plan import plan as plan
     from canaryproof.verify.audit.replay import replay as replay
+    from canaryproof.verify.audit.review import review as review
     from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
@@ -91,6 +92,7 @@ _MODULES = {
     "plan": "canaryproof.verify.audit.plan",
     "plan_rounds": "canaryproof.verify.audit.rounds_plan",
     "replay": "canaryproof.verify.audit.replay",
+    "review": "canaryproof.verify.audit.review",
     "scheduled": "canaryproof.verify.canaries.participation",
     "self_test": "canaryproof.verify.audit.inspection",
     "shuffled_epochs": "canaryproof.verify.canaries.participation",

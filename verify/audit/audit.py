@@ -57,6 +57,17 @@ class Audit(AuditResult):
         What looks like a misuse, and whether the estimates are withheld for it.
     others
         See ``AuditResult``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> observed = cp.exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0))
+    >>> found = cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01)
+    >>> print(f"{found.estimate.epsilon:.2f}, at least {found.bound.low:.2f}")
+    2.98, at least 1.23
+    >>> len(found.to_frame())
+    6
     """
 
     def __str__(self) -> str:
@@ -280,6 +291,17 @@ def audit_release(
     ValueError
         If an argument breaks a rule, or the release's size or the cosines' mean or deviation is beyond any that a run
         produces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.Canaries(seed=7, count=300, dim=10_000)
+    >>> noise = np.random.default_rng(1).normal(0, 1.54, 10_000)
+    >>> release = canaries.sum(np.arange(300)) + noise
+    >>> found = cp.audit_release(release, canaries, delta=1e-6, noise_multiplier=1.54)
+    >>> print(found.verdict)
+    consistent
     """
     # These imports load compiled kernels, which an audit of scores does not need.
     from canaryproof.kernels.canaries import Canaries

@@ -75,6 +75,15 @@ class Inspection:
     -----
     Canaries are ten clip norms long. An honest training clips them to one. Independence of the canaries from the
     others' updates is not needed, since ``add`` takes the others out.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> inspection = cp.Inspection(members=1000, dim=2000, noise_multiplier=1.0, clip_norm=0.5, rate=0.1)
+    >>> inspection.canaries, inspection.population
+    (10, 1010)
+    >>> inspection.failed  # no round so far
+    False
     """
 
     canaries = _CANARIES
@@ -274,6 +283,22 @@ def self_test(training: Callable[[Inspection], object], **claim: Any) -> Inspect
     ------
     ValueError
         If an argument is out of its range, or the training added no round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> def training(inspection):
+    ...     rng = np.random.default_rng(0)
+    ...     for t in range(5):
+    ...         drawn = np.flatnonzero(rng.random(inspection.population) < 0.5)
+    ...         canaries = [inspection.update(i) for i in drawn if i >= inspection.members]
+    ...         total = sum((u / max(1.0, np.linalg.norm(u)) for u in canaries), np.zeros(500))
+    ...         inspection.add(total + 0.5 * rng.normal(size=500), drawn, np.zeros(500))
+    >>> claim = {"noise_multiplier": 1.0, "clip_norm": 1.0, "rate": 0.5, "divisor": 1.0}
+    >>> tested = cp.self_test(training, members=100, dim=500, **claim)
+    >>> print(str(tested).partition("(")[0].strip())
+    The claim is refuted by 2 of 14 tests
     """
     inspection = Inspection(**claim)
     training(inspection)

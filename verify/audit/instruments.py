@@ -101,6 +101,17 @@ class ResidualTests:
     The null hypothesis is normal noise of at least (1 − ``tolerance``) times the claim, independent between coordinates
     and rounds. The tests ``normal law`` and ``span`` need one deviation within each part and round too, and ``equal
     rounds`` needs one for all rounds. The test ``values`` takes a generator for honest that has 2²⁰ values or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> tests = cp.ResidualTests(noise_multiplier=1.0, dim=10_000)
+    >>> rng = np.random.default_rng(0)
+    >>> for t in range(4):
+    ...     tests.add(0.9 * rng.normal(size=10_000))
+    >>> [test.name for test in tests.tests() if test.failed]
+    ['noise', 'noise by round']
     """
 
     def __init__(
@@ -364,6 +375,16 @@ class SamplingTests:
     Each number that is binomial under the claim becomes an exactly normal one, by its distribution function with a
     uniform draw within its jump. Those draws have a fixed key of their own. Sums of such numbers are exactly normal,
     and sums of their squares have a χ² law.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> tests = cp.SamplingTests(rate=0.1, members=1000)
+    >>> for t in range(20):
+    ...     tests.add(np.arange(100 * (t % 10), 100 * (t % 10) + 100))  # a shuffle, and no Poisson sampling
+    >>> [test.name for test in tests.tests() if test.failed]
+    ['spread of batch sizes', 'participations', 'returns']
     """
 
     def __init__(self, rate: float, members: int) -> None:

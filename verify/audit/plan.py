@@ -305,6 +305,12 @@ def plan(
 
     Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the default lower bound is
     above the claimed ε, from as many unobserved canaries (``notice.trace_power``).
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> cp.plan(noise_multiplier=1.54, dim=1e6, delta=1e-6).count
+    95
     """
     noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))

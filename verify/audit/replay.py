@@ -145,6 +145,17 @@ def replay(
     -----
     The batch of the whole comes first. Then parts of it, in other orders, are drawn and shrunk by Hypothesis, with a
     fixed key. A step that raises an error for a member refuses it; that is reported, and is no fault.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> def step(updates):
+    ...     norms = np.linalg.norm(updates, axis=1, keepdims=True)
+    ...     return (updates / np.maximum(norms, 1.0)).mean(axis=0)  # divides by those that are there
+    >>> updates = np.random.default_rng(0).normal(size=(20, 3))
+    >>> cp.replay(step, updates, sensitivity=1 / 20).failed
+    True
     """
     limit = _SENSITIVITY.number("sensitivity", sensitivity)
     rules.choice("neighbours", neighbours, _NEIGHBOURS)

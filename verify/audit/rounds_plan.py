@@ -242,6 +242,13 @@ def plan_rounds(
     ------
     ValueError
         If an argument is outside its range, or the noise has a larger ε than claimed.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> planned = cp.plan_rounds(1.0, dim=1e6, rounds=64, rate=1 / 8, delta=1e-6)
+    >>> print(" ".join(str(planned).split()).partition(" at δ")[0])
+    Claimed: ε = 8.2
     """
     dimension, number = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta, data = rules.DELTA.number("delta", delta), _DATA.number("data_norm", data_norm)

@@ -74,6 +74,20 @@ class CanaryClients:
     ValueError
         If the participation does not say of each canary whether it is included, a number is out of range, or the noise
         multiplier is given and canaries' rounds are not drawn by Poisson sampling or without replacement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.Canaries(seed=7, count=400, dim=2000)
+    >>> participation = cp.bernoulli(0, 0.5, rounds=8, seed=1, canaries=cp.Insertion(400, observed=200))
+    >>> clients = cp.CanaryClients(canaries, participation, noise_multiplier=1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> for t in range(8):
+    ...     clients.add(clients.total(t, clip_norm=1.0) + rng.normal(size=2000), round=t)
+    >>> claim = cp.accounting.poisson(1.0, rate=0.5, rounds=8)
+    >>> print(cp.audit(clients.scores("likelihood"), delta=1e-5, claim=claim).verdict)
+    consistent
     """
 
     def __init__(

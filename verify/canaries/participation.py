@@ -25,7 +25,15 @@ _INCLUSIONS = tuple(inclusion.value for inclusion in (Inclusion.FIXED, Inclusion
 
 
 class Participation(Protocol):
-    """The questions of a training loop; a schedule of one's own needs no more."""
+    """The questions of a training loop; a schedule of one's own needs no more.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> schedule: cp.Participation = cp.uniform(100, cohort=10, rounds=5, seed=0)
+    >>> len(schedule.clients(0))
+    10
+    """
 
     @property
     def rounds(self) -> int:
@@ -168,6 +176,13 @@ class Insertion:
         The first so many are included; None if a fair coin decides for each.
     pattern
         Rounds in which included canaries take part; None if they do as clients do.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> schedule = cp.uniform(100, cohort=10, rounds=5, seed=0, canaries=cp.Insertion(20, observed=10))
+    >>> int(schedule.included.sum())
+    10
     """
 
     count: int
@@ -248,6 +263,13 @@ def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries
     ------
     ValueError
         If a number is not an integer in its range.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> schedule = cp.shuffled_epochs(clients=1000, cohort=300, epochs=1, seed=0)
+    >>> [len(schedule.clients(t)) for t in range(schedule.rounds)]
+    [250, 250, 250, 250]
     """
     checked_integer("clients", clients, 1)
     checked_integer("cohort", cohort, 1, clients)
@@ -283,6 +305,13 @@ def uniform(clients: int, cohort: int, rounds: int, seed: Seed, canaries: Insert
     ------
     ValueError
         If a number is not an integer in its range, or canaries are to do as clients do and there are none.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> schedule = cp.uniform(1000, cohort=100, rounds=3, seed=0)
+    >>> [len(schedule.clients(t)) for t in range(3)]
+    [100, 100, 100]
     """
     checked_integer("clients", clients, 0)
     checked_integer("cohort", cohort, 0, clients)
@@ -313,6 +342,13 @@ def bernoulli(clients: int, rate: float, rounds: int, seed: Seed, canaries: Inse
     ------
     ValueError
         If a number is not an integer in its range, or the rate is no probability.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> schedule = cp.bernoulli(1000, 0.1, rounds=3, seed=0)
+    >>> [len(schedule.clients(t)) for t in range(3)]
+    [102, 113, 131]
     """
     checked_integer("clients", clients, 0)
     checked_integer("rounds", rounds, 1)
@@ -384,6 +420,14 @@ def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -
     ------
     ValueError
         If an array has another type or shape, or ``inclusion`` is none of these.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> table = [[True, False, True], [False, True, False]]
+    >>> schedule = cp.scheduled(table, included=[True, True, False])
+    >>> schedule.canaries(0)
+    array([0])
     """
     rows, chosen = np.asarray(table), np.asarray(included)
     if rows.dtype != np.bool_ or rows.ndim != 2 or not len(rows):

@@ -114,6 +114,17 @@ class RoundScores:
     ------
     ValueError
         If block is not an integer in its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.Canaries(seed=7, count=4, dim=1000)
+    >>> scores = cp.RoundScores(canaries)
+    >>> for t in range(3):
+    ...     scores.add(canaries.sum(np.array([t])), round=t)
+    >>> np.round(scores.maxima, 1)
+    array([1., 1., 1., 0.])
     """
 
     def __init__(self, canaries: AnyCanaries, block: int = BLOCK, sampling: SampledTrace | None = None) -> None:

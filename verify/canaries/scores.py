@@ -96,6 +96,15 @@ class Scores:
     ------
     ValueError
         If an argument breaks a rule: its name, the place and the rule are named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> losses = np.random.default_rng(0).normal([[2.0], [2.6]], 0.5, (2, 500))
+    >>> scores = cp.Scores(-losses[0], -losses[1], kind="any", inclusion="coin")
+    >>> print(f"{cp.audit(scores, delta=1e-5).bound.low:.2f}")
+    1.83
     """
 
     observed: NDArray[np.float64]

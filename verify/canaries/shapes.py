@@ -42,6 +42,13 @@ def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
     ------
     ValueError
         If an array is not of floating-point numbers, or there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> cp.flatten({"weight": np.ones((2, 2)), "bias": np.zeros(2)})
+    array([0., 0., 1., 1., 1., 1.])
     """
     parts: list[NDArray[Any]] = []
 
@@ -77,6 +84,14 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
     ------
     ValueError
         If the vector has not as many coordinates as the tree.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> parts = cp.split(np.arange(6.0), {"weight": np.ones((2, 2)), "bias": np.zeros(2)})
+    >>> parts["weight"].shape, parts["bias"].shape
+    ((2, 2), (2,))
     """
     flat = np.asarray(vector)
     if flat.ndim != 1:

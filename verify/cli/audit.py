@@ -16,6 +16,7 @@ from rich.filesize import decimal
 
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.rules import Rule
+from canaryproof.verify.cli import junit as junit_file
 from canaryproof.verify.cli.command_line import FilePath, one_line
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_release, read_scores
@@ -99,6 +100,7 @@ _DIRECTIONS = click.option(
     show_default=True,
     help="Share of the claimed noise that --fail-above-claim asks to be noticed with probability 90%.",
 )
+@junit_file.junit_option
 @click.option(
     "--confidence",
     type=_number(rules.CONFIDENCE),
@@ -165,6 +167,7 @@ def audit_command(
     member: str | None,
     fail_above_claim: bool,
     notice: float,
+    junit: Path | None,
     details: bool,
     as_json: bool,
     plot: Path | None,
@@ -186,6 +189,8 @@ def audit_command(
     In continuous integration, --claim EPSILON --fail-above-claim passes a job only where nothing contradicts the claim
     and a share of its noise, --notice, would have been noticed.
     """
+    if junit is not None:
+        junit_file.check(junit)
     if plot is not None:
         _check_output(plot, _PICTURES, 0)
     if (score is None) != (member is None):
@@ -208,6 +213,8 @@ def audit_command(
         result = _audit_release(file, count, seed, directions, neighbours=neighbours, **asked)
     if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
+    if junit is not None:
+        junit_file.write(junit, junit_file.of_audit(result, notice))
     if plot is not None:
         # Loads matplotlib.
         from canaryproof.verify.audit import picture

@@ -39,6 +39,7 @@ COMMANDS = {
     "claims": (f"{_ROOM}.claims", "List the documents' statements and the verdicts on them, or judge one."),
     "plan": (f"{_ROOM}.plan", "Plan an audit before the run."),
     "report": (f"{_ROOM}.report", "Write the reports of a run anew."),
+    "review": (f"{_ROOM}.review", "Give a second opinion on another tool's audit."),
     "self-test": (f"{_ROOM}.self_test", "Look at some rounds of your own training with ten canaries."),
     "train": (f"{_ROOM}.train", "Train with canaries and differential privacy, and audit what is released."),
     "verify": (f"{_ROOM}.verify", "Check the numerics, the algorithms, the printed tables and the proofs."),

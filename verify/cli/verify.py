@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
+from canaryproof.verify.cli import junit as junit_file
 from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, given_again
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
@@ -67,6 +68,7 @@ def _seconds(text: str) -> float:
 )
 @engine_option
 @click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
+@junit_file.junit_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
     suites: tuple[str, ...],
@@ -77,6 +79,7 @@ def verify_command(
     data: Path | None,
     engine_name: str,
     limit: float | None,
+    junit: Path | None,
     as_json: bool,
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
@@ -90,8 +93,8 @@ def verify_command(
     "canaryproof train NAME --size full" and "canaryproof benchmark canife" leave them. A claim that is not judged says
     which command decides it.
 
-    With --out, each result is kept in the folder's run.sqlite as soon as it is known, and a run that was stopped, by
-    whatever, goes on with --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
+    With --out, each result is kept in the folder's run.sqlite as soon as it is known. An interrupted run resumes with
+    --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
     there are; results do not depend on it.
     """
     known = load(SUITES)
@@ -106,6 +109,8 @@ def verify_command(
         measurements = experiment_results.read(data)
     if resume and out is None:
         raise InputError("--resume: needs --out, the folder of the run to go on with")
+    if junit is not None:
+        junit_file.check(junit)
     if out is not None:
         # Before the work, so that a folder that cannot be written to costs no time.
         try:
@@ -131,6 +136,8 @@ def verify_command(
             _write(run, out, {"command": command, **made_by, **notes}, artist.figures())
         file.finish()
     changes = expected.changes(run, table, plan.suites, with_data=measurements is not None)
+    if junit is not None:
+        junit_file.write(junit, junit_file.of_run(run, changes, over_budget(run)))
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:

@@ -24,13 +24,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Any, NoReturn, Protocol
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.verify.check.rules import shortened, shown
 from canaryproof.verify.files.errors import InputError, RuleError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Bounds what a small compressed file can make us allocate.
 LARGEST_COUNT = 10_000_000
@@ -148,39 +151,69 @@ def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKi
     InputError
         If the file cannot be read, lacks a column, or breaks a rule.
     """
+    with opened(path, (".csv", ".parquet")) as file:
+        return labelled_scores(read_table(file, path.suffix.lower() == ".parquet"), score, member, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table whose columns have names.
+
+    Attributes
+    ----------
+    names
+        Names of the columns.
+    rows
+        The cells, a pandas DataFrame.
+    first_line
+        Number of the line of the first row in its file.
+    """
+
+    names: list[str]
+    rows: "pd.DataFrame"
+    first_line: int
+
+    def cells(self, name: str) -> list[str]:
+        """Return the cells of the one column of a name; a ``ValueError`` says that there is none, or more."""
+        if self.names.count(name) != 1:
+            listed = shortened(", ".join(self.names), 200)
+            raise ValueError(f"must have one column {shown(name)}; its columns are {listed}")
+        return [str(cell) for cell in self.rows.iloc[:, self.names.index(name)]]
+
+
+def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
+    """Read a table whose columns have names; a ``ValueError`` of one line says why it cannot be read."""
     # Pandas takes half a second to load.
     import pandas as pd
 
-    parquet = path.suffix.lower() == ".parquet"
-    with opened(path, (".csv", ".parquet")) as file:
-        try:
-            # Without a header, pandas neither renames columns of one name nor takes the first for an index.
-            frame = pd.read_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
-        except ImportError as error:
-            raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
-        except Exception as error:
-            # Pandas and pyarrow have no closed list of exceptions.
-            raise ValueError(f"is no table that can be read ({shortened(str(error).strip(), 200)})") from error
-        names = [str(name).strip() for name in (frame.columns if parquet else frame.iloc[0])]
-        cells = []
-        for name in (score, member):
-            if names.count(name) != 1:
-                listed = shortened(", ".join(names), 200)
-                raise ValueError(f"must have one column {shown(name)}; its columns are {listed}")
-            cells.append([str(cell) for cell in frame.iloc[0 if parquet else 1 :, names.index(name)]])
-        if len(cells[0]) > LARGEST_COUNT:
-            raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
-        first_line = 0 if parquet else 2
-        values = np.array([_number(score, first_line + i, cell) for i, cell in enumerate(cells[0])], dtype=np.float64)
-        took_part = np.array([_member(member, first_line + i, cell) for i, cell in enumerate(cells[1])], dtype=np.bool_)
-        lines = first_line + np.arange(len(values))
-        groups = (("observed", took_part), ("unobserved", ~took_part))
-        checked = {
-            name: checked_scores(name, values[group], kind, lambda i, group=group: f"{score}, line {lines[group][i]}")  # type: ignore[misc]
-            for name, group in groups
-            if name == "observed" or group.any()
-        }
-        return ScoreColumns(**checked)
+    try:
+        # Without a header, pandas neither renames columns of one name nor takes the first for an index.
+        frame = pd.read_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
+    except ImportError as error:
+        raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
+    except Exception as error:
+        # Pandas and pyarrow have no closed list of exceptions.
+        raise ValueError(f"is no table that can be read ({shortened(str(error).strip(), 200)})") from error
+    names = [str(name).strip() for name in (frame.columns if parquet else frame.iloc[0])]
+    return LabelledTable(names, frame, 0) if parquet else LabelledTable(names, frame.iloc[1:], 2)
+
+
+def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKind) -> ScoreColumns:
+    """Return the scores of a table with a line for each canary; a ``ValueError`` says which rule is broken."""
+    first_line = table.first_line
+    numbers, members = table.cells(score), table.cells(member)
+    if len(numbers) > LARGEST_COUNT:
+        raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+    values = np.array([parsed_number(score, first_line + i, cell) for i, cell in enumerate(numbers)], dtype=np.float64)
+    took_part = np.array([_member(member, first_line + i, cell) for i, cell in enumerate(members)], dtype=np.bool_)
+    lines = first_line + np.arange(len(values))
+    groups = (("observed", took_part), ("unobserved", ~took_part))
+    checked = {
+        name: checked_scores(name, values[group], kind, lambda i, group=group: f"{score}, line {lines[group][i]}")  # type: ignore[misc]
+        for name, group in groups
+        if name == "observed" or group.any()
+    }
+    return ScoreColumns(**checked)
 
 
 def _member(name: str, line: int, cell: str) -> bool:
@@ -573,7 +606,7 @@ class _Table:
                     continue
                 if len(column) != self._count:
                     raise ValueError(f"{name}, line {line}: no number may stand below an empty cell")
-                column.append(_number(name, line, cell))
+                column.append(parsed_number(name, line, cell))
             self._count += 1
 
 
@@ -619,7 +652,8 @@ def _lines(text: IO[str], number: int) -> Iterator[str]:
         yield line
 
 
-def _number(name: str, line: int, cell: str) -> float:
+def parsed_number(name: str, line: int, cell: str) -> float:
+    """Return the number in a cell of a column; a ``ValueError`` names its line."""
     try:
         # Python also takes 1_000 and digits of other scripts for numbers; a data file that has them is damaged.
         if not cell.isascii() or "_" in cell:

@@ -1,0 +1,26 @@
+"""Every public name has an example, and each example gives what it shows."""
+
+import doctest
+import inspect
+from pathlib import Path
+
+import pytest
+
+import canaryproof as cp
+
+_NAMES = [name for name in cp.__all__ if name != "__version__"]
+# Their trainings are in examples/, as PyTorch and Opacus are large; what each of them shows is tested there.
+_OPACUS = {"OpacusCanaries": "examples/opacus_training.py", "OpacusInspection": "examples/inspected_privacy.py"}
+
+
+@pytest.mark.parametrize("name", [name for name in _NAMES if name not in _OPACUS])
+def test_examples_give_what_they_show(name):
+    text = inspect.getdoc(getattr(cp, name)) or ""
+    examples = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
+    assert examples.examples, "no example"
+    assert doctest.DocTestRunner().run(examples).failed == 0
+
+
+@pytest.mark.parametrize("name", _OPACUS)
+def test_what_needs_opacus_has_a_training(name):
+    assert name in (Path(__file__).parents[3] / _OPACUS[name]).read_text(encoding="utf-8")

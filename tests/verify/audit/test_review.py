@@ -1,0 +1,212 @@
+"""A second opinion is right on honest and on dishonest results of other tools."""
+
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.kernels import binomial
+from canaryproof.verify.audit.review import Opinion, review
+from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.files.errors import InputError
+
+_DELTA = 1e-5
+
+
+def leaking(count=500, shift=0.8):
+    rng = np.random.default_rng(1)
+    return rng.normal(shift, 1.0, count), rng.normal(0.0, 1.0, count)
+
+
+def lucky():
+    """Scores of 300 members and 300 others in turn, but for the highest, which are eight members'."""
+    members = np.r_[np.ones(8), np.arange(592) % 2]
+    return pd.DataFrame({"score": np.arange(600.0, 0.0, -1.0), "member": members.astype(int)})
+
+
+def labelled(observed, unobserved, **columns):
+    members = np.r_[np.ones(len(observed)), np.zeros(len(unobserved))].astype(int)
+    return pd.DataFrame({"score": np.r_[observed, unobserved], "member": members} | columns)
+
+
+def memaudit(repetitions):
+    observed, unobserved = leaking(100, 2.0)
+    canaries = [
+        {"included": included, "repetitions": times, "scores": {"headline_score": float(value)}}
+        for included, values in ((True, observed), (False, unobserved))
+        for value, times in zip(values, np.resize(repetitions, len(values)).tolist(), strict=True)
+    ]
+    return {"schema_version": "1.2.0", "membership": {"n_members": 100}, "per_canary": canaries}
+
+
+# Ten files as users of other tools keep them: how each is written, what is asked of it, the opinion, and its reason.
+OBSERVED, UNOBSERVED = leaking()
+FILES = {
+    "honest scores": (
+        lambda path: labelled(OBSERVED, UNOBSERVED, epsilon=1.0).to_csv(path, index=False),
+        {"inclusion": "coin"},
+        (Opinion.SUPPORTED, "the valid bound is 1.13"),
+    ),
+    "threshold chosen": (
+        lambda path: lucky().to_csv(path, index=False),
+        {"epsilon": 0.26},
+        (Opinion.UNSUPPORTED, "it takes the threshold chosen on the same scores"),
+    ),
+    "direction chosen": (
+        lambda path: (
+            pd.DataFrame({"in_canary_scores": -lucky().score[lucky().member == 1], "out_canary_scores": -lucky().score})
+            .assign(out_canary_scores=lambda frame: frame.out_canary_scores.where(lucky().member == 0))
+            .to_csv(path, index=False)
+        ),
+        {"epsilon": 0.26},
+        (Opinion.UNSUPPORTED, "it takes the threshold and the direction chosen on the same scores"),
+    ),
+    "number of guesses chosen": (
+        lambda path: (
+            pd.DataFrame({"m": 1000, "r": [10, 20, 50, 100, 200], "v": [9, 15, 30, 56, 105]})
+            .assign(eps=[0.42, 0.0, 0.0, 0.0, 0.0])
+            .to_csv(path, index=False)
+        ),
+        {},
+        (Opinion.UNSUPPORTED, "it takes the number of guesses chosen on the same scores"),
+    ),
+    "cap of Clopper–Pearson": (
+        lambda path: labelled(OBSERVED + 30.0, UNOBSERVED, eps=5.11).to_csv(path, index=False),
+        {},
+        (Opinion.AT_ITS_CAP, "is its cap (Clopper–Pearson)"),
+    ),
+    "PrivacyGuard at its cut": (
+        lambda path: path.write_text(json.dumps({"eps": 6.2146, "data_size": {"train_size": 500, "test_size": 800}})),
+        {},
+        (Opinion.AT_ITS_CAP, "log of the number of scores"),
+    ),
+    "more than so many canaries give": (
+        lambda path: labelled(OBSERVED, UNOBSERVED).to_csv(path, index=False),
+        {"epsilon": 20.0},
+        (Opinion.IMPOSSIBLE, "at most 5.8"),
+    ),
+    "guesses of PrivacyGuard": (
+        lambda path: path.write_text(json.dumps({"m": 1000, "c": 170, "c_cap": 200, "eps": 2.0, "delta": _DELTA})),
+        {"tried": 1, "delta": None},
+        (Opinion.CONDITIONAL, "a Gaussian trade-off curve"),
+    ),
+    "guesses, number declared or not": (
+        lambda path: path.write_text(json.dumps([{"num_canaries": 1000, "num_guesses": 100, "correct_guesses": 80}])),
+        {"epsilon": 0.9},
+        (Opinion.CONDITIONAL, "the number of guesses was declared before the scores were seen"),
+    ),
+    "memaudit": (
+        lambda path: path.write_text(json.dumps(memaudit([1, 4, 16]))),
+        {},
+        (Opinion.NOT_JUDGED, "No ε is reported"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_ten_files_of_other_tools_get_the_right_opinion(name, tmp_path):
+    write, asked, (opinion, reason) = FILES[name]
+    path = tmp_path / "result.csv"
+    write(path)
+    if path.read_text(encoding="utf-8").startswith(("{", "[")):
+        path = path.rename(tmp_path / "result.json")
+    reviewed = review(path, **{"delta": _DELTA} | asked)
+    assert reviewed.opinion is opinion
+    assert reason in reviewed.answer
+
+
+def test_a_bound_below_the_cap_of_another_method_is_no_cap():
+    # 4.90 is also what two-sided Clopper–Pearson limits give at most; here the valid bound is larger and is no cap.
+    rng = np.random.default_rng(0)
+    observed = np.r_[rng.normal(40.0, 1.0, 499), 0.0]
+    assert review(labelled(observed, UNOBSERVED), delta=_DELTA, epsilon=4.90).opinion is Opinion.SUPPORTED
+
+
+def test_bounds_are_those_of_an_audit():
+    import canaryproof as cp
+
+    audited = cp.audit(cp.Scores(OBSERVED, UNOBSERVED, kind="any", inclusion="coin"), delta=_DELTA)
+    reviewed = review(labelled(OBSERVED, UNOBSERVED), delta=_DELTA, inclusion="coin")
+    assert audited.bound is not None
+    assert reviewed.bounds[0].epsilon == audited.bound.epsilon
+
+
+def test_counts_give_clopper_and_pearsons_limit_without_a_delta():
+    reviewed = review(pd.DataFrame({"m": [200], "r": [100], "v": [80]}), delta=0.0, tried=1)
+    rate = float(binomial.lower(80, 100, 0.95))
+    assert reviewed.bounds[0].epsilon == pytest.approx(math.log(rate / (1.0 - rate)), rel=1e-6)
+
+
+def test_more_numbers_that_were_tried_cost_more():
+    counts = pd.DataFrame({"m": [1000], "r": [100], "v": [80]})
+    bounds = [review(counts, delta=_DELTA, tried=tried).bounds[0].epsilon for tried in (1, 10, 100, 1000)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert review(counts, delta=_DELTA).bounds[0].epsilon == bounds[-1]
+
+
+def test_each_choice_breaks_its_level_without_any_leak():
+    shares = {choice.name: choice.false_share for choice in review(lucky(), delta=_DELTA).choices}
+    assert shares["the threshold and the direction"] > shares["the threshold"] > 0.05
+    assert shares["the number of guesses"] > 0.05
+
+
+def test_infinite_scores_count_by_their_rank():
+    observed = np.where(OBSERVED > 1.0, np.inf, OBSERVED)
+    largest = np.where(OBSERVED > 1.0, 1e6, OBSERVED)
+    infinite, finite = (review(labelled(each, UNOBSERVED), delta=_DELTA) for each in (observed, largest))
+    assert infinite == finite
+
+
+def test_repeated_canaries_are_said_to_be_a_group(tmp_path):
+    path = tmp_path / "memaudit-report.json"
+    path.write_text(json.dumps(memaudit([1, 4, 16])))
+    assert "16 equal records together" in str(review(path, delta=_DELTA)).replace("\n            ", " ")
+    path.write_text(json.dumps(memaudit([1])))
+    assert "records together" not in str(review(path, delta=_DELTA))
+
+
+WRONG = {
+    "a,b\n1,2\n": "must have columns score and member",
+    "score,member\n1,2\n": "member, line 2: must be 1 or true",
+    "score,member\n1,1\n2,1\n": "must have scores of canaries that did not take part too",
+    "m,r,v\n10,20,5\n": "line 2: r: must be at most m = 10, not 20",
+    "m,r,v\n10,5,6\n": "line 2: v: must be a whole number from 0 to r = 5, not 6",
+    "m,r,v\n": "must have at least one line of counts",
+    "observed,unobserved\n1,x\n2,y\n": "unobserved, line 2: must be a number",
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_a_wrong_file_gets_one_line(text, tmp_path):
+    path = tmp_path / "wrong.csv"
+    path.write_text(text, encoding="utf-8")
+    shown = CliRunner().invoke(main, ["review", str(path), "--delta", "1e-5"])
+    assert shown.exit_code == 2
+    assert WRONG[text] in shown.stderr
+    assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["3", "{}", "[]", "[1, 2]", '{"per_canary": [3]}', '{"data_size": {"train_size": -1}}', '{"m": {"a": 1}}', "{"],
+)
+def test_a_wrong_document_gets_one_line(document, tmp_path):
+    path = tmp_path / "wrong.json"
+    path.write_text(document, encoding="utf-8")
+    with pytest.raises(InputError, match=r"^[^\n]*wrong\.json: [^\n]*$"):
+        review(path, delta=_DELTA)
+
+
+def test_delta_must_be_given():
+    with pytest.raises(ValueError, match=r"^delta: must be given"):
+        review(labelled(OBSERVED, UNOBSERVED))
+
+
+def test_json_has_what_python_has(tmp_path):
+    path = tmp_path / "scores.csv"
+    labelled(OBSERVED, UNOBSERVED).to_csv(path, index=False)
+    shown = CliRunner().invoke(main, ["review", str(path), "--delta", "0", "--epsilon", "1", "--json"])
+    assert json.loads(shown.stdout) == review(path, delta=0.0, epsilon=1.0).to_dict()
