@@ -24,12 +24,6 @@ from canaryproof.verify.estimators.noise_multiplier import Evidence
 
 # Faults of a mechanism that no random canaries see, whatever their number.
 _UNSEEN = ("unclipped", "memorised", "released-outright", "few-states")
-# Tones of verdicts; the others are unsure.
-_TONES = {
-    ClaimVerdict.EXCEEDED: "bad",
-    ClaimVerdict.REFUTED: "bad",
-    ClaimVerdict.CONSISTENT: "good",
-}
 # Colours of the pictures, and the variables of the page for them. White is a figure's ground; the page has its own.
 _COLOURS = {
     "#0072b2": "var(--blue)",
@@ -42,7 +36,7 @@ _COLOURS = {
 
 
 @dataclass(frozen=True)
-class Section:
+class ReportSection:
     """A part of a report: words, a table and lines of a shell, each of which may be missing."""
 
     title: str
@@ -67,7 +61,7 @@ def html(result: AuditResult, document: dict[str, Any]) -> str:
     )
     return environment.get_template("report.html.jinja").render(
         document=document,
-        tone="unsure" if result.verdict is None else _TONES.get(result.verdict, "unsure"),
+        tone=_tone(result),
         title=_title(result),
         pictures=tuple(_pictures(result)),
         sections=tuple(_sections(result, document)),
@@ -103,8 +97,16 @@ def fragment(result: AuditResult) -> str:
 
 
 def _title(result: AuditResult) -> str:
-    verdict = "nothing claimed" if result.verdict is None else result.verdict
-    return f"Privacy audit: {verdict}"
+    if result.verdict is ClaimVerdict.CONSISTENT:
+        return "Privacy audit: consistent with the claim"
+    return f"Privacy audit: {'nothing claimed' if result.verdict is None else result.verdict}"
+
+
+def _tone(result: AuditResult) -> str:
+    """Return the tone of the answer: an audit that notices little is no good news."""
+    if result.verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED):
+        return "bad"
+    return "good" if result.passes() else "unsure"
 
 
 _HEADINGS = ("name", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
@@ -127,30 +129,30 @@ def _end(row: AuditRow, value: float) -> str:
 # The sections.
 
 
-def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[Section]:
+def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportSection]:
     if (plan := document["plan"]) is not None:
         differences = [(each["name"], each["planned"], each["audited"]) for each in plan["differences"]]
-        yield Section("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
+        yield ReportSection("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
     yield from _claim(document)
-    yield Section("What the attacker knows", (document["attacker"],))
+    yield ReportSection("What the attacker knows", (document["attacker"],))
     if result.estimates or result.bounds:
         remarks = tuple(text.remarks(result))
         rows = [*_rows(result.estimates), *_rows(result.bounds)]
-        confidence = (
-            f"{text.percent(result.confidence)} intervals of estimates, {text.percent(1.0 - result.level)} bounds."
-        )
-        yield Section("Estimates and bounds", (confidence, *remarks), _HEADINGS, rows)
+        interval, bound = text.percent(result.confidence), text.percent(1.0 - result.level)
+        confidence = f"Intervals of estimates have {interval} confidence, and bounds {bound}."
+        yield ReportSection("Estimates and bounds", (confidence, *remarks), _HEADINGS, rows)
     if document["curve"] is not None:
         yield _curve(result, document["curve"])
     if (evidence := document["evidence"]) is not None:
         yield _evidence(evidence)
     warnings = [(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
     none = () if warnings else ("No sign of misuse: an honest audit is warned with a probability of at most 1e-6.",)
-    yield Section("Signs of misuse", none, ("sign", "what is wrong, and what to do"), warnings)
-    yield Section("Tests of what the numbers assume", (), ("test", "result"), tuple(text.checks(result)))
-    yield from _noticed(result)
+    yield ReportSection("Signs of misuse", none, ("sign", "what is wrong, and what to do"), warnings)
+    yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
+    if not result.withheld:
+        yield from _noticed(result)
     unseen = "; ".join(MECHANISMS[name].title for name in _UNSEEN)
-    yield Section(
+    yield ReportSection(
         "What no audit by random canaries sees",
         (
             f"However many canaries there are, they do not see: {unseen}.",
@@ -161,10 +163,10 @@ def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[Section
     yield from _origin(document)
 
 
-def _claim(document: dict[str, Any]) -> Iterator[Section]:
+def _claim(document: dict[str, Any]) -> Iterator[ReportSection]:
     claimed = document["claimed"]
     if claimed is None:
-        yield Section("What was claimed", ("Nothing was claimed, so that nothing is decided.",))
+        yield ReportSection("What was claimed", ("Nothing was claimed, so that nothing is decided.",))
         return
     rows = (
         ("ε", f"{claimed['epsilon']:.6g} at δ = {claimed['delta']:g}"),
@@ -174,7 +176,11 @@ def _claim(document: dict[str, Any]) -> Iterator[Section]:
         ("holds against", _AGAINST[claimed["attacker"]]),
         ("verdict", f"{document['verdict']}: {document['rule']}"),
     )
-    yield Section("What was claimed", (), ("claim", ""), rows)
+    yield ReportSection("What was claimed", (), ("claim", "value"), rows)
+
+
+def _checks(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    return tuple((name, outcome) for name, outcome in text.checks(result) if outcome)
 
 
 _AGAINST = {
@@ -184,7 +190,7 @@ _AGAINST = {
 }
 
 
-def _curve(result: AuditResult, curve: dict[str, Any]) -> Section:
+def _curve(result: AuditResult, curve: dict[str, Any]) -> ReportSection:
     rows = [
         (f"true positive rate at a false positive rate of {each['false_positive_rate']:.2g}", *_pair(each))
         for each in curve["true_positive_rates"]
@@ -195,7 +201,7 @@ def _curve(result: AuditResult, curve: dict[str, Any]) -> Section:
         f"All lower limits hold at once with {text.percent(result.confidence)} confidence, if scores are independent. "
         "So they are lower than a bound for one δ alone.",
     )
-    return Section("Trade-off curve", words, ("of the attack by these scores", "estimate", "lower limit"), rows)
+    return ReportSection("Trade-off curve", words, ("of the attack by these scores", "estimate", "lower limit"), rows)
 
 
 def _pair(each: dict[str, Any]) -> tuple[str, str]:
@@ -206,7 +212,7 @@ def _low(value: float | str) -> str:
     return rounded_down(float(value))
 
 
-def _evidence(evidence: dict[str, Any]) -> Section:
+def _evidence(evidence: dict[str, Any]) -> ReportSection:
     level, alarm = evidence["alarm_level"], evidence["alarm_round"]
     largest = _power_of_ten(float(evidence["largest_log"]))
     answer = (
@@ -219,7 +225,7 @@ def _evidence(evidence: dict[str, Any]) -> Section:
         f"A training with the claimed noise ever raises an alarm with a probability of at most {level:g}, whenever "
         "somebody looks.",
     )
-    return Section("Evidence over rounds", words)
+    return ReportSection("Evidence over rounds", words)
 
 
 def _power_of_ten(log: float) -> str:
@@ -227,22 +233,27 @@ def _power_of_ten(log: float) -> str:
     return f"{math.exp(log):.3g}" if abs(value) < 6.0 else f"1e{value:.1f}"
 
 
-def _noticed(result: AuditResult) -> Iterator[Section]:
+def _noticed(result: AuditResult) -> Iterator[ReportSection]:
     words = []
     if result.noticed is not None:
         share = math.floor(100.0 * result.noticed)
         words.append(f"{share}% of the claimed noise or less would have been noticed with probability {POWER:.0%}.")
     spots = result.blind_spots
     if spots is None:
-        words.append("Other faults are known of a default bound alone, for cosines with d of at least 1,000.")
-        yield Section("What this audit would have noticed", tuple(words))
+        words.append(
+            "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
+        )
+        yield ReportSection("What this audit would have noticed", tuple(words))
         return
-    seen, unseen = text.headings(spots)
-    yield Section("What this audit would have noticed", (*words, seen), ("fault", "where"), text.noticed(spots))
-    yield Section("What this audit would not have noticed", (unseen,), ("fault", "where"), text.unnoticed(spots))
+    words.append(f"By the tests that decide, with probability {POWER:.0%}, beside {text.claim_of_faults(spots)}:")
+    yield ReportSection("What this audit would have noticed", tuple(words), _FAULTS, text.noticed(spots))
+    yield ReportSection("What this audit would not have noticed", (), _FAULTS, text.unnoticed(spots))
 
 
-def _origin(document: dict[str, Any]) -> Iterator[Section]:
+_FAULTS = ("fault", "where")
+
+
+def _origin(document: dict[str, Any]) -> Iterator[ReportSection]:
     given, asked = document["input"], document["request"]
     subject = "release's coordinates" if given["subject"] == "release" else "scores"
     rows = [(f"SHA-256 of the {subject}", given["sha256"])]
@@ -255,14 +266,17 @@ def _origin(document: dict[str, Any]) -> Iterator[Section]:
         rows += [("score", rounds["score"]), ("rounds", f"{rounds['rounds']:,}; {rounds['missing']:,} missing")]
         rows.append(("participations of a canary", f"at most {rounds['participations']:,}"))
     if (plan := document["plan"]) is not None:
-        rows.append(("SHA-256 of the plan's file", plan["sha256"]))
-    yield Section("What was audited", (), ("input", ""), rows)
-    words = (
+        rows += [("SHA-256 of the plan's file", plan["sha256"]), ("nonce of its seed", plan["secret"]["nonce"])]
+    yield ReportSection("What was audited", (), ("input", "value"), rows)
+    words = [
         "The last line derives every number of a report anew, and says which differ. It takes this file, too, in place "
-        "of audit.json.",
-    )
-    yield Section("Repeat it", words, lines=tuple(document["repeat"]))
-    yield Section("Versions", (), ("of", "version"), list(document["versions"].items()))
+        "of audit.json."
+    ]
+    if file is None:
+        saved = "numpy.save writes the release" if given["subject"] == "release" else "Scores.save writes the scores"
+        words.append(f"This audit was of no file: {saved}.")
+    yield ReportSection("Repeat it", tuple(words), lines=tuple(document["repeat"]))
+    yield ReportSection("Versions", (), ("package", "version"), list(document["versions"].items()))
 
 
 # The pictures.

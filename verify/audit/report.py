@@ -94,7 +94,7 @@ class ClaimRecord:
 
 
 @dataclass(frozen=True)
-class CanariesRecord:
+class CanarySource:
     """The seed of a release's canaries, and all else that they are made from."""
 
     seed: Count
@@ -115,7 +115,7 @@ class RequestRecord:
     bounds: tuple[str, ...]
     force: bool
     neighbours: str | None
-    canaries: CanariesRecord | None
+    canaries: CanarySource | None
 
 
 @dataclass(frozen=True)
@@ -288,7 +288,7 @@ def _request(result: AuditResult) -> RequestRecord:
         neighbours=asked.neighbours,
         canaries=None
         if canaries is None
-        else CanariesRecord(
+        else CanarySource(
             canaries.seed,
             canaries.count,
             canaries.dim,

@@ -173,7 +173,7 @@ VERDICT_RULES = {
     ClaimVerdict.NOTHING_SEEN: "the canaries leave no visible trace",
     ClaimVerdict.AT_ITS_CAP: "no bound of so many scores can be above the claim, and no lack of noise would be noticed",
     ClaimVerdict.NOT_DECIDED: "the estimate's interval is above the claim, and the lower bound is not",
-    ClaimVerdict.CONSISTENT: "none of the others",
+    ClaimVerdict.CONSISTENT: "the canaries are seen, and nothing contradicts the claim",
 }
 # Warnings that leave the tests their meaning and their power, which is computed.
 _HARMLESS = ("dilution", "large-delta", "too-few", "coin")

@@ -502,7 +502,8 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if spots is None:
         yield "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
         return
-    for heading, rows in zip(headings(spots), (noticed(spots), unnoticed(spots)), strict=True):
+    seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
+    for heading, rows in ((seen, noticed(spots)), ("Would not have been noticed:", unnoticed(spots))):
         yield heading
         yield _listing(rows, say)
     if result.dilution is not None and result.dilution > _SWAMPED:
@@ -511,14 +512,10 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
 
 
-def headings(spots: "BlindSpots") -> tuple[str, str]:
-    """Return the headings of the faults that would have been noticed, and of those that would not."""
+def claim_of_faults(spots: "BlindSpots") -> str:
+    """Name the claim whose faults are noticed or not."""
     claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
-    whose = "" if spots.given else "; give the noise multiplier if yours is another"
-    return (
-        f"Would have been noticed with probability 90%, by the tests that decide, beside {claim}{whose}:",
-        "Would not have been noticed:",
-    )
+    return claim if spots.given else f"{claim}; give the noise multiplier if yours is another"
 
 
 def noticed(spots: "BlindSpots") -> list[tuple[str, str]]:

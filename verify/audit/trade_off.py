@@ -160,7 +160,7 @@ class TradeOffCurve:
             axes.set_xlabel("false positive rate")
             axes.spines[["top", "right"]].set_visible(False)
         linear.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), ylabel="false negative rate")
-        least = max(1e-6, 0.5 / len(self.thresholds))
+        least = min(0.01, max(1e-6, 0.5 / len(self.thresholds)))
         small.set(xscale="log", yscale="log", xlim=(least, 1.0), ylim=(least, 1.05), ylabel="true positive rate")
         linear.legend(frameon=False, fontsize=8.0)
         return figure

@@ -111,12 +111,10 @@ def _compared(read: "ReportFile", result: "Audit", report: Path, plan: Path | No
     if others:
         notes.append(f"Other versions than those of the report: {'; '.join(map(one_line, others))}.")
     if rounded:
-        notes.append(
-            f"{len(rounded)} numbers differ by less than 1e-9 of their size, as other versions and processors round: "
-            f"{', '.join(map(one_line, rounded[:3]))}{', …' if len(rounded) > 3 else ''}."
-        )
-    # The seals of both records differ if anything does.
-    wrong = [each for each in differing if not each.rounding and not (each.name == "sha256" and rounded)]
+        named = ", ".join(map(one_line, rounded[:3])) + (", …" if len(rounded) > 3 else "")
+        notes.append(f"Numbers that other versions or processors round otherwise, by less than 1e-9: {named}.")
+    # The record's seal differs if anything does.
+    wrong = [each for each in differing if not each.rounding and each.name != "sha256"]
     lines = [f"{one_line(each.name)}: {each.reported} in the report, {each.derived} derived" for each in wrong[:_MOST]]
     lines += [f"and {len(wrong) - _MOST} more"] if len(wrong) > _MOST else []
     if not wrong and report.suffix.lower() != ".json":
