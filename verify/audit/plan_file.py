@@ -18,13 +18,15 @@ from canaryproof.verify.audit.plan import AuditPlan
 from canaryproof.verify.audit.result import VERDICT_RULES, AuditResult
 from canaryproof.verify.audit.rounds_plan import RoundsPlan
 from canaryproof.verify.bounds.catalogue import DEFAULT
+from canaryproof.verify.bounds.lower_bound import Inclusion
+from canaryproof.verify.canaries.round_scores import directions_of
 from canaryproof.verify.canaries.scores import Score
 from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import Count
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.rules import shown
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import content, opened, parsed_json, read_json
+from canaryproof.verify.files.reading import ScoreKind, content, opened, parsed_json, read_json
 
 SCHEMA = "canaryproof audit plan 1.0.0"
 _LARGEST = 2**22
@@ -51,8 +53,9 @@ class Decided:
         Dimension and directions of the canaries.
     delta, confidence, claim, neighbours, noise_multiplier
         Arguments of the audit; the claim is its ε. The noise is that of a release, or of a round.
-    rounds, participations
-        Rounds of the training, and those of a canary; None where they are drawn or not recorded.
+    rounds, participations, others_known
+        Rounds of the training, those of a canary, and whether others' updates are known; None where rounds are drawn,
+        or it is not recorded.
     kind, inclusion, bounds, force
         Arguments of the audit; without names of bounds the default one decides.
     verdicts
@@ -72,6 +75,7 @@ class Decided:
     noise_multiplier: float | None
     rounds: Count | None
     participations: Count | None
+    others_known: bool | None
     kind: str
     inclusion: str
     bounds: tuple[str, ...]
@@ -194,24 +198,27 @@ def _decided(planned: AuditPlan | RoundsPlan) -> Decided:
         "confidence": _CONFIDENCE,
         "claim": planned.claim,
         "count": planned.count,
-        "kind": "cosine",
-        "inclusion": "fixed",
+        "inclusion": str(Inclusion.FIXED),
         "bounds": (),
         "force": False,
         "verdicts": _rules(),
     }
     if isinstance(planned, RoundsPlan):
         claim = planned.mechanism
+        # Cosines of one round have an exact null.
+        exact = claim.participations == 1
         return Decided(
             subject="scores",
             score=str(Score.LIKELIHOOD if claim.participations is None else Score.KNOWN_ROUNDS),
-            null_count=planned.count,
+            null_count=None if exact else planned.count,
             dim=planned.dim,
             directions="independent",
             neighbours=claim.neighbours,
             noise_multiplier=claim.noise_multiplier,
             rounds=claim.rounds,
             participations=claim.participations,
+            others_known=planned.known,
+            kind=str(ScoreKind.COSINE if exact else ScoreKind.ANY),
             **asked,
         )
     return Decided(
@@ -224,6 +231,8 @@ def _decided(planned: AuditPlan | RoundsPlan) -> Decided:
         noise_multiplier=None if planned.all_rounds else planned.release_noise,
         rounds=planned.rounds if planned.all_rounds else None,
         participations=1 if planned.all_rounds else None,
+        others_known=None,
+        kind=str(ScoreKind.COSINE),
         **asked,
     )
 
@@ -234,26 +243,26 @@ def _rules() -> dict[str, str]:
 
 def _audited(result: AuditResult) -> Decided:
     request, record = result.request, result.scores.record
-    release = request.canaries is not None
-    taken = None if record is None or result.claimed is None else result.claimed.participations
-    directions = None
-    if request.canaries is not None:
-        directions = "orthonormal" if type(request.canaries).__name__.startswith("Orthonormal") else "independent"
+    canaries, traces = request.canaries, None if record is None else record.traces
+    dim = result.dim if traces is None else traces.dim
+    score = None if record is None else str(record.score)
     return Decided(
-        subject="release" if release else "scores",
-        score=_COSINE if release else None if record is None else str(record.score),
+        subject="scores" if canaries is None else "release",
+        score=score if canaries is None else _COSINE,
         # Canaries without a round have no score of known rounds.
         count=result.count + (0 if record is None else record.left_out),
-        null_count=None if release else result.null_count,
-        dim=request.canaries.dim if request.canaries is not None else result.dim,
-        directions=directions,
+        # The other directions of a release's orthonormal canaries are the null.
+        null_count=result.null_count if canaries is None else None,
+        dim=dim if canaries is None else canaries.dim,
+        directions=None if canaries is None else directions_of(canaries),
         delta=result.delta,
         confidence=result.confidence,
         claim=result.claim,
         neighbours=result.neighbours,
         noise_multiplier=result.noise_multiplier,
         rounds=None if record is None else record.rounds,
-        participations=taken,
+        participations=None if record is None else record.participations,
+        others_known=None if traces is None else traces.residual,
         kind=str(result.scores.kind),
         inclusion=str(result.scores.inclusion),
         bounds=request.bounds,
@@ -323,7 +332,7 @@ def _departures(planned: PlanFile, result: AuditResult, secret: Secret) -> Itera
 
 
 # Fields that scores may not say.
-_PERHAPS = ("score", "rounds", "participations", "directions", "dim")
+_PERHAPS = ("score", "rounds", "participations", "others_known", "directions", "dim")
 
 
 def _unknown(planned: Decided, audited: Decided) -> list[str]:
@@ -333,7 +342,11 @@ def _unknown(planned: Decided, audited: Decided) -> list[str]:
 
 def _undecided(planned: Decided) -> list[str]:
     """Return the fields that a plan leaves open."""
-    return [name for name in ("rounds", "participations", "noise_multiplier") if getattr(planned, name) is None]
+    return [
+        name
+        for name in ("rounds", "participations", "others_known", "noise_multiplier")
+        if getattr(planned, name) is None
+    ]
 
 
 def _equal(planned: Any, audited: Any) -> bool:
@@ -358,7 +371,7 @@ _NAMES = {
     "delta": "δ",
     "claim": "claimed ε",
     "noise_multiplier": "noise multiplier",
-    "participations": "participations",
+    "others_known": "knowledge of others' updates",
     "bounds": "lower bounds",
     "force": "force",
     "verdicts": "rules of the verdict",

@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.accountant import Claim
 from canaryproof.verify.audit import text
 from canaryproof.verify.audit.result import VERDICT_RULES, AuditResult, EstimateRow, MechanismTest
 from canaryproof.verify.audit.trade_off import trade_off_curve
+from canaryproof.verify.canaries.round_scores import directions_of, layers_of
 from canaryproof.verify.canaries.scores import RoundsRecord, Scores
 from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import Count
@@ -95,12 +96,13 @@ class ClaimRecord:
 
 @dataclass(frozen=True)
 class CanarySource:
-    """The seed of a release's canaries, and all else that they are made from."""
+    """The seed of a release's canaries, and all else that they are made from; independent ones have no layers."""
 
     seed: Count
     count: Count
     dim: Count
     directions: str
+    layers: Count
 
 
 @dataclass(frozen=True)
@@ -288,12 +290,7 @@ def _request(result: AuditResult) -> RequestRecord:
         neighbours=asked.neighbours,
         canaries=None
         if canaries is None
-        else CanarySource(
-            canaries.seed,
-            canaries.count,
-            canaries.dim,
-            "independent" if isinstance(canaries, Canaries) else "orthonormal",
-        ),
+        else CanarySource(canaries.seed, canaries.count, canaries.dim, directions_of(canaries), layers_of(canaries)),
     )
 
 
@@ -420,7 +417,9 @@ def _repeat(result: AuditResult, audited: InputRecord) -> Iterator[str]:
     name = audited.file.name if audited.file else {"release": "release.npy", "scores": "scores.json"}[subject]
     file, asked = shlex.quote(name), result.request
     number = asked.claim is None or isinstance(asked.claim, int | float | np.number)
-    if number:
+    # The command line makes no other orthonormal canaries.
+    usual = asked.canaries is None or layers_of(asked.canaries) in (0, OrthonormalCanaries.layers)
+    if number and usual:
         yield f"canaryproof audit {file}{_options(result, audited)} --report again.html"
     yield f"canaryproof check-report audit.json --{subject} {file}"
 
@@ -430,7 +429,7 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     given: list[tuple[str, object]] = []
     if (canaries := asked.canaries) is not None:
         given += [("canaries", canaries.count), ("canary-seed", canaries.seed)]
-        given += [] if isinstance(canaries, Canaries) else [("directions", "orthonormal")]
+        given += [("directions", "orthonormal")] if layers_of(canaries) else []
         given += [] if asked.neighbours in (None, "add-or-remove") else [("neighbours", asked.neighbours)]
     elif audited.file is not None and Path(audited.file.name).suffix.lower() != ".json":
         given += [] if audited.dim is None else [("dim", audited.dim)]

@@ -26,6 +26,7 @@ from canaryproof.verify.audit.report import (
     escaped,
     sealed,
 )
+from canaryproof.verify.canaries.round_scores import AnyCanaries
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records, rules
 from canaryproof.verify.check.rules import shown
@@ -106,9 +107,10 @@ def derive(report: ReportRecord, given: "Scores | np.ndarray[Any, Any]") -> Audi
             return audit(given, *options)
         if asked.canaries is None:
             raise ValueError("request.canaries: must be there for a release")
-        kinds = {"independent": Canaries, "orthonormal": OrthonormalCanaries}
-        kind = kinds[rules.choice("request.canaries.directions", asked.canaries.directions, kinds)]
-        canaries = kind(asked.canaries.seed, asked.canaries.count, asked.canaries.dim)
+        made = asked.canaries
+        canaries: AnyCanaries = Canaries(made.seed, made.count, made.dim)
+        if made.layers:
+            canaries = OrthonormalCanaries(made.seed, made.count, made.dim, made.layers)
         return audit_release(given, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
     except ValueError as error:
         raise InputError(f"the report's request cannot be repeated: {error}") from error
