@@ -1,11 +1,13 @@
 """Scores or a release in, an audit out."""
 
-import json
+import hashlib
 import math
+import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +24,7 @@ from canaryproof.verify.audit.result import (
     AuditRow,
     EstimateRow,
     MechanismTest,
+    Request,
 )
 from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest, normality, shape
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
@@ -96,27 +99,10 @@ class Audit(AuditResult):
 
     def to_json(self) -> str:
         """Return the audit as a JSON document, equal for equal input; infinite numbers are null."""
-        names = (
-            *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours", "verdict"),
-            *("noise_multiplier", "withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error"),
-            *("variance_p_value", "release_norm", "dilution"),
-        )
-        document = {
-            "answer": text.answer(self),
-            "noticed": self.noticed,
-            "mechanism": None if self.mechanism is None else _mechanism_record(self.mechanism),
-            "kind": self.scores.kind,
-            "inclusion": self.scores.inclusion,
-            **{name: getattr(self, name) for name in names},
-            **{
-                name: None if (part := getattr(self, name)) is None else asdict(part)
-                for name in ("normality", "shape", "null_law", "blind_spots")
-            },
-            "warnings": [asdict(warning) for warning in self.warnings],
-            "estimates": [_record(row) for row in self.estimates],
-            "bounds": [asdict(row) for row in self.bounds],
-        }
-        return json.dumps(_finite(document), indent=2, allow_nan=False)
+        # This import loads what writes reports, which a summary does without; so below.
+        from canaryproof.verify.audit import report
+
+        return report.dumped(report.numbers(self))
 
     def plot(self) -> "Figure":
         """Draw the scores, the estimate with its interval, the best lower bound and the claim.
@@ -147,40 +133,40 @@ class Audit(AuditResult):
 
         return trade_off_curve(self)
 
+    def report(self, path: str | os.PathLike[str], plan: str | os.PathLike[str] | None = None) -> None:
+        """Write a report that others can check by ``canaryproof check-report``.
+
+        Parameters
+        ----------
+        path
+            File to write or replace. ``.html`` is one page with pictures, without scripts, ``.md`` the same without
+            pictures, ``.json`` the record of all numbers, which both others have at their end.
+        plan
+            A plan that ``canaryproof plan --out`` wrote before the run, to hold the audit against; its file
+            ``.secret.json`` must be next to it.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        ValueError
+            If its name ends in another way.
+        InputError
+            If the plan cannot be read.
+        """
+        from canaryproof.verify.audit import plan_file, report
+
+        report.write(self, Path(path), plan=None if plan is None else plan_file.held(self, Path(plan)))
+
     def _repr_html_(self) -> str:
         # This import loads matplotlib.
         from canaryproof.verify.audit import page
 
-        return page.html(self)
+        return page.fragment(self)
 
     @property
     def _rows(self) -> tuple[AuditRow, ...]:
         return (*self.estimates, *self.bounds)
-
-
-def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:
-    traces = mechanism.traces
-    return {
-        **asdict(mechanism.measured),
-        "claimed": mechanism.claimed,
-        "p_value": mechanism.p_value,
-        "measures": traces.measures,
-        "measured_rounds": len(traces.cosines),
-    }
-
-
-def _record(row: EstimateRow) -> dict[str, Any]:
-    named = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "enclose"}
-    return {**named, "certified": row.certified}
-
-
-def _finite(value: Any) -> Any:
-    """Replace infinities, which JSON does not have, by null."""
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def audit(
@@ -236,9 +222,10 @@ def audit(
     """
     if not isinstance(scores, Scores):
         raise ValueError(f"scores: must be Scores, as made by Scores(observed, dim=...), not {type(scores).__name__}")
+    names = rules.bounds(bounds, METHODS)
     traces = None if scores.record is None else scores.record.traces
     neighbours: Neighbours | None = "replace" if scores.neighbours == "replace" else None
-    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, None, traces, neighbours, force=force)
+    return _audit(scores, delta, confidence, Request(claim, noise_multiplier, names, force, neighbours), None, traces)
 
 
 # Coordinates between two reports of progress; they take about a tenth of a second.
@@ -309,6 +296,7 @@ def audit_release(
 
     if not isinstance(canaries, Canaries | OrthonormalCanaries):
         raise ValueError(f"canaries: must be Canaries or OrthonormalCanaries, not {type(canaries).__name__}")
+    names = rules.bounds(bounds, METHODS)
     vector = _checked_release(release, canaries.dim)
     if isinstance(canaries, OrthonormalCanaries):
         scores = _among_all_directions(vector, canaries)
@@ -324,7 +312,9 @@ def audit_release(
     traces = None
     if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
         traces = release_traces(canaries, float(scores.observed.sum()))
-    return _audit(scores, delta, confidence, claim, noise_multiplier, bounds, vector, traces, neighbours, force=force)
+    digest = hashlib.sha256(np.ascontiguousarray(vector, vector.dtype.newbyteorder("<")).data).hexdigest()
+    request = Request(claim, noise_multiplier, names, force, neighbours, canaries, digest)
+    return _audit(scores, delta, confidence, request, vector, traces)
 
 
 def release_traces(canaries: "AnyCanaries", cosines: float) -> "RoundTraces":
@@ -369,20 +359,15 @@ def _audit(
     scores: Scores,
     delta: float,
     confidence: float,
-    claim: "float | Claim | DpEvent | None",
-    noise_multiplier: float | None,
-    bounds: Sequence[str],
+    request: Request,
     release: NDArray[np.float32] | NDArray[np.float64] | None,
     traces: "RoundTraces | None",
-    neighbours: Neighbours | None,
-    *,
-    force: bool,
 ) -> Audit:
+    claim, noise_multiplier, neighbours = request.claim, request.noise_multiplier, request.neighbours
     delta = rules.DELTA_OR_ZERO.number("delta", delta) and rules.DELTA.number("delta", delta)
     confidence = rules.CONFIDENCE.number("confidence", confidence)
-    names = rules.bounds(bounds, METHODS)
-    if not isinstance(force, bool):
-        raise ValueError(f"force: must be True or False, not {force!r}")
+    if not isinstance(request.force, bool):
+        raise ValueError(f"force: must be True or False, not {request.force!r}")
     record = scores.record
     if delta == 0.0:
         pure = _pure_claim(claim, noise_multiplier)
@@ -426,13 +411,15 @@ def _audit(
         zeros=0 if release is None else len(release) - int(np.count_nonzero(release)),
         record=record,
     )
-    meaningless = {Withheld.NOTHING} if force else {warning.withholds for warning in warnings}
+    meaningless = {Withheld.NOTHING} if request.force else {warning.withholds for warning in warnings}
     withheld = Withheld.ALL in meaningless
     result = Audit(
         scores=scores,
+        request=request,
         delta=delta,
         confidence=confidence,
         claim=pure if claimed is None else claimed.epsilon(delta),
+        claimed=claimed,
         neighbours=scores.neighbours if claimed is None else claimed.neighbours,
         noise_multiplier=noise_multiplier,
         mechanism=mechanism,
@@ -463,7 +450,7 @@ def _audit(
     return replace(
         result,
         estimates=estimates,
-        bounds=_bounds(scores, inclusion, delta, 1.0 - result.level, names),
+        bounds=_bounds(scores, inclusion, delta, 1.0 - result.level, request.bounds),
     )
 
 

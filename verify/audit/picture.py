@@ -26,14 +26,15 @@ _STYLE: dict[Any, Any] = {
 _FORMATS: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
-def draw(result: AuditResult) -> Figure:
-    """Draw an audit."""
+def draw(result: AuditResult, *, titled: bool = True) -> Figure:
+    """Draw an audit, with its answer as the title or without."""
     with mpl.rc_context(_STYLE):
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         above, below = figure.subplots(2, 1, height_ratios=(3.0, 1.0))
         _draw_scores(above, result)
         _draw_epsilon(below, result)
-        figure.suptitle(answer(result), x=0.01, ha="left", fontsize=10.0, wrap=True)
+        if titled:
+            figure.suptitle(answer(result), x=0.01, ha="left", fontsize=10.0, wrap=True)
     return figure
 
 

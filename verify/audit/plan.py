@@ -2,6 +2,7 @@
 
 import math
 import re
+import shlex
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -135,32 +136,48 @@ class AuditPlan:
     seconds: float
     faults: tuple[PlannedFault, ...]
 
-    def commands(self) -> tuple[str, ...]:
-        """Return the lines of Python and of the shell that carry the plan out."""
+    def commands(self, seed: int | str = 7, file: str | None = None) -> tuple[str, ...]:
+        """Return the lines of Python and of the shell that carry the plan out.
+
+        Parameters
+        ----------
+        seed
+            Seed of the canaries.
+        file
+            A file with this plan, which the audit is held against.
+
+        Returns
+        -------
+        The lines.
+        """
         option, kind = "", "Canaries"
+        held = "" if file is None else f" --plan {shlex.quote(file)} --report audit.html"
         if self.directions == ORTHONORMAL:
             option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
         inserted = f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))"
         if self.all_rounds:
             return (
-                f"canaries = {kind}(seed=7, count={2 * self.count}, dim={self.dim})",
+                f"canaries = {kind}(seed={seed}, count={2 * self.count}, dim={self.dim})",
                 "scores = RoundScores(canaries)",
                 inserted,
                 "scores.add(flatten(delta), round=t)",
                 "observed, unobserved = np.split(scores.maxima, 2)",
                 'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
-                f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}",
+                f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}{held}",
             )
         neighbours = " --neighbours replace" if self.neighbours == "replace" else ""
         audit = (
-            f"canaryproof audit release.npy --canaries {self.count} --canary-seed 7{option} --delta {self.delta:g} "
-            f"--noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}{neighbours}"
+            f"canaryproof audit release.npy --canaries {self.count} --canary-seed {seed}{option} "
+            f"--delta {self.delta:g} --noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}"
+            f"{neighbours}{held}"
         )
         if self.rounds == 1:
-            made = f"canaryproof canaries --seed 7 --count {self.count} --dim {self.dim}{option} --out canaries.npy"
+            made = (
+                f"canaryproof canaries --seed {seed} --count {self.count} --dim {self.dim}{option} --out canaries.npy"
+            )
             return made, audit
         return (
-            f"canaries = {kind}(seed=7, count={self.count}, dim={self.dim})",
+            f"canaries = {kind}(seed={seed}, count={self.count}, dim={self.dim})",
             inserted,
             'np.save("release.npy", (final - initial) / canary_norm)',
             audit,
@@ -178,9 +195,13 @@ class AuditPlan:
         return pd.DataFrame(self.rows())
 
     def __str__(self) -> str:
-        return "\n".join(self._lines())
+        return self.text()
 
-    def _lines(self) -> Iterator[str]:
+    def text(self, seed: int | str = 7, file: str | None = None) -> str:
+        """Return the plan in words; seed and file are those of ``commands``."""
+        return "\n".join(self._lines(seed, file))
+
+    def _lines(self, seed: int | str, file: str | None) -> Iterator[str]:
         if self.all_rounds:
             scored = f"Each of {self.rounds:,} rounds, all of which the attacker sees,"
         else:
@@ -213,7 +234,7 @@ class AuditPlan:
         yield from self._table()
         yield ""
         yield "Lines that carry it out" + ("; t is the number of the round:" if self.rounds > 1 else ":")
-        for line in self.commands():
+        for line in self.commands(seed, file):
             parts = wrapped(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
             yield "  " + " \\\n    ".join(parts)
 

@@ -20,7 +20,11 @@ from canaryproof.verify.estimators.estimators import TEST_LEVEL
 from canaryproof.verify.files.reading import ScoreKind
 
 if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+    from canaryproof.verify.accounting.accountant import Claim, Neighbours
     from canaryproof.verify.blindspots.alarms import BlindSpots
+    from canaryproof.verify.canaries.round_scores import AnyCanaries
     from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
 
 ESTIMATE = "estimate"
@@ -126,18 +130,51 @@ class MechanismTest:
         return noticed_share(self.claimed, self.traces.lengths, self.traces.dim, level, probability=probability)
 
 
+@dataclass(frozen=True)
+class Request:
+    """The call that made an audit: together with its input it repeats the audit.
+
+    Attributes
+    ----------
+    claim, noise_multiplier, bounds, force, neighbours
+        As given to ``audit`` or ``audit_release``; neighbours are None where they are those of the scores or the claim.
+    canaries
+        The canaries of a release; None where scores were given.
+    release
+        SHA-256 of the release's coordinates in little-endian order, in hexadecimal; None where scores were given.
+    """
+
+    claim: "float | Claim | DpEvent | None"
+    noise_multiplier: float | None
+    bounds: tuple[str, ...]
+    force: bool
+    neighbours: "Neighbours | None" = None
+    canaries: "AnyCanaries | None" = None
+    release: str | None = None
+
+
 class ClaimVerdict(StrEnum):
     """The verdict of an audit on a claimed ε; the first that applies."""
 
-    WITHHELD = "withheld"  # a sign of misuse takes the bound's condition
-    EXCEEDED = "exceeded"  # a lower bound lies above the claim
-    REFUTED = "refuted"  # there is less noise than claimed
-    NOTHING_SEEN = "nothing seen"  # the canaries leave no visible trace
-    AT_ITS_CAP = "at its cap"  # no bound from so many scores can exceed the claim, and nothing else decides
-    NOT_DECIDED = "not decided"  # the estimate's interval lies above the claim, and no bound
-    CONSISTENT = "consistent"  # none of these
+    WITHHELD = "withheld"
+    EXCEEDED = "exceeded"
+    REFUTED = "refuted"
+    NOTHING_SEEN = "nothing seen"
+    AT_ITS_CAP = "at its cap"
+    NOT_DECIDED = "not decided"
+    CONSISTENT = "consistent"
 
 
+# The rule of each verdict; the first that applies decides.
+VERDICT_RULES = {
+    ClaimVerdict.WITHHELD: "a sign of misuse takes the meaning of all numbers",
+    ClaimVerdict.EXCEEDED: "the lower bound is above the claimed ε",
+    ClaimVerdict.REFUTED: "the test of the claimed noise rejects it: there is less",
+    ClaimVerdict.NOTHING_SEEN: "the canaries leave no visible trace",
+    ClaimVerdict.AT_ITS_CAP: "no bound of so many scores can be above the claim, and no lack of noise would be noticed",
+    ClaimVerdict.NOT_DECIDED: "the estimate's interval is above the claim, and the lower bound is not",
+    ClaimVerdict.CONSISTENT: "the canaries are seen, and nothing contradicts the claim",
+}
 # Warnings that leave the tests their meaning and their power, which is computed.
 _HARMLESS = ("dilution", "large-delta", "too-few", "coin")
 # A trace is taken to be seen from this number of standard errors on.
@@ -150,11 +187,13 @@ class AuditResult:
 
     Attributes
     ----------
-    scores
-        The scores that were audited.
+    scores, request
+        The scores that were audited, and the call.
     delta, confidence, claim, noise_multiplier
         As asked; a claim that was not given is that of the noise multiplier, where one vector is released or a training
         recorded its rounds.
+    claimed
+        The claimed mechanism; None at δ = 0, or if nothing is claimed.
     neighbours
         Those of the claim, and of the scores if nothing is claimed: ``add-or-remove`` or ``replace``.
     mechanism
@@ -185,9 +224,11 @@ class AuditResult:
     """
 
     scores: Scores = field(repr=False, compare=False)
+    request: Request = field(repr=False, compare=False)
     delta: float
     confidence: float
     claim: float | None
+    claimed: "Claim | None" = field(repr=False, compare=False)
     neighbours: str
     noise_multiplier: float | None
     mechanism: MechanismTest | None

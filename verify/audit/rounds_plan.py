@@ -1,5 +1,6 @@
 """The plan of an audit of rounds: canaries that take part as people do, and the noise that their traces measure."""
 
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -97,8 +98,20 @@ class RoundsPlan:
     noise_share: float
     shares: tuple[PlannedShare, ...]
 
-    def commands(self) -> tuple[str, ...]:
-        """Return the lines of Python that carry the plan out."""
+    def commands(self, seed: int | str = 7, file: str | None = None) -> tuple[str, ...]:
+        """Return the lines of Python that carry the plan out.
+
+        Parameters
+        ----------
+        seed
+            Seed of the canaries.
+        file
+            A file with this plan, which the audit is held against.
+
+        Returns
+        -------
+        The lines.
+        """
         sigma, rounds, taken = (
             self.mechanism.noise_multiplier,
             self.mechanism.rounds,
@@ -127,14 +140,15 @@ class RoundsPlan:
         if self.claim > self.noise_epsilon * (1.0 + 1e-9):
             stated = f"cp.accounting.stated({self.claim:g}, {self.delta:g}{neighbours})" if neighbours else None
             claim = f"{stated or format(self.claim, 'g')}, noise_multiplier={sigma:g}"
+        audited = f"cp.audit(scores, {self.delta:g}, claim={claim})"
         return (
-            f"canaries = cp.Canaries(seed=7, count={total}, dim={self.dim})",
+            f"canaries = cp.Canaries(seed={seed}, count={total}, dim={self.dim})",
             f"schedule = {law}",
             f"clients = {clients}",
             "total += clients.total(t, clip_norm)",
             f"clients.add(flatten(delta), t{known})",
             f'scores = clients.scores("{score}")',
-            f"print(cp.audit(scores, {self.delta:g}, claim={claim}))",
+            f"print({audited})" if file is None else f'{audited}.report("audit.html", plan={json.dumps(file)})',
         )
 
     def rows(self) -> list[dict[str, Any]]:
@@ -149,12 +163,17 @@ class RoundsPlan:
         return pd.DataFrame(self.rows())
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, seed: int | str = 7, file: str | None = None) -> str:
+        """Return the plan in words; seed and file are those of ``commands``."""
         # This import loads the plan of a release, which lays out lines.
         from canaryproof.verify.audit.plan import wrapped
 
-        return "\n".join(line for part, indent in self._parts() for line in wrapped(part, others=indent) or [""])
+        parts = self._parts(seed, file)
+        return "\n".join(line for part, indent in parts for line in wrapped(part, others=indent) or [""])
 
-    def _parts(self) -> Iterator[tuple[str, str]]:
+    def _parts(self, seed: int | str, file: str | None) -> Iterator[tuple[str, str]]:
         """Yield lines, and the indentation of what does not fit on each."""
         yield f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
         yield "", ""
@@ -170,7 +189,7 @@ class RoundsPlan:
         yield from ((line, "") for line in self._table())
         yield "", ""
         yield "Lines that carry it out; t is the number of the round:", ""
-        yield from ((f"  {line}", "    ") for line in self.commands())
+        yield from ((f"  {line}", "    ") for line in self.commands(seed, file))
 
     def _table(self) -> Iterator[str]:
         others = "others' data unknown" if not self.data_norm else f"others' norm {self.data_norm:g}, unknown"

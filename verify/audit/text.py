@@ -112,7 +112,7 @@ def _estimate_sentence(result: AuditResult) -> str:
     if estimate is None:
         why = "" if result.estimates or not result.delta else f" No ε̂: {result.warnings[0].message}"
         return f"{bound[0].upper()}{bound[1:]}.{why}"
-    value, _, low, high = _digits(estimate)
+    value, _, low, high = estimate_digits(estimate)
     return f"ε̂ = {value} ({confidence}: {low} to {high}); {bound}."
 
 
@@ -189,7 +189,7 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
             ("Noise", _noise(result)),
             ("Estimate", _estimate(result)),
             ("Bound", _bound(result)),
-            ("Means", _meaning(result)),
+            ("Means", meaning(result)),
             ("Next", _next(result, _SHELL if shell else _PYTHON)),
         )
         if text
@@ -260,7 +260,7 @@ def _estimate(result: AuditResult) -> str:
         return "" if result.delta else "none: two Gaussians have no finite ε at δ = 0"
     if result.estimate is None:
         return _unshown(result)
-    value, error, low, high = _digits(result.estimate)
+    value, error, low, high = estimate_digits(result.estimate)
     if result.estimate.name == COMPOSED:
         which = "the measured noise, in the rounds of the claim or record"
     else:
@@ -294,7 +294,8 @@ def _bound(result: AuditResult) -> str:
     return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}{weak}"
 
 
-def _meaning(result: AuditResult) -> str:
+def meaning(result: AuditResult) -> str:
+    """Say for which attacker the numbers are, and what they do not mean."""
     if result.withheld:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
     if result.estimate is None:
@@ -399,9 +400,9 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if result.bounds:
         yield _bounds_table(result.bounds, 1.0 - result.level, say)
         yield _listing([(row.name, f"needs {row.assumes}") for row in result.bounds], say)
-    yield _listing(_checks(result), say)
+    yield _listing(checks(result), say)
     yield from _blind_spots(result, say)
-    yield from _remarks(result)
+    yield from remarks(result)
     if result.release_norm is not None:
         yield "The norm estimate takes the release to be in units of the canary norm; the others need no unit."
     yield "It averages over canaries, which must have taken part just as clients do."
@@ -423,7 +424,7 @@ def _estimates_table(result: AuditResult, say: Say) -> Table:
     for heading in ("ε̂", "standard error", f"{percent(result.confidence)} interval"):
         table.add_column(say(heading), justify="right", overflow="fold")
     for row in result.estimates:
-        value, error, low, high = _digits(row)
+        value, error, low, high = estimate_digits(row)
         table.add_row(row.name, value, error, say(f"{low} – {high}"))
     return table
 
@@ -455,7 +456,8 @@ def _listing(rows: Iterable[tuple[str, str]], say: Say) -> Table:
     return table
 
 
-def _checks(result: AuditResult) -> Iterator[tuple[str, str]]:
+def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
+    """Yield what the scores are like, and the tests of what the numbers assume: a name and a result each."""
     closed = result.null_count is None
     mean, ratio = result.mean_error, result.ratio_error
     yield (
@@ -500,7 +502,8 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if spots is None:
         yield "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
         return
-    for heading, rows in zip(_headings(spots), (_noticed(spots), _unnoticed(spots)), strict=True):
+    seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
+    for heading, rows in ((seen, noticed(spots)), ("Would not have been noticed:", unnoticed(spots))):
         yield heading
         yield _listing(rows, say)
     if result.dilution is not None and result.dilution > _SWAMPED:
@@ -509,22 +512,18 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
 
 
-def _headings(spots: "BlindSpots") -> tuple[str, str]:
-    """Return the headings of the faults that would have been noticed, and of those that would not."""
+def claim_of_faults(spots: "BlindSpots") -> str:
+    """Name the claim whose faults are noticed or not."""
     claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
-    whose = "" if spots.given else "; give the noise multiplier if yours is another"
-    return (
-        f"Would have been noticed with probability 90%, by the tests that decide, beside {claim}{whose}:",
-        "Would not have been noticed:",
-    )
+    return claim if spots.given else f"{claim}; give the noise multiplier if yours is another"
 
 
-def _noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
+def noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
     """List the part of its parameter in which each fault would have been noticed."""
     return [(part.title, _part(part)) for part in spots.noticed] or [("nothing of the atlas", "")]
 
 
-def _unnoticed(spots: "BlindSpots") -> list[tuple[str, str]]:
+def unnoticed(spots: "BlindSpots") -> list[tuple[str, str]]:
     """List the part of its parameter in which each fault would not have been noticed, with the largest ε there."""
     return [(part.title, f"{_part(part)}; ε up to {number(part.epsilon)}") for part in spots.unnoticed]
 
@@ -545,7 +544,7 @@ _COVERAGE = {
 }
 
 
-def _remarks(result: AuditResult) -> Iterator[str]:
+def remarks(result: AuditResult) -> Iterator[str]:
     """Yield remarks on the meaning of the numbers."""
     if result.estimates and result.equal_variances:
         yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
@@ -607,7 +606,7 @@ def percent(confidence: float) -> str:
     return f"{100.0 * confidence:.10g}%"
 
 
-def _digits(row: EstimateRow) -> tuple[str, str, str, str]:
+def estimate_digits(row: EstimateRow) -> tuple[str, str, str, str]:
     """Print an estimate, its standard error and its interval."""
     error = row.standard_error
     value, shown, low, high = (rounded(x, error) for x in (row.epsilon, error, row.low, row.high))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _ALL, _ENDS = 10_000, 100
 # Ratio of a declared rank to the one before: the band is to be smooth, where a bound needs its best rank alone.
 _RATIO = 1.2
+# A picture has no more thresholds than these.
+_DRAWN = 600
 _COLUMNS = ("threshold", "fpr", "fpr_low", "fpr_high", "fnr", "fnr_low", "fnr_high")
 
 
@@ -137,12 +139,13 @@ class TradeOffCurve:
         # Matplotlib takes half a second to load.
         from matplotlib.figure import Figure
 
-        from canaryproof.verify.accounting.accountant import stated
+        from canaryproof.verify.accounting.accountant import Claim
 
         figure = Figure(figsize=(7.0, 3.4), layout="constrained")
         linear, small = figure.subplots(1, 2)
-        low, estimate, high = (self.false_positives[:, i] for i in range(3))
-        fnr_low, fnr, fnr_high = (self.false_negatives[:, i] for i in range(3))
+        shown = _drawn(len(self.thresholds))
+        low, estimate, high = (self.false_positives[shown, i] for i in range(3))
+        fnr_low, fnr, fnr_high = (self.false_negatives[shown, i] for i in range(3))
         rates = np.geomspace(1e-6, 1.0, 400)
         # The right part has true positive rates.
         for axes, of in ((linear, (0.0, 1.0)), (small, (1.0, -1.0))):
@@ -151,16 +154,25 @@ class TradeOffCurve:
             axes.fill(*outline, color="#0072B2", alpha=0.2, linewidth=0.0, label=f"{self.confidence:.0%} band")
             axes.plot(estimate, of[0] + of[1] * fnr, color="#0072B2", label="measured")
             if self.claim is not None:
-                claimed = of[0] + of[1] * stated(self.claim, self.delta).tradeoff(rates)
+                claimed = of[0] + of[1] * Claim("add-or-remove", statement=(self.claim, self.delta)).tradeoff(rates)
                 axes.plot(rates, claimed, color="#D55E00", linestyle="--", label=f"claimed: ε = {self.claim:.4g}")
             axes.plot(rates, of[0] + of[1] * (1.0 - rates), color="#666666", linewidth=0.8, label="no privacy is lost")
             axes.set_xlabel("false positive rate")
             axes.spines[["top", "right"]].set_visible(False)
         linear.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), ylabel="false negative rate")
-        least = max(1e-6, 0.5 / len(self.thresholds))
+        least = min(0.01, max(1e-6, 0.5 / len(self.thresholds)))
         small.set(xscale="log", yscale="log", xlim=(least, 1.0), ylim=(least, 1.05), ylabel="true positive rate")
         linear.legend(frameon=False, fontsize=8.0)
         return figure
+
+
+def _drawn(count: int) -> Ints:
+    """Return the indices of the thresholds that a picture has: all of few, and more at both ends."""
+    if count <= _DRAWN:
+        return np.arange(count)
+    end = np.geomspace(1.0, count, _DRAWN // 3) - 1.0
+    middle = np.linspace(0.0, count - 1.0, _DRAWN // 3)
+    return np.unique(np.concatenate([end, middle, count - 1.0 - end]).round().astype(int))
 
 
 def trade_off_curve(result: AuditResult) -> TradeOffCurve:

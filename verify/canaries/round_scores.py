@@ -50,6 +50,11 @@ def layers_of(canaries: AnyCanaries) -> int:
     return canaries.layers if isinstance(canaries, OrthonormalCanaries) else 0
 
 
+def directions_of(canaries: AnyCanaries) -> str:
+    """Return ``independent`` or ``orthonormal``, as the command line has them."""
+    return "orthonormal" if layers_of(canaries) else "independent"
+
+
 @dataclass(frozen=True)
 class SampledTrace:
     """The law of a canary's trace for an attacker who does not know its rounds, but how they were drawn.

@@ -24,6 +24,7 @@ from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labe
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
     from canaryproof.verify.canaries.round_scores import AnyCanaries
+    from canaryproof.verify.canaries.scores import Scores
 
 
 def _number(rule: Rule) -> Callable[[str], float]:
@@ -41,9 +42,9 @@ def _number(rule: Rule) -> Callable[[str], float]:
     return number
 
 
-_SEED = _number(Rule("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
+SEED = _number(Rule("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
 _COUNT = _number(Rule(f"be a whole number from 2 to {LARGEST_COUNT:g}", 2, LARGEST_COUNT, whole=True))
-_PICTURES = (".svg", ".png")
+_PICTURES, _REPORTS = (".svg", ".png"), (".html", ".md", ".json")
 
 
 def _bound_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
@@ -76,7 +77,7 @@ _DIRECTIONS = click.option(
     type=_COUNT,
     help="FILE is the released vector, and this many canaries were added to it.",
 )
-@click.option("--canary-seed", "seed", type=_SEED, help="Seed that the canaries were made from.")
+@click.option("--canary-seed", "seed", type=SEED, help="Seed that the canaries were made from.")
 @_DIRECTIONS
 @click.option(
     "--claim",
@@ -154,6 +155,13 @@ _DIRECTIONS = click.option(
     metavar="FILE",
     help="Draw scores, estimate and claim in a .svg or .png file, which must not exist.",
 )
+@click.option(
+    "--report",
+    type=FilePath(),
+    metavar="FILE",
+    help="Write a report, .html, .md or .json, which others can check; it must not exist.",
+)
+@click.option("--plan", type=FilePath(), metavar="FILE", help='Hold the audit against what "plan --out" wrote.')
 def audit_command(
     file: Path,
     count: int | None,
@@ -171,6 +179,8 @@ def audit_command(
     details: bool,
     as_json: bool,
     plot: Path | None,
+    report: Path | None,
+    plan: Path | None,
     **asked: Any,
 ) -> int:
     """Estimate epsilon from one run, and bound it from below.
@@ -192,15 +202,17 @@ def audit_command(
     if junit is not None:
         junit_file.check(junit)
     if plot is not None:
-        _check_output(plot, _PICTURES, 0)
+        check_output(plot, _PICTURES, 0)
+    if report is not None:
+        check_output(report, _REPORTS, 0)
     if (score is None) != (member is None):
         raise InputError("--score and --member: must be given together")
     if score is not None and count is not None:
         raise InputError("--score: must not be given with --canaries, as a released vector has no columns")
+    columns = None if score is None or member is None else (score, member)
     if count is None and seed is None:
         if directions != _INDEPENDENT:
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
-        columns = None if score is None or member is None else (score, member)
         given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
         result = _audit_scores(file, columns, given, **asked)
     elif count is None or seed is None:
@@ -220,19 +232,32 @@ def audit_command(
         from canaryproof.verify.audit import picture
 
         drawn = picture.data(result, plot.suffix[1:].lower())
-        _write_new(plot, lambda target: target.write(drawn))
+        write_new(plot, lambda target: target.write(drawn))
+    comparison = None
+    if plan is not None:
+        from canaryproof.verify.audit import plan_file
+
+        comparison = plan_file.held(result, plan)
+    if report is not None:
+        from canaryproof.verify.audit import report as reports
+
+        made = reports.rendered(result, reports.record(result, reports.file_record(file, columns), comparison), report)
+        write_new(report, lambda target: target.write(made))
     _print(result, details=details, as_json=as_json)
-    return _status(result, notice) if fail_above_claim else 0
+    if comparison is not None:
+        click.echo(f"\n{comparison}", err=as_json)
+    planned = comparison is None or not comparison.differences
+    return _status(result, notice, planned=planned) if fail_above_claim else 0
 
 
-def _status(result: "Audit", notice: float) -> int:
-    """Return the exit status of a gate."""
+def _status(result: "Audit", notice: float, *, planned: bool) -> int:
+    """Return the exit status of a gate, which an audit that is not as planned does not pass."""
     match result.verdict:
         case "exceeded" | "refuted":
             return 1
         case "withheld":
             return 4
-    return 0 if result.passes(notice) else 3
+    return 0 if planned and result.passes(notice) else 3
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
@@ -250,7 +275,7 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
 
 
 @click.command("canaries")
-@click.option("--seed", type=_SEED, required=True, help="Seed, to be given to the audit as --canary-seed.")
+@click.option("--seed", type=SEED, required=True, help="Seed, to be given to the audit as --canary-seed.")
 @click.option(
     "--count",
     type=_number(Rule("be a whole number from 1 to 2^32", 1, 2**32, whole=True)),
@@ -272,8 +297,8 @@ def canaries_command(seed: int, count: int, dim: int, directions: str, out: Path
     """
     if directions != _INDEPENDENT and count > dim:
         raise InputError(f"--count: must be at most --dim, as no more than {dim:,} directions are orthogonal")
-    _check_output(out, (".npy",), 4 * count * dim)
-    _write_new(out, lambda file: _write_canaries(file, directions, seed, count, dim))
+    check_output(out, (".npy",), 4 * count * dim)
+    write_new(out, lambda file: _write_canaries(file, directions, seed, count, dim))
     option = "" if directions == _INDEPENDENT else f" --directions {directions}"
     click.echo(
         f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
@@ -284,42 +309,38 @@ def canaries_command(seed: int, count: int, dim: int, directions: str, out: Path
 def _audit_scores(
     file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
 ) -> "Audit":
-    kind, dim = given["kind"], given["dim"]
-    if file.suffix.lower() == ".json":
-        return _audit_saved(file, columns, given, bounds, **asked)
-    if dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
-        raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
-    read = read_scores(file, kind) if columns is None else read_labelled(file, *columns, kind)
-    if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
-        raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
+    scores = scores_of(file, columns, given)
     from canaryproof.verify.audit.audit import audit
-    from canaryproof.verify.canaries.scores import Scores
 
     _check_bounds(bounds)
     try:
-        scores = Scores(read.observed, read.unobserved, **given)
-        # They are copied, and may be many.
-        del read
         return audit(scores, bounds=bounds, **asked)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
 
-def _audit_saved(
-    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
-) -> "Audit":
-    for name, value in given.items():
-        if value != _UNASKED[name]:
-            raise InputError(f"--{name}: must not be given with {file}, which says it")
-    if columns is not None:
-        raise InputError(f"--score: must not be given with {file}, which has no columns")
-    from canaryproof.verify.audit.audit import audit
+def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]) -> "Scores":
+    """Read scores of any form; given are the dimension, inclusion, kind and neighbours, which a .json says itself."""
+    kind, dim = given["kind"], given["dim"]
+    saved = file.suffix.lower() == ".json"
+    if saved:
+        for name, value in given.items():
+            if value != _UNASKED[name]:
+                raise InputError(f"--{name}: must not be given with {file}, which says it")
+        if columns is not None:
+            raise InputError(f"--score: must not be given with {file}, which has no columns")
+    elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
+        raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
+    else:
+        read = read_scores(file, kind) if columns is None else read_labelled(file, *columns, kind)
+        if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
+            raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.canaries.scores import Scores
 
-    _check_bounds(bounds)
-    scores = Scores.load(file)
+    if saved:
+        return Scores.load(file)
     try:
-        return audit(scores, bounds=bounds, **asked)
+        return Scores(read.observed, read.unobserved, **given)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
 
@@ -369,7 +390,8 @@ def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
         yield steps
 
 
-def _check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
+def check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
+    """Refuse a file that exists, that has another suffix, or for which there is no room."""
     try:
         if out.suffix.lower() not in suffixes:
             raise InputError(f"{out}: the file's name must end in {' or '.join(suffixes)}")
@@ -382,7 +404,7 @@ def _check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
         raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
 
 
-def _write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
+def write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
     """Write a file that did not exist, whole or not at all."""
     partial = out.with_name(f".canaryproof-{secrets.token_hex(8)}.part")
     try:

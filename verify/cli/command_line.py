@@ -36,6 +36,7 @@ COMMANDS = {
     "audit": (f"{_ROOM}.audit", "Estimate epsilon from one run, and bound it from below."),
     "benchmark": (f"{_ROOM}.benchmark", "Measure this package and others on this machine."),
     "canaries": (f"{_ROOM}.audit", "Write canaries for your own mechanism."),
+    "check-report": (f"{_ROOM}.check_report", "Derive every number of an audit's report anew, and say which differ."),
     "claims": (f"{_ROOM}.claims", "List the documents' statements and the verdicts on them, or judge one."),
     "plan": (f"{_ROOM}.plan", "Plan an audit before the run."),
     "report": (f"{_ROOM}.report", "Write the reports of a run anew."),

@@ -3,10 +3,13 @@
 import json
 import math
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from canaryproof.verify.cli.audit import SEED, check_output, write_new
+from canaryproof.verify.cli.command_line import FilePath
 from canaryproof.verify.files.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +42,15 @@ if TYPE_CHECKING:
 )
 @click.option("--all-rounds", is_flag=True, help="Plan for an attacker who sees each round (Algorithm 3).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option(
+    "--out",
+    type=FilePath(),
+    metavar="FILE.json",
+    help="Write the plan to publish, and FILE.secret.json to keep; neither may exist.",
+)
+@click.option(
+    "--canary-seed", "seed", type=SEED, help="Seed of the canaries, with --out; drawn at random unless given."
+)
 def plan_command(
     noise_multiplier: float,
     dim: float,
@@ -51,6 +63,8 @@ def plan_command(
     neighbours: "Neighbours",
     all_rounds: bool,
     as_json: bool,
+    out: Path | None,
+    seed: int | None,
 ) -> None:
     """Plan an audit before the run.
 
@@ -60,13 +74,22 @@ def plan_command(
     The audit is that of the released vector: what all rounds together added to the model. With --all-rounds it is that
     of each canary's largest cosine with any round. Each canary takes part in one round, with the clip norm. With --rate
     or --participations canaries take part as clients do, and the noise is measured in each round.
+
+    With --out the plan is decided: publish the file before the run, and keep the other one with the seed and a nonce.
+    Then "audit --plan" says whether the audit is as planned.
     """
     known = rate is not None or participations is not None
     if known and all_rounds:
         raise InputError("--all-rounds: must not be given with --rate or --participations")
     if data_norm is not None and not known:
         raise InputError("--data-norm: must be given with --rate or --participations")
+    if seed is not None and out is None:
+        raise InputError("--canary-seed: must be given with --out")
+    secret = None if out is None else out.with_name(f"{out.stem}.secret.json")
+    for path in filter(None, (out, secret)):
+        check_output(path, (".json",), 0)
     # Loads compiled kernels, which a mistake in the options does not wait for.
+    from canaryproof.verify.audit import plan_file
     from canaryproof.verify.audit.plan import plan
     from canaryproof.verify.audit.rounds_plan import plan_rounds
 
@@ -88,10 +111,17 @@ def plan_command(
             planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds, neighbours)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
-    if not as_json:
-        click.echo(str(planned))
-        return
+    drawn = None if out is None else plan_file.drawn(seed)
     # JSON has no infinity, which the ε of a fault may be.
     rows = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in planned.rows()]
     document = asdict(planned) | {"shares" if known else "faults": rows, "commands": planned.commands()}
+    if out is not None and secret is not None and drawn is not None:
+        # The file is published, and must not say the seed.
+        public = document | {"commands": planned.commands("SEED", out.name)}
+        public_bytes, secret_bytes = plan_file.written(planned, drawn, public)
+        write_new(secret, lambda file: file.write(secret_bytes))
+        write_new(out, lambda file: file.write(public_bytes))
+    if not as_json:
+        click.echo(planned.text(7 if drawn is None else drawn.seed, None if out is None else out.name))
+        return
     click.echo(json.dumps(document, indent=2, allow_nan=False))

@@ -257,10 +257,14 @@ class RoundTraces:
         ratios over shares of the claimed noise from 20% to 98%, shape (n,).
         """
         claimed = self.lengths / noise_multiplier
-        shares = claimed[:, np.newaxis] / _SHARES
-        ratios = log_likelihood(self._inside[:, np.newaxis], shares, self.dim)
-        ratios -= log_likelihood(self._inside, claimed, self.dim)[:, np.newaxis]
-        return np.asarray(special.logsumexp(np.cumsum(ratios, axis=0), axis=1) - math.log(len(_SHARES)))
+        pieces = []
+        # A round takes some 50 kB meanwhile.
+        for part in np.array_split(np.arange(len(claimed)), math.ceil(len(claimed) / 2000)):
+            cosines = self._inside[part]
+            ratios = log_likelihood(cosines[:, np.newaxis], claimed[part, np.newaxis] / _SHARES, self.dim)
+            pieces.append(ratios - log_likelihood(cosines, claimed[part], self.dim)[:, np.newaxis])
+        totals = np.cumsum(np.concatenate(pieces), axis=0)
+        return np.asarray(special.logsumexp(totals, axis=1) - math.log(len(_SHARES)))
 
     @cached_property
     def _inside(self) -> Array:

@@ -449,7 +449,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(folder: Path, monkeypatch
 
     names = {path.name for path in folder.iterdir()}
     arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
-    monkeypatch.setattr(audit_commands, "_check_output", lambda *_: None)
+    monkeypatch.setattr(audit_commands, "check_output", lambda *_: None)
     assert refusal(*arguments, "c.npy") == "c.npy: File exists"
     monkeypatch.setattr(os, "link", no_links)
     assert "c.npy: exists by now" in refusal(*arguments, "c.npy")

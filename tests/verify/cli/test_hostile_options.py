@@ -41,7 +41,9 @@ PLAUSIBLE = {
     "delta": ["1e-6"], "dim": ["1e6"], "confidence": ["0.9"], "bounds": ["andrew", "band"], "engine_name": ["local"],
     "suites": ["good"], "identifier": ["final.theorem", "good"], "fault": ["none"],
 }  # fmt: skip
-COMMANDS = ("audit", "canaries", "claims", "plan", "report", "review", "train", "verify", "benchmark canife")
+COMMANDS = (
+    "audit", "canaries", "check-report", "claims", "plan", "report", "review", "train", "verify", "benchmark canife",
+)  # fmt: skip
 
 
 def command(name):

@@ -1,0 +1,146 @@
+import dataclasses
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import canaryproof as cp
+from canaryproof.verify.audit import plan_file
+from canaryproof.verify.audit.plan import plan
+from canaryproof.verify.audit.rounds_plan import plan_rounds
+from canaryproof.verify.check import json_records
+
+SCHEMA = json.loads(Path(plan_file.__file__).with_name("plan_schema.json").read_text())
+SECRET = plan_file.Secret(5, "00ff")
+DIM = 1000
+# Plans of each kind, of few canaries.
+PLANS = {
+    "release": lambda: plan(1.0, DIM, delta=1e-4),
+    "replace": lambda: plan(1.0, DIM, delta=1e-4, neighbours="replace"),
+    "sum": lambda: plan(1.0, DIM, rounds=4, delta=1e-4, claim=3.0),
+    "all rounds": lambda: plan(1.0, DIM, rounds=2, delta=1e-4, all_rounds=True),
+    "known rounds": lambda: plan_rounds(1.0, DIM, 4, participations=1, delta=1e-4),
+    "two rounds": lambda: plan_rounds(1.0, DIM, 4, participations=2, delta=1e-4),
+    "likelihood": lambda: plan_rounds(1.0, DIM, 4, rate=0.5, delta=1e-4),
+    "known data": lambda: plan_rounds(1.0, DIM, 4, participations=1, delta=1e-4, data_norm=1e6),
+}
+
+
+def written(planned, folder):
+    public, secret = plan_file.written(planned, SECRET, {"count": planned.count})
+    path = folder / "plan.json"
+    path.write_bytes(public)
+    plan_file.secret_path(path).write_bytes(secret)
+    return path
+
+
+def carried_out(planned):
+    """Carry the lines of a plan out, with its noise; return the audit."""
+    names = {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0, "canary_norm": 1.0, "initial": 0.0}
+    names |= {name: getattr(cp, name) for name in ("Canaries", "OrthonormalCanaries", "RoundScores")}
+    lines, rng = planned.commands(SECRET.seed), np.random.default_rng(0)
+    if isinstance(planned, type(PLANS["release"]())) and not planned.all_rounds:
+        canaries = cp.Canaries(SECRET.seed, planned.count, DIM)
+        release = canaries.sum(np.arange(planned.count)) + planned.release_noise * rng.normal(size=DIM)
+        claim = cp.accounting.stated(planned.claim, planned.delta, neighbours=planned.neighbours)
+        asked = {"noise_multiplier": planned.release_noise, "neighbours": planned.neighbours}
+        return cp.audit_release(release, canaries, planned.delta, claim=claim, **asked)
+    begin = next(i for i, line in enumerate(lines) if line.startswith("total += "))
+    exec("\n".join(lines[:begin]), names)
+    for t in range(4 if hasattr(planned, "mechanism") else planned.rounds):
+        names |= {"t": t, "total": np.zeros(DIM), "others": np.zeros(DIM)}
+        exec(lines[begin], names)
+        names["delta"] = names["total"] + rng.normal(size=DIM)
+        exec(lines[begin + 1], names)
+    exec(lines[begin + 2], names)
+    if "observed" in names:
+        scores = cp.Scores(names["observed"], names["unobserved"], dim=DIM)
+        return cp.audit(scores, planned.delta, claim=planned.claim)
+    return eval(lines[-1].removeprefix("print(").removesuffix(")"), names)
+
+
+SLOW = ("likelihood", "all rounds")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.deep) if name in SLOW else name for name in PLANS]
+)
+def test_a_plan_whose_own_lines_are_carried_out_is_kept(name, tmp_path):
+    planned = PLANS[name]()
+    path = written(planned, tmp_path)
+    jsonschema.validate(json.loads(path.read_text()), SCHEMA)
+    comparison = plan_file.held(carried_out(planned), path)
+    assert comparison.differences == ()
+    assert comparison.answer.startswith("As planned.")
+    # Of a release everything is known.
+    assert (comparison.unknown == ()) == (name in ("release", "replace", "sum"))
+    assert comparison.secret == SECRET
+
+
+# What an auditor may change after the run, with the part that is named.
+CHANGES = {
+    "seed of the canaries": lambda release: cp.audit_release(*other(release, 6), 1e-4, noise_multiplier=1.0),
+    "number of canaries": lambda release: cp.audit_release(*other(release, 5, 30), 1e-4, noise_multiplier=1.0),
+    "directions": lambda release: cp.audit_release(
+        release, cp.OrthonormalCanaries(5, PLANNED.count, DIM), 1e-4, noise_multiplier=1.0
+    ),
+    "δ": lambda release: cp.audit_release(*other(release), 1e-3, claim=PLANNED.claim, noise_multiplier=1.0),
+    "confidence": lambda release: cp.audit_release(*other(release), 1e-4, 0.9, noise_multiplier=1.0),
+    "claimed ε": lambda release: cp.audit_release(*other(release), 1e-4, claim=9.0, noise_multiplier=1.0),
+    "noise multiplier": lambda release: cp.audit_release(
+        *other(release), 1e-4, claim=PLANNED.claim, noise_multiplier=0.9
+    ),
+    "neighbours": lambda release: cp.audit_release(
+        *other(release), 1e-4, claim=PLANNED.claim, noise_multiplier=1.0, neighbours="replace"
+    ),
+    "lower bounds": lambda release: cp.audit_release(*other(release), 1e-4, noise_multiplier=1.0, bounds=["andrew"]),
+    "force": lambda release: cp.audit_release(*other(release), 1e-4, noise_multiplier=1.0, force=True),
+    "subject": lambda release: cp.audit(
+        cp.Scores(other(release)[1].cosines(release), dim=DIM), 1e-4, claim=PLANNED.claim
+    ),
+}
+PLANNED = PLANS["release"]()
+
+
+def other(release, seed=5, count=None):
+    return release, cp.Canaries(seed, count or PLANNED.count, DIM)
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
+    canaries = cp.Canaries(5, PLANNED.count, DIM)
+    release = canaries.sum(np.arange(PLANNED.count)) + np.random.default_rng(0).normal(size=DIM)
+    comparison = plan_file.held(CHANGES[name](release), written(PLANNED, tmp_path))
+    assert name in [each.name for each in comparison.differences]
+    assert name in comparison.answer
+    assert comparison.answer.startswith("Not as planned: ")
+
+
+def test_another_secret_than_the_plans_is_named(tmp_path):
+    path = written(PLANNED, tmp_path)
+    result = carried_out(PLANNED)
+    for secret in (plan_file.Secret(5, "00fe"), plan_file.Secret(4, "00ff")):
+        names = [each.name for each in plan_file.held(result, path, secret).differences]
+        assert "commitment to the seed" in names
+
+
+def test_another_rule_than_the_packages_is_named(tmp_path):
+    path = written(PLANNED, tmp_path)
+    document = json.loads(path.read_text())
+    document["decided"]["verdicts"]["exceeded"] = "never"
+    document["bound"] = "andrew"
+    path.write_text(json.dumps(document))
+    names = [each.name for each in plan_file.held(carried_out(PLANNED), path).differences]
+    assert names == ["rules of the verdict", "default lower bound"]
+
+
+def test_a_report_of_python_is_held_against_a_plan(tmp_path):
+    path = written(PLANNED, tmp_path)
+    scores = cp.Scores(np.linspace(-1.0, 1.0, 30), np.linspace(-1.0, 1.0, 30), kind="any")
+    cp.audit(scores, 1e-4).report(tmp_path / "report.json", plan=path)
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert document["plan"]["answer"].startswith("Not as planned: subject, ")
+    comparison = json_records.read(plan_file.Comparison, document["plan"])
+    assert dataclasses.asdict(comparison)["secret"] == {"seed": 5, "nonce": "00ff"}

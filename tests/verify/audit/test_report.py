@@ -1,0 +1,306 @@
+import contextlib
+import dataclasses
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import dp_accounting
+import jsonschema
+import numpy as np
+import pytest
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.accounting import accountant
+from canaryproof.verify.audit import page, report, report_check
+from canaryproof.verify.audit.audit import audit, audit_release
+from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuffled_epochs
+from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.check import json_records
+from canaryproof.verify.files.errors import InputError
+
+SCHEMA = json.loads(Path(report.__file__).with_name("report_schema.json").read_text())
+DIM, ROUNDS = 900, 6
+RNG = np.random.default_rng(0)
+
+
+def released(noise, count=60, canaries=None):
+    canaries = canaries or Canaries(5, count, DIM)
+    return canaries.sum(np.arange(count)) + noise * np.random.default_rng(1).normal(size=DIM), canaries
+
+
+def trained(noise, rate=None):
+    """Train on nothing but noise and 60 canaries."""
+    insertion, seed = Insertion(120, observed=60), 3
+    rounds = shuffled_epochs(ROUNDS, 1, 1, seed, insertion)
+    if rate is not None:
+        rounds = bernoulli(0, rate, ROUNDS, seed, insertion)
+    clients = CanaryClients(Canaries(seed, 120, DIM), rounds, noise_multiplier=None if rate is None else noise)
+    rng = np.random.default_rng(seed)
+    for t in range(ROUNDS):
+        clients.add(clients.total(t, 1.0) + noise * rng.normal(size=DIM), t)
+    return clients
+
+
+ANY = Scores(RNG.normal(0.5, 1.0, 300), RNG.normal(size=200), kind="any")
+INFINITE = Scores(np.append(RNG.normal(size=50), np.inf), RNG.normal(size=50), kind="any")
+STEP = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.0))
+EVENT = dp_accounting.ComposedDpEvent([dp_accounting.SelfComposedDpEvent(STEP, 3), dp_accounting.LaplaceDpEvent(2.0)])
+# Each kind of audit, with what it was made of.
+KINDS = {
+    "consistent": lambda: (audit_release(*released(1.0), 1e-5, noise_multiplier=1.0), released(1.0)[0]),
+    "refuted": lambda: (audit_release(*released(0.4), 1e-5, noise_multiplier=1.0), released(0.4)[0]),
+    "absent": lambda: (audit_release(RELEASE, Canaries(6, 60, DIM), 1e-5, noise_multiplier=1.0), RELEASE),
+    "single": lambda: (
+        audit_release(RELEASE.astype(np.float32), Canaries(5, 60, DIM), 1e-5),
+        RELEASE.astype(np.float32),
+    ),
+    "orthonormal": lambda: (
+        audit_release(*released(1.0, canaries=OrthonormalCanaries(5, 60, DIM)), 1e-5, claim=5.0, neighbours="replace"),
+        released(1.0, canaries=OrthonormalCanaries(5, 60, DIM))[0],
+    ),
+    "forced": lambda: (audit(WRONG, 1e-5, 0.9, claim=2.0, bounds=("band", "normal-scores"), force=True), WRONG),
+    "any": lambda: (audit(ANY, 1e-5, claim=0.5), ANY),
+    "event": lambda: (audit(ANY, 1e-5, claim=EVENT), ANY),
+    "pure": lambda: (audit(ANY, 0.0, claim=1), ANY),
+    "infinite": lambda: (audit(INFINITE, 1e-5), INFINITE),
+    "two": lambda: (audit(TWO, 1e-5, claim=np.float32(1.0)), TWO),
+    "known": lambda: (audit(KNOWN, 1e-5, claim=accountant.gaussian(1.0)), KNOWN),
+    "likelihood": lambda: (
+        audit(LIKELIHOOD, 1e-5, claim=accountant.poisson(1.0, rate=0.25, rounds=ROUNDS, neighbours="replace")),
+        LIKELIHOOD,
+    ),
+    "largest": lambda: (audit(LARGEST, 1e-5, claim=accountant.stated(3.0, 1e-6)), LARGEST),
+}
+RELEASE = released(1.0)[0]
+WRONG = Scores(-0.1 + RNG.normal(size=100) / 30.0, dim=DIM)
+TWO = Scores([0.05, 0.06], dim=DIM)
+KNOWN, LARGEST = trained(1.0).scores("known rounds"), trained(1.0).scores("largest")
+LIKELIHOOD = trained(1.0, 0.25).scores("likelihood")
+
+
+QUICK = ("refuted", "absent", "known", "pure")
+
+
+@pytest.fixture(
+    scope="module", params=[kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.deep) for kind in KINDS]
+)
+def made(request, tmp_path_factory):
+    """An audit, what it was made of, its record and its page."""
+    result, given = KINDS[request.param]()
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    result.report(path)
+    return SimpleNamespace(result=result, given=given, document=report.record(result), path=path)
+
+
+def test_a_record_is_of_the_published_form(made):
+    jsonschema.validate(made.document, SCHEMA)
+    assert SCHEMA["title"] == made.document["schema"]
+    assert list(made.document) == SCHEMA["required"] == list(SCHEMA["properties"])
+
+
+def test_every_number_is_derived_anew(made):
+    saved = json.loads(report.dumped(made.document))
+    again = report_check.derive(report_check.read_record(saved), made.given)
+    assert report.record(again) == made.document
+    assert not list(report_check.differences(saved, report.record(again)))
+
+
+def test_a_report_is_read_as_it_was_written_in_every_form(made):
+    for suffix in report.SUFFIXES:
+        path = made.path.with_suffix(suffix)
+        if suffix != ".html":
+            made.result.report(path)
+        read = report_check.read(path)
+        assert (read.document, read.damage) == (made.document, ())
+        assert len(read.whole) < 1_000_000
+
+
+def test_equal_audits_have_equal_reports(tmp_path):
+    result, _ = KINDS["refuted"]()
+    again, _ = KINDS["refuted"]()
+    for suffix in report.SUFFIXES:
+        result.report(tmp_path / f"report{suffix}")
+        path = tmp_path / f"report{suffix}"
+        assert path.read_bytes() == report.rendered(again, report.record(again), path)
+
+
+class Tags(HTMLParser):
+    """Elements of a page, which are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.names, self.ids, self.open, self.words = set(), [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        assert not [name for name, value in attrs if name.startswith("on") or "javascript:" in (value or "")]
+        for name, value in attrs:
+            assert name not in ("src", "href", "xlink:href") or value.startswith("#")
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+def test_a_page_needs_no_script_and_no_other_file_and_says_the_answer_first(made):
+    result, document, text = made.result, made.document, made.path.read_text()
+    tags = Tags(text)
+    assert "script" not in tags.names
+    assert len(tags.ids) == len(set(tags.ids))
+    assert not re.search(r"url\((?!#)|@import", text)
+    names = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
+    assert names <= set(tags.ids)
+    answer = text.index(html.escape(document["answer"], quote=False).replace("'", "&#39;"))
+    assert answer < text.index("<svg")
+    words = " ".join("".join(tags.words).split())
+    for each in (*result.estimates, *result.bounds):
+        assert each.assumes in words
+    for warning in result.warnings:
+        assert warning.what_to_do in words
+    assert document["input"]["sha256"] in words
+    assert document["repeat"][-1] in words
+    # Axes and words take the page's colours, which are other ones in the dark.
+    assert not re.search("#000000|#ffffff", re.sub("<style>.*?</style>", "", text, count=1, flags=re.DOTALL))
+
+
+def test_pictures_are_of_what_is_there(made):
+    captions = re.findall("<figcaption>(.*)</figcaption>", made.path.read_text())
+    evidence, curve = (made.document[name] is not None for name in ("evidence", "curve"))
+    assert len(captions) == 1 + evidence + curve
+    assert evidence == (made.result.scores.record is not None and made.result.noise_multiplier is not None)
+    assert curve == (not made.result.withheld)
+
+
+def test_markdown_has_the_same_words():
+    result, _ = KINDS["refuted"]()
+    document = report.record(result)
+    words = page.markdown(result, document)
+    assert words.startswith("# Privacy audit: ")
+    headings = re.findall("<h2 [^>]*>(.*)</h2>", page.html(result, document))
+    assert headings == re.findall("^## (.*)$", words, re.MULTILINE)
+    rows = [line for line in words.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) >= 3 for row in rows)
+
+
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_a_changed_byte_is_noticed_anywhere(tmp_path, suffix):
+    path = tmp_path / f"report{suffix}"
+    audit(TWO, 1e-5, claim=1.0).report(path)
+    whole = path.read_bytes()
+    # A step that is no divisor of anything, so that all kinds of places are tried.
+    for i in range(0, len(whole), max(1, len(whole) // 300) | 1):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
+        with contextlib.suppress(InputError):
+            assert report_check.read(path).damage, i
+
+
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_what_is_added_or_cut_is_noticed(tmp_path, suffix):
+    path = tmp_path / f"report{suffix}"
+    audit(TWO, 1e-5, claim=1.0).report(path)
+    whole = path.read_bytes()
+    for other in (whole + b" ", b" " + whole, whole[:-1], whole.replace(b"  ", b" ", 1)):
+        path.write_bytes(other)
+        with contextlib.suppress(InputError):
+            assert report_check.read(path).damage
+
+
+def test_who_computes_the_seals_again_is_found_by_the_numbers():
+    result, given = KINDS["refuted"]()
+    document = json.loads(report.dumped(report.record(result)))
+    document["verdict"], document["audit"]["bounds"][0]["low"] = "consistent", 0.5
+    sealed = report.sealed(document)
+    assert report_check.read_record(sealed).sha256 == sealed["sha256"]
+    derived = report.record(report_check.derive(report_check.read_record(sealed), given))
+    names = {each.name for each in report_check.differences(sealed, derived)}
+    assert names == {"verdict", "audit.bounds[0].low", "sha256"}
+
+
+def test_the_smallest_differences_are_rounding_and_no_larger_ones():
+    there = {"a": 1.0, "b": [2.0, 3], "c": "x", "d": None}
+    here = {"a": 1.0 + 1e-12, "b": [2.001, 4, 5], "c": "y", "e": 0.0}
+    found = {each.name: each.rounding for each in report_check.differences(there, here)}
+    assert found == {"a": True, "b[0]": False, "b[1]": False, "b[2]": False, "c": False, "d": False, "e": False}
+
+
+def test_scores_have_a_digest_of_all_that_counts():
+    digests = {
+        report.scores_digest(scores)
+        for scores in (
+            ANY,
+            Scores(ANY.observed, ANY.unobserved[::-1], kind="any"),
+            Scores(ANY.observed, ANY.unobserved, kind="any", inclusion="coin"),
+            Scores(np.append(ANY.observed, ANY.unobserved[0]), ANY.unobserved[1:], kind="any"),
+            KNOWN,
+            Scores(KNOWN.observed, dim=DIM),
+        )
+    }
+    assert len(digests) == 6
+
+
+def test_saved_scores_are_the_same(tmp_path):
+    for scores in (KNOWN, INFINITE):
+        scores.save(tmp_path / "scores.json")
+        assert report.scores_digest(Scores.load(tmp_path / "scores.json")) == report.scores_digest(scores)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"schema": "canaryproof audit report 2.0.0"}, "schema: must begin with 'canaryproof audit report 1.', not"),
+        ({"repeat": 1}, "repeat: must be a list"),
+        ({"input": None}, "input: must be an object"),
+    ],
+)
+def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
+    path = tmp_path / "report.json"
+    audit(TWO, 1e-5).report(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=re.escape(rule)):
+        report_check.read(path)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        accountant.gaussian(1.5, participations=3, rounds=9, neighbours="replace"),
+        accountant.gaussian(1.5, participations=0),
+        accountant.poisson(1.5, rate=0.25, rounds=9),
+        accountant.stated(2.0, 1e-7),
+        accountant.from_event(EVENT),
+    ],
+)
+def test_claims_are_read_as_they_were_written(claim):
+    document = json.loads(json.dumps(json_records.written(report.claim_record(claim))))
+    assert report_check.claim_of(json_records.read(report.ClaimRecord, document)) == claim
+
+
+@pytest.mark.parametrize(
+    ("event", "rule"), [("DpEvent.__init__", "an event"), ("math", "an event"), ("GaussianDpEvent", "the fields")]
+)
+def test_an_unknown_event_is_refused(event, rule):
+    saved = report.claim_record(accountant.gaussian(1.0))
+    with pytest.raises(ValueError, match=f"^request.claim.event: must (be|have) {rule} of"):
+        report_check.claim_of(dataclasses.replace(saved, event={"type": event}))
+
+
+def test_the_forms_are_html_markdown_and_json(tmp_path):
+    with pytest.raises(ValueError, match=r"^path: must end in \.html, \.md or \.json, not 'report\.pdf'$"):
+        audit(TWO, 1e-5).report(tmp_path / "report.pdf")

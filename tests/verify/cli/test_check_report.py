@@ -1,0 +1,323 @@
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit import report, report_check
+from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.cli.command_line import main
+
+DIM, COUNT = 300, 40
+RNG = np.random.default_rng(0)
+OBSERVED, UNOBSERVED = RNG.normal(1.0, 1.0, 60), RNG.normal(size=50)
+RELEASE = ("release.npy", "--canaries", COUNT, "--canary-seed", 7, "--delta", "1e-5", "--noise-multiplier", "1.5")
+SCORES = ("scores.npz", "--kind", "any", "--delta", "1e-5", "--claim", "1")
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    noise = 1.5 * np.random.default_rng(1).normal(size=DIM)
+    np.save("release.npy", Canaries(7, COUNT, DIM).sum(np.arange(COUNT)) + noise)
+    np.savez("scores.npz", observed=OBSERVED, unobserved=UNOBSERVED)
+    Scores(OBSERVED, UNOBSERVED, kind="any").save("scores.json")
+    rows = [f"{score!r},{member}" for scores, member in ((OBSERVED, 1), (UNOBSERVED, 0)) for score in scores.tolist()]
+    Path("table.csv").write_text("loss,in\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+def audited(name, *arguments):
+    result = call("audit", *arguments, "--report", name)
+    assert result.exit_code == 0, result.output
+    return Path(name)
+
+
+def checked(*arguments):
+    result = call("check-report", *arguments)
+    assert (result.exit_code in (0, 1), result.stderr) == (True, "")
+    return result.exit_code, result.stdout
+
+
+def seal(path, document):
+    """Write a record with the seals of a careful forger."""
+    path.write_text(report.dumped(report.sealed(document)) + "\n")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_a_report_of_a_release_holds_in_every_form(suffix):
+    path = audited(f"audit{suffix}", *RELEASE)
+    status, text = checked(path, "--release", "release.npy")
+    assert status == 0
+    assert re.fullmatch(
+        rf"audit\{suffix} holds: all \d+ values are derived anew from release\.npy and are the same\.\n", text
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        SCORES,
+        ("scores.json", "--delta", "1e-5", "--bound", "band", "--confidence", "0.9"),
+        ("table.csv", "--score", "loss", "--member", "in", "--kind", "any", "--inclusion", "coin", "--delta", "0"),
+    ],
+)
+def test_a_report_of_scores_holds_and_its_own_lines_repeat_it(arguments):
+    path = audited("audit.json", *arguments)
+    assert checked(path, "--scores", arguments[0])[0] == 0
+    again, check = json.loads(path.read_text())["repeat"]
+    assert again.endswith(" --report again.html")
+    assert call(*again.replace("again.html", "again.json").split()[1:]).exit_code == 0
+    assert Path("again.json").read_text() == path.read_text()
+    assert call(*check.split()[1:]).exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_lines_of_a_release_repeat_it():
+    path = audited("audit.json", *RELEASE, "--neighbours", "replace", "--directions", "orthonormal", "--force")
+    again, check = json.loads(path.read_text())["repeat"]
+    assert call(*again.split()[1:]).exit_code == 0
+    assert report_check.read(Path("again.html")).document == json.loads(path.read_text())
+    assert call(*check.split()[1:]).exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_numbers_that_differ_are_named_however_well_they_are_sealed():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    true = document["audit"]["bounds"][0]["low"]
+    document["audit"]["bounds"][0]["low"] = 0.25
+    document["verdict"] = "consistent"
+    seal(path, document)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 1
+    assert text.startswith("audit.json does not hold.\n")
+    assert f"  audit.bounds[0].low: 0.25 in the report, {true!r} derived\n" in text
+    assert "  verdict: 'consistent' in the report, 'exceeded' derived\n" in text
+    assert "SHA-256 is not" not in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_byte_of_the_input_is_noticed():
+    path = audited("audit.json", *SCORES)
+    whole = bytearray(Path("scores.npz").read_bytes())
+    whole[len(whole) // 2] ^= 1
+    Path("scores.npz").write_bytes(whole)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 1
+    assert f"scores.npz is not the audited file: its SHA-256 is {hashlib.sha256(whole).hexdigest()}, not " in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_scores_of_no_file_are_held_by_their_own_hash():
+    from canaryproof.verify.audit.audit import audit
+
+    audit(Scores(OBSERVED, UNOBSERVED, kind="any"), 1e-5).report("audit.json")
+    assert checked("audit.json", "--scores", "scores.npz")[0] == 0
+    assert checked("audit.json", "--scores", "scores.json")[0] == 0
+    np.savez("other.npz", observed=OBSERVED, unobserved=np.nextafter(UNOBSERVED, 9.0))
+    status, text = checked("audit.json", "--scores", "other.npz")
+    assert status == 1
+    assert "  input.sha256: " in text
+
+
+def resealed(path, words, others):
+    """Change a page outside its record, and seal it again."""
+    body = path.read_text()
+    body = body[: body.rindex(report.SEAL)].replace(words, others, 1)
+    path.write_text(f"{body}{report.SEAL}{hashlib.sha256(body.encode()).hexdigest()} -->\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_page_that_says_another_thing_than_its_record_is_noticed():
+    path = audited("audit.html", *SCORES)
+    resealed(path, "Privacy audit: ", "Privacy certificate: ")
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 1
+    assert "The page does not say what its record says: line " in text
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("folder")
+def test_another_picture_than_the_audits_is_noticed():
+    path = audited("audit.html", *SCORES)
+    resealed(path, "false positive rate</text>", "true positive rate</text>")
+    assert checked(path, "--scores", "scores.npz")[1].endswith("The pictures are not those of the audit.\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_other_versions_and_their_rounding_are_said_and_no_reason_to_fail():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    document["versions"]["numpy"] = "1.0"
+    document["audit"]["variance_p_value"] *= 1.0 + 1e-14
+    seal(path, document)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 0
+    assert "Other versions than those of the report: numpy 1.0, here " in text
+    rounded = "Numbers that other versions or processors round otherwise, by less than 1e-9: audit.variance_p_value.\n"
+    assert text.endswith(rounded)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ((), "--release or --scores: must be given, and not both"),
+        (("--release", "release.npy", "--scores", "scores.npz"), "--release or --scores: must be given, and not both"),
+        (("--release", "release.npy"), "--release: must not be given, as the report is of scores"),
+        (("--scores", "scores.npz", "--plan", "plan.json"), "--plan: must not be given, as the report is of an audit"),
+        (("--scores", "none.npz"), "none.npz: No such file or directory"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments, rule):
+    path = audited("audit.json", *SCORES)
+    result = call("check-report", path, *arguments)
+    assert result.exit_code == 2
+    assert result.output.startswith(f"Error: {rule}")
+    assert result.output.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", "{", '{"schema": "canaryproof audit report 1.0.0"}', "null", "\xff", '{"a": 1e400}']
+)
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_what_is_no_report_is_one_line(text, suffix):
+    Path(f"report{suffix}").write_text(text, encoding="latin-1")
+    result = call("check-report", f"report{suffix}", "--scores", "scores.npz")
+    assert result.exit_code == 2
+    assert re.match(rf"Error: report\{suffix}: .+\n$", result.output)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_request_that_no_audit_takes_is_one_line():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    for part, name, value in (("request", "delta", 2.0), ("input", "kind", "x"), ("request", "bounds", ["none"])):
+        seal(path, document | {part: document[part] | {name: value}})
+        result = call("check-report", path, "--scores", "scores.npz")
+        assert result.exit_code == 2
+        assert result.output.startswith("Error: the report's ")
+        assert result.output.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_never_replaces_a_file():
+    Path("audit.html").write_text("precious")
+    result = call("audit", *SCORES, "--report", "audit.html")
+    assert (result.exit_code, result.output) == (2, "Error: audit.html: must not exist already\n")
+    result = call("audit", *SCORES, "--report", "audit.pdf")
+    assert result.output == "Error: audit.pdf: the file's name must end in .html or .md or .json\n"
+
+
+# Plans.
+
+ALL_ROUNDS = ("--noise-multiplier", "1.54", "--rounds", "2", "--dim", "2000", "--delta", "1e-5", "--all-rounds")
+
+
+def planned(*arguments):
+    result = call("plan", *arguments, "--out", "plan.json")
+    assert result.exit_code == 0, result.output
+    return json.loads(Path("plan.json").read_text()), result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
+    document, text = planned(*ALL_ROUNDS)
+    assert "--plan plan.json --report audit.html" in " ".join(text.replace("\\", "").split())
+    count, claim = document["decided"]["count"], document["decided"]["claim"]
+    rng = np.random.default_rng(2)
+    np.savez("rounds.npz", observed=0.03 * rng.normal(size=count), unobserved=0.03 * rng.normal(size=count))
+    asked = ("rounds.npz", "--delta", "1e-5", "--claim", f"{claim:.6g}", "--plan", "plan.json")
+    shown = call("audit", *asked, "--report", "audit.json").stdout
+    assert shown.endswith(
+        "\nPlan: As planned. Not known from the scores, and not compared: score, rounds, participations, directions, "
+        "dimension, seed of the canaries.\n"
+    )
+    record = report_check.read(Path("audit.json")).document
+    assert record["plan"]["sha256"] == hashlib.sha256(Path("plan.json").read_bytes()).hexdigest()
+    assert record["plan"]["secret"] == json.loads(Path("plan.secret.json").read_text())
+    # The report has the seed and the nonce.
+    Path("plan.secret.json").unlink()
+    assert checked("audit.json", "--scores", "rounds.npz", "--plan", "plan.json")[0] == 0
+    status, text = checked("audit.json", "--scores", "rounds.npz")
+    assert status == 0
+    assert "The plan was not given (--plan), so that the audit was not held against it again." in text
+    Path("plan.json").write_text(Path("plan.json").read_text().replace('"confidence": 0.95', '"confidence": 0.75'))
+    status, text = checked("audit.json", "--scores", "rounds.npz", "--plan", "plan.json")
+    assert status == 1
+    assert "plan.json is not the plan that the audit was held against: its SHA-256 is " in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_differs_from_a_plan_is_named_and_passes_no_gate():
+    planned("--noise-multiplier", "1.5", "--dim", "1000", "--delta", "1e-4", "--canary-seed", "8")
+    result = call("audit", *RELEASE, "--plan", "plan.json", "--fail-above-claim", "--notice", "0.01")
+    assert result.exit_code == 3
+    assert "\nPlan: Not as planned: seed of the canaries, number of canaries, dimension, δ, " in result.stdout
+    assert "  seed of the canaries: 8 planned, 7 audited\n" in result.stdout
+    assert "  δ: 0.0001 planned, 1e-05 audited\n" in result.stdout
+    as_json = call("audit", *RELEASE, "--plan", "plan.json", "--json")
+    assert json.loads(as_json.stdout)["delta"] == 1e-5
+    assert as_json.stderr.startswith("\nPlan: Not as planned: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_does_not_say_the_seed_that_it_commits_to():
+    seed = 123456789
+    document, text = planned("--noise-multiplier", "1.5", "--dim", "1000", "--canary-seed", seed)
+    assert str(seed) in text
+    assert str(seed) not in Path("plan.json").read_text()
+    secret = json.loads(Path("plan.secret.json").read_text())
+    assert secret["seed"] == seed
+    assert document["seed_sha256"] == hashlib.sha256(f"{secret['nonce']}:{seed}".encode()).hexdigest()
+    assert "SEED" in document["plan"]["commands"][0]
+
+
+@pytest.mark.usefixtures("folder")
+def test_seeds_are_drawn_and_nothing_is_replaced():
+    words = ("--noise-multiplier", "1.5", "--dim", "1000")
+    planned(*words)
+    drawn = json.loads(Path("plan.secret.json").read_text())
+    assert call("plan", *words, "--out", "plan.json").output == "Error: plan.json: must not exist already\n"
+    Path("plan.json").unlink()
+    assert call("plan", *words, "--out", "plan.json").output == "Error: plan.secret.json: must not exist already\n"
+    Path("plan.secret.json").unlink()
+    planned(*words)
+    again = json.loads(Path("plan.secret.json").read_text())
+    assert drawn["seed"] != again["seed"]
+    assert drawn["nonce"] != again["nonce"]
+    assert call("plan", *words, "--canary-seed", "7").output == "Error: --canary-seed: must be given with --out\n"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("file", "text", "rule"),
+    [
+        ("plan.json", "{}", "plan.json: schema: is missing"),
+        ("plan.json", "{", "plan.json: line 1, column 2: truncated or damaged"),
+        ("plan.secret.json", '{"seed": -1, "nonce": ""}', "plan.secret.json: seed: "),
+        ("plan.secret.json", None, "plan.secret.json: No such file or directory"),
+    ],
+)
+def test_a_plan_that_cannot_be_read_is_one_line(file, text, rule):
+    planned("--noise-multiplier", "1.5", "--dim", "1000")
+    Path(file).unlink()
+    if text is not None:
+        Path(file).write_text(text)
+    result = call("audit", *SCORES, "--plan", "plan.json", "--report", "audit.html")
+    assert result.exit_code == 2
+    assert result.output.startswith(f"Error: {rule}")
+    assert result.output.count("\n") == 1
+    assert not Path("audit.html").exists()
