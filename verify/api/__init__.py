@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.canaries.round_scores import RoundScores as RoundScores
     from canaryproof.verify.canaries.scores import Scores as Scores
     from canaryproof.verify.canaries.shapes import flatten as flatten
+    from canaryproof.verify.canaries.shapes import left_out as left_out
     from canaryproof.verify.canaries.shapes import split as split
 
 # The module of each public name; a name that is not in its module is the module itself.
@@ -86,6 +87,7 @@ _MODULES = {
     "certified": "canaryproof.kernels.certified",
     "exact_law": "canaryproof.kernels.exact_law",
     "flatten": "canaryproof.verify.canaries.shapes",
+    "left_out": "canaryproof.verify.canaries.shapes",
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
     "null_cosine": "canaryproof.kernels.null_cosine",
     "plan": "canaryproof.verify.audit.plan",
