@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.plan import plan as plan
     from canaryproof.verify.audit.replay import replay as replay
     from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
+    from canaryproof.verify.audit.training_audit import TrainingAudit as TrainingAudit
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
     from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
@@ -79,6 +80,7 @@ _MODULES = {
     "RoundScores": "canaryproof.verify.canaries.round_scores",
     "SamplingTests": "canaryproof.verify.audit.instruments",
     "Scores": "canaryproof.verify.canaries.scores",
+    "TrainingAudit": "canaryproof.verify.audit.training_audit",
     "accounting": "canaryproof.verify.accounting.accountant",
     "audit": "canaryproof.verify.audit.audit",
     "audit_release": "canaryproof.verify.audit.audit",
