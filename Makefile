@@ -12,7 +12,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove test test-deep test-lowest test-newest test-wheel test-opacus test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove test test-deep test-lowest test-newest test-wheel test-frameworks test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -29,15 +29,16 @@ test-deep: $(STAMP)
 prove: $(STAMP)
 	$(BIN)/python -m canaryproof.proofs_check.rounding
 
-# The tests that need PyTorch with Opacus, jax_privacy or Flower, in an environment of its own, as they are large. PyTorch
-# is installed first: where pip is told of builds for the processor alone, Opacus then brings no other.
+# The tests that need PyTorch with Opacus, transformers, jax_privacy or Flower, in an environment of its own, as they are
+# large. PyTorch is installed first: where pip is told of builds for the processor alone, Opacus then brings no other.
 FRAMEWORKS := .venv-frameworks/bin
 FRAMEWORKS_PIP := $(FRAMEWORKS)/pip install --quiet --constraint constraints.txt --constraint constraints-frameworks.txt
-test-opacus:
+test-frameworks:
 	test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv .venv-frameworks
 	$(FRAMEWORKS_PIP) pip setuptools torch
-	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,jax-privacy,flower,test]'
-	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/verify/canaries tests/examples tests/verify/audit/test_opacus_inspection.py
+	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,transformers,jax-privacy,flower,test]'
+	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/canaries tests/examples \
+		tests/verify/audit/test_opacus_inspection.py
 
 # Two suites and the public calls with the lowest versions that the package takes, and with the newest.
 VERSIONED_TESTS := tests/verify/canaries $(addprefix tests/verify/audit/test_,audit.py replay.py inspection.py trade_off.py)

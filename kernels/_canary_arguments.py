@@ -5,6 +5,8 @@ import operator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.arrays import floating
+
 
 def checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
     try:
@@ -36,12 +38,13 @@ def checked_weights(weights: ArrayLike | None, length: int) -> NDArray[np.float6
 
 def checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return the vectors as a block, and powers of two of its type that keep their squares in range."""
-    block = np.atleast_2d(np.asarray(vectors))
-    if block.dtype not in (np.float32, np.float64) or block.ndim != 2 or block.shape[1] != dim:
-        raise ValueError(
-            f"vectors must be float32 or float64 of shape ({dim},) or (n, {dim}), not {block.dtype} of "
-            f"shape {np.shape(vectors)}"
-        )
+    try:
+        given = floating(vectors)
+    except ValueError as error:
+        raise ValueError(f"vectors {error}") from error
+    block: NDArray[np.floating] = np.atleast_2d(given)
+    if block.ndim != 2 or block.shape[1] != dim:
+        raise ValueError(f"vectors must be of shape ({dim},) or (n, {dim}), not {given.shape}")
     largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
     if not (np.isfinite(largest) & (largest > 0.0)).all():
         raise ValueError("vectors must be finite and not zero")

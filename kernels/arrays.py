@@ -1,4 +1,11 @@
-"""Types of arrays, by what their elements are."""
+"""Types of arrays, by what their elements are, and the rule by which arrays of any library become numpy's.
+
+Whatever takes a vector takes an array of numpy, JAX or torch on any device. Its numbers are floating-point: float16 and
+bfloat16 become float32, exactly. Integers are no vector until they have a scale, which ``shapes.flatten`` gives them.
+"""
+
+import sys
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,3 +15,47 @@ Bools = NDArray[np.bool_]
 Complexes = NDArray[np.complex128]
 Ints = NDArray[np.int64]
 Singles = NDArray[np.float32]
+
+
+def is_of(module: str, name: str, value: object) -> bool:
+    """Tell whether a value is an instance of a library's class. Without the library loaded nothing is."""
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+
+
+def on_host(values: Any) -> NDArray[Any]:
+    """Return an array of any library as numpy's."""
+    if is_of("torch", "Tensor", values):
+        held = values.detach().cpu()
+        # numpy has no bfloat16.
+        values = (held.float() if held.is_floating_point() and held.element_size() < 4 else held).numpy()
+    return np.asarray(values)
+
+
+def is_floating(dtype: np.dtype[Any]) -> bool:
+    """Tell whether numbers are floating-point ones that float64 holds exactly."""
+    # V: bfloat16 and its like are strangers to numpy, but convert exactly.
+    return dtype.kind in "fV" and np.can_cast(dtype, np.float64)
+
+
+def floating(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return floating-point numbers of any library in float32, or in float64 where they have more digits.
+
+    Raises
+    ------
+    ValueError
+        If they are something else, such as integers, complex numbers or long doubles.
+    """
+    array = on_host(values)
+    if not is_floating(array.dtype):
+        hint = "; flatten(..., scale=...) makes them of integers" if array.dtype.kind in "iu" else ""
+        raise ValueError(f"must be floating-point numbers, not {array.dtype}{hint}")
+    return array.astype(np.promote_types(array.dtype, np.float32), copy=False)
+
+
+def precision(values: Any) -> float:
+    """Return the relative spacing of the format in which floating-point numbers of any library are held."""
+    if is_of("torch", "Tensor", values):
+        return float(sys.modules["torch"].finfo(values.dtype).eps)
+    dtype = on_host(values).dtype
+    # Whoever holds a number format that is strange to numpy has this loaded.
+    return float(np.finfo(dtype).eps if dtype.kind == "f" else sys.modules["ml_dtypes"].finfo(dtype).eps)

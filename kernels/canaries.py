@@ -170,8 +170,8 @@ class Canaries:
         Parameters
         ----------
         vectors
-            float32 or float64, any strides, shape (dim,) or (n, dim). A block costs little more than one vector,
-            because each canary is made once for all.
+            Floating-point numbers of any library, any strides, shape (dim,) or (n, dim). A block costs little more
+            than one vector, because each canary is made once for all.
         indices
             Canaries to use, shape (k,); all if None.
 
@@ -211,7 +211,7 @@ class Canaries:
         Parameters
         ----------
         vectors
-            float32 or float64, any strides, memory-mapped or not, shape (n, dim).
+            Floating-point numbers of any library, any strides, memory-mapped or not, shape (n, dim).
 
         Returns
         -------

@@ -145,7 +145,8 @@ class OrthonormalCanaries:
         Parameters
         ----------
         vectors
-            float32 or float64, any strides, shape (dim,) or (n, dim). The transforms are made in the same type.
+            Floating-point numbers of any library, any strides, shape (dim,) or (n, dim). The transforms are made in
+            float32, or in float64 where the numbers have more digits.
         indices
             Canaries to score, shape (k,); all if None.
 
@@ -189,7 +190,7 @@ class OrthonormalCanaries:
         Parameters
         ----------
         vectors
-            float32 or float64, any strides, memory-mapped or not, shape (n, dim).
+            Floating-point numbers of any library, any strides, memory-mapped or not, shape (n, dim).
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """The examples of private training in PyTorch, JAX and Flower: what an audit adds, and what it finds.
 
-Each training runs in a process of its own, where its framework is installed. ``make test-opacus`` installs all of them.
-Nominal levels are 1e-7, as for the loops. Seeds are fixed.
+Each training runs in a process of its own, where its framework is installed. ``make test-frameworks`` installs all of
+them. Nominal levels are 1e-7, as for the loops. Seeds are fixed.
 """
 
 import json
@@ -25,6 +25,8 @@ EXAMPLES = {
     "jax_privacy_training": ("jax_privacy", "jax-privacy", "jax_privacy"),
     "flower_app": ("flwr", "flower", "flower"),
 }
+# An example whose trainings have tests of their own.
+SHOWN = EXAMPLES | {"transformer_training": ("peft", "transformers", "transformers")}
 
 
 def example(name):
@@ -42,7 +44,7 @@ def name(request):
 
 @pytest.fixture
 def installed(name):
-    module, extra, _ = EXAMPLES[name]
+    module, extra, _ = SHOWN[name]
     if find_spec(module) is None:
         pytest.skip(f"needs the extra '{extra}'")
     return name
@@ -56,12 +58,14 @@ def run(program, folder=ROOT / "examples"):
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.parametrize("name", SHOWN)
 def test_an_audit_adds_at_most_six_lines(name):
     assert 1 <= len(marked(name)) <= 6
 
 
+@pytest.mark.parametrize("name", SHOWN)
 def test_the_page_shows_the_lines_of_the_example(name):
-    page = (ROOT / "docs/how" / f"{EXAMPLES[name][2]}.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/how" / f"{SHOWN[name][2]}.md").read_text(encoding="utf-8")
     (diff,) = re.findall(r"^```diff\n(.*?)^```$", page, re.M | re.S)
     added = [line[1:].strip() for line in diff.splitlines() if line.startswith("+")]
     assert added == [line.removesuffix(MARK).strip() for line in marked(name)]
@@ -70,6 +74,7 @@ def test_the_page_shows_the_lines_of_the_example(name):
     assert {line for line in kept if line not in ("", "...")} <= {*lines}
 
 
+@pytest.mark.parametrize("name", SHOWN, indirect=True)
 def test_the_training_runs_without_these_lines(installed, tmp_path):
     for path in (ROOT / "examples").glob("*.py"):
         lines = path.read_text(encoding="utf-8").splitlines()

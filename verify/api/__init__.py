@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.replay import replay as replay
     from canaryproof.verify.audit.review import review as review
     from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
+    from canaryproof.verify.audit.training_audit import TrainingAudit as TrainingAudit
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
     from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.canaries.round_scores import RoundScores as RoundScores
     from canaryproof.verify.canaries.scores import Scores as Scores
     from canaryproof.verify.canaries.shapes import flatten as flatten
+    from canaryproof.verify.canaries.shapes import left_out as left_out
     from canaryproof.verify.canaries.shapes import split as split
 
 # The module of each public name; a name that is not in its module is the module itself.
@@ -79,6 +81,7 @@ _MODULES = {
     "RoundScores": "canaryproof.verify.canaries.round_scores",
     "SamplingTests": "canaryproof.verify.audit.instruments",
     "Scores": "canaryproof.verify.canaries.scores",
+    "TrainingAudit": "canaryproof.verify.audit.training_audit",
     "accounting": "canaryproof.verify.accounting.accountant",
     "audit": "canaryproof.verify.audit.audit",
     "audit_release": "canaryproof.verify.audit.audit",
@@ -87,6 +90,7 @@ _MODULES = {
     "certified": "canaryproof.kernels.certified",
     "exact_law": "canaryproof.kernels.exact_law",
     "flatten": "canaryproof.verify.canaries.shapes",
+    "left_out": "canaryproof.verify.canaries.shapes",
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
     "null_cosine": "canaryproof.kernels.null_cosine",
     "plan": "canaryproof.verify.audit.plan",

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from canaryproof.kernels.arrays import Array, floating, precision
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
 from canaryproof.verify.audit.replay import Replay, replay
@@ -162,23 +163,17 @@ class Inspection:
         ValueError
             If an argument is not finite, of another shape or out of its range. Nothing has changed then.
         """
-        given, others = np.asarray(release), np.asarray(known, dtype=np.float64)
-        for name, vector in (("release", given), ("known", others)):
-            if vector.shape != (self._residuals.dim,) or vector.dtype.kind not in "fiu":
-                raise ValueError(f"{name}: must be numbers of the shape ({self._residuals.dim},), not {vector.shape}")
-            if not np.isfinite(vector).all():
-                raise ValueError(f"{name}: must be finite")
+        given, others = (self._checked(*pair) for pair in (("release", release), ("known", known)))
         numbers = np.asarray(drawn)
         self._sampling.add(numbers)
         total = self._canaries.sum(numbers[numbers >= self.members].astype(np.int64) - self.members)
-        left = (given.astype(np.float64) - others) / self._sensitivity
+        left = (given - others) / self._sensitivity
         self._product += float(total @ left)
         self._canary_square += float(total @ total)
         self._square += float(left @ left)
         residual, others = left - total, others / self._sensitivity
         self._others.append((float(others @ residual), float(np.linalg.norm(others))))
-        precision = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
-        self._residuals.add(residual, precision * float(np.abs(given).max()) / self._sensitivity)
+        self._residuals.add(residual, precision(release) * float(np.abs(given).max()) / self._sensitivity)
 
     def replay(
         self, step: Callable[[Any], Any], members: Sequence[Any] | NDArray[Any], neighbours: str = "add-or-remove"
@@ -235,6 +230,17 @@ class Inspection:
         lines += [*(["- replay: one member, beside whole and small batches"] if self.replays else []), ""]
         lines += ["What no instrument here sees:", *(f"- {fault}" for fault in _UNSEEN)]
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
+
+    def _checked(self, name: str, values: ArrayLike) -> Array:
+        try:
+            vector = floating(values)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        if vector.shape != (self._residuals.dim,):
+            raise ValueError(f"{name}: must be numbers of the shape ({self._residuals.dim},), not {vector.shape}")
+        if not np.isfinite(vector).all():
+            raise ValueError(f"{name}: must be finite")
+        return vector.astype(np.float64)
 
     def _entries(self) -> Iterator[InstrumentTest]:
         """Test what a canary and the others enter with: weight 1 in the release, the noise's deviation unknown."""

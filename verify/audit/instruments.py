@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import fft, special, stats
 
-from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.arrays import Array, Ints, floating, precision
 from canaryproof.verify.blindspots.diagnostics import norm_p_value, rounds_p_value
 from canaryproof.verify.check import rules
 
@@ -162,16 +162,18 @@ class ResidualTests:
         ValueError
             If the residual is not finite or of another shape, or the resolution is out of its range.
         """
-        given = np.asarray(residual)
-        if given.shape != (self.dim,) or given.dtype.kind not in "fiu":
-            raise ValueError(f"residual: must be numbers of shape ({self.dim},), not {given.dtype} of {given.shape}")
+        try:
+            given = floating(residual)
+        except ValueError as error:
+            raise ValueError(f"residual: {error}") from error
+        if given.shape != (self.dim,):
+            raise ValueError(f"residual: must be numbers of shape ({self.dim},), not {given.shape}")
         vector = given.astype(np.float64)
         if not np.isfinite(vector).all():
             raise ValueError("residual: must be finite")
         largest = float(np.abs(vector).max())
         if resolution is None:
-            precision = np.finfo(given.dtype).eps if given.dtype.kind == "f" else 0.0
-            resolution = float(precision) * largest
+            resolution = precision(residual) * largest
         if not 0.0 <= resolution < math.inf:
             raise ValueError(f"resolution: must be finite and not negative, not {resolution!r}")
         squares = np.add.reduceat(vector * vector, self._starts)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.arrays import Array, is_floating, on_host, precision
 from canaryproof.verify.check import rules
 
 # Sums of many members round more often than their total does: a step may exceed its sensitivity by so much of it.
@@ -167,7 +167,7 @@ def replay(
         raise ValueError("extremes: must name at least one member")
     whole = tuple(range(len(members)))
     steps = _Steps(step, members, chosen, limit, share, neighbours)
-    if not _same(steps.release(whole), steps.release(whole)):
+    if not _same(*(steps.release(whole)[0] for _ in range(2))):
         raise ValueError(
             "step: must release the same when it is called twice; set its generator back before it draws the noise"
         )
@@ -194,22 +194,25 @@ class _Steps:
             return np.concatenate([chosen, np.asarray(extra, chosen.dtype)]) if extra else chosen
         return [*(self.members[i] for i in numbers), *extra]
 
-    def release(self, numbers: Sequence[int], extra: Sequence[Any] = ()) -> NDArray[Any]:
-        """Return what the step releases of some members and others."""
+    def release(self, numbers: Sequence[int], extra: Sequence[Any] = ()) -> tuple[NDArray[Any], float]:
+        """Return what the step releases of some members and others, and the precision of its number format."""
         with warnings.catch_warnings():
             # Extreme members overflow, as they should.
             warnings.simplefilter("ignore", RuntimeWarning)
-            array = np.asarray(self.step(self.batch(numbers, extra)))
+            release = self.step(self.batch(numbers, extra))
+        array = on_host(release)
+        if array.dtype.kind == "V" and is_floating(array.dtype):
+            array = array.astype(np.float64)
         if array.dtype.kind not in "fiu" or array.ndim != 1:
             raise ValueError(f"step: must return a vector of numbers, not {array.dtype} of shape {array.shape}")
-        return array
+        return array, precision(release) if array.dtype.kind == "f" else 0.0
 
     def compare(self, name: str, numbers: tuple[int, ...]) -> Replayed:
         """Run a step with and without a member; in place of the first one, where it replaces."""
         rest = numbers[1:] if self.neighbours == "replace" else numbers
-        without = self.release(numbers)
+        without, _ = self.release(numbers)
         try:
-            with_it = self.release(rest, [self.extremes[name]])
+            with_it, spacing = self.release(rest, [self.extremes[name]])
         except (ArithmeticError, ValueError) as error:
             return Replayed(name, rest, math.nan, self.sensitivity, f"{type(error).__name__}: {error}")
         if with_it.shape != without.shape:
@@ -218,7 +221,7 @@ class _Steps:
             difference = with_it.astype(np.float64) - without.astype(np.float64)
             distance = float(np.linalg.norm(difference))
         finite = math.isfinite(distance)
-        rounding = _precision(with_it) * (_length(with_it) + _length(without)) if finite else 0.0
+        rounding = spacing * (_length(with_it) + _length(without)) if finite else 0.0
         allowed = self.sensitivity * (1.0 + self.tolerance) + rounding
         return Replayed(name, rest, distance if finite else math.nan, allowed)
 
@@ -280,10 +283,6 @@ def _unit(vector: Array) -> Array:
 
 def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
     return first.shape == second.shape and np.array_equal(first, second, equal_nan=True)
-
-
-def _precision(release: NDArray[Any]) -> float:
-    return float(np.finfo(release.dtype).eps) if release.dtype.kind == "f" else 0.0
 
 
 def _length(release: NDArray[Any]) -> float:

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import SCHEDULED
 from canaryproof.verify.canaries.participation import (
@@ -172,7 +172,9 @@ class CanaryClients:
         Parameters
         ----------
         delta
-            What the round adds to the model, in any unit, shape (dim,), the coordinates in the canaries' order.
+            What the round adds to the model, in any unit, shape (dim,), the coordinates in the canaries' order:
+            floating-point numbers of any library and format. ``flatten(sums, scale=...)`` makes them of the integers
+            of a secure aggregation.
         round
             Number of the round, to make sure that none is missed or counted twice.
         known
@@ -189,12 +191,12 @@ class CanaryClients:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
         if self._residual is not None and self._residual != (known is not None):
             raise ValueError("known: must be given in every round or in none")
-        vector = np.asarray(delta)
+        vector = _floating(f"delta of round {self.rounds}", delta)
         if known is not None:
-            others = np.asarray(known)
+            others = _floating("known:", known)
             if others.shape != vector.shape:
                 raise ValueError(f"known: must have the delta's shape {vector.shape}, not {others.shape}")
-            vector = np.subtract(vector, others, dtype=np.float64)
+            vector = vector.astype(np.float64) - others
         _check_finite(vector, f"the model diverged in round {self.rounds}: its delta")
         if vector.shape == (self.canaries.dim,) and not vector.any():
             self.skipped += 1
@@ -330,8 +332,9 @@ class CanaryClients:
         Parameters
         ----------
         vector
-            θ_T as printed, or θ_T − θ₀, since the attacker may well know the initial model; float32 or float64, shape
-            (dim,). Or a block of vectors, shape (n, dim), for which each canary is made once; a warning is of the last.
+            θ_T as printed, or θ_T − θ₀, since the attacker may well know the initial model; shape (dim,). Or a block of
+            vectors, shape (n, dim), for which each canary is made once; a warning is of the last. Floating-point
+            numbers of any library.
 
         Returns
         -------
@@ -342,7 +345,7 @@ class CanaryClients:
         ValueError
             If the vector is zero, not finite, or of another shape or type.
         """
-        array = np.asarray(vector)
+        array = _floating("final vector", vector)
         _check_finite(array, "the model diverged: its final vector")
         if not array.any(axis=-1).all():
             raise ValueError(
@@ -502,8 +505,15 @@ def _scores_file(path: Path, rounds: int) -> Path:
     return path.with_name(f"{path.name}.{rounds}")
 
 
-def _check_finite(vector: NDArray[np.generic], name: str) -> None:
-    if vector.dtype.kind == "f" and not np.isfinite(vector).all():
+def _floating(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:
+    try:
+        return floating(values)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error
+
+
+def _check_finite(vector: NDArray[np.floating], name: str) -> None:
+    if not np.isfinite(vector).all():
         raise ValueError(f"{name} is not finite")
 
 

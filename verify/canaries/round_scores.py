@@ -25,6 +25,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.arrays import floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.canaries.participation import checked_members
@@ -158,8 +159,8 @@ class RoundScores:
         Parameters
         ----------
         delta
-            What the round added to the model, in any unit: float32 or float64, shape (dim,), the coordinates in the
-            order in which the canaries were inserted. It is kept in float32.
+            What the round added to the model, in any unit: floating-point numbers of any library, shape (dim,), the
+            coordinates in the order in which the canaries were inserted. It is kept in float32.
         round
             Number of the round, from 0 on, to make sure that none is missed or counted twice.
         members
@@ -175,11 +176,13 @@ class RoundScores:
         if round is not None and round != self.rounds:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
         indices = np.zeros(0, np.int64) if members is None else checked_members("members", members, self.canaries.count)
-        vector = np.asarray(delta)
-        if vector.dtype not in (np.float32, np.float64) or vector.shape != (self.canaries.dim,):
+        try:
+            vector = floating(delta)
+        except ValueError as error:
+            raise ValueError(f"delta of round {self.rounds} {error}") from error
+        if vector.shape != (self.canaries.dim,):
             raise ValueError(
-                f"delta of round {self.rounds} must be float32 or float64 of shape ({self.canaries.dim},), not "
-                f"{vector.dtype} of shape {vector.shape}"
+                f"delta of round {self.rounds} must be of shape ({self.canaries.dim},), not {vector.shape}"
             )
         largest = np.maximum(vector.max(), -vector.min())
         if not 0.0 < largest < np.inf:

@@ -12,27 +12,43 @@ items follow one another, and an array's entries go row by row. ``None`` has no 
 ``jax.flatten_util.ravel_pytree``, but for ``OrderedDict``, whose own order JAX keeps. A state dict and a delta made
 from it may be filled in different orders. A canary that is scored in another order than it was inserted in is never
 found.
+
+A state dict also has what no update adds to: counters, and running statistics of the data. Both functions refuse them
+by name until ``skip`` says what has no coordinates.
 """
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.arrays import floating, is_floating, is_of, on_host
+
 # As the module says.
 Tree = Any
+Keys = tuple[Any, ...]
+# How torch and flax name what a model has learnt of the data's mean and variance.
+_STATISTICS = ("running_mean", "running_var", "batch_stats")
 
 
-def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
+def flatten(tree: Tree, skip: Sequence[str] | None = None, scale: float | None = None) -> NDArray[Any]:
     """Return a tree's coordinates as one vector.
 
     Parameters
     ----------
     tree
         Tree of arrays of floating-point numbers, on any device.
+    skip
+        Patterns of names that have no coordinates, such as ``["*.num_batches_tracked", "*.running_*"]``, with the
+        wildcards of ``fnmatch``. A name is the keys and numbers on the way to an array, joined by dots. By default no
+        name, and running statistics are refused; with ``[]`` they have coordinates.
+    scale
+        What an integer counts, where arrays are sums of a secure aggregation: their coordinates are integers times this
+        scale. Arrays of integers are refused without it.
 
     Returns
     -------
@@ -41,7 +57,7 @@ def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
     Raises
     ------
     ValueError
-        If an array is not of floating-point numbers, or there is none.
+        If an array is not of floating-point numbers, running statistics are not decided on, or there is no array.
 
     Examples
     --------
@@ -50,22 +66,23 @@ def flatten(tree: Tree) -> NDArray[np.float32] | NDArray[np.float64]:
     >>> cp.flatten({"weight": np.ones((2, 2)), "bias": np.zeros(2)})
     array([0., 0., 1., 1., 1., 1.])
     """
+    if scale is not None and not 0.0 < scale < math.inf:
+        raise ValueError(f"scale: must be positive and finite, not {scale!r}")
     parts: list[NDArray[Any]] = []
 
-    def take(leaf: Any, path: str) -> None:
-        array = _on_host(leaf)
-        # V: bfloat16 and its like are strangers to numpy, but convert exactly.
-        if array.dtype.kind not in "fV" or not np.can_cast(array.dtype, np.float64):
-            raise ValueError(f"{path}: must be an array of floating-point numbers, not {array.dtype}")
-        parts.append(array.astype(np.promote_types(array.dtype, np.float32), copy=False).ravel())
+    def take(leaf: Any) -> None:
+        array = on_host(leaf)
+        if scale is not None and array.dtype.kind in "iu":
+            array = scale * array.astype(np.float64)
+        parts.append(floating(array).ravel())
 
-    _mapped(take, tree, "tree")
+    _mapped(take, tree, "tree", skip, integers=scale is not None)
     if not parts:
         raise ValueError("tree: has no arrays")
     return np.concatenate(parts)
 
 
-def split(vector: ArrayLike, like: Tree) -> Tree:
+def split(vector: ArrayLike, like: Tree, skip: Sequence[str] | None = None) -> Tree:
     """Cut a vector into arrays of a tree's shapes: the inverse of ``flatten``.
 
     Parameters
@@ -73,7 +90,9 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
     vector
         One-dimensional, such as ``Canaries.vector(j)``.
     like
-        Tree of anything with a shape, such as the model's parameters.
+        Tree of floating-point arrays, or of whatever has the shape of one, such as the model's parameters.
+    skip
+        As for ``flatten``. These arrays are as in ``like``.
 
     Returns
     -------
@@ -83,7 +102,7 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
     Raises
     ------
     ValueError
-        If the vector has not as many coordinates as the tree.
+        If the vector has not as many coordinates as the tree, or the tree has arrays that ``flatten`` refuses.
 
     Examples
     --------
@@ -93,77 +112,130 @@ def split(vector: ArrayLike, like: Tree) -> Tree:
     >>> parts["weight"].shape, parts["bias"].shape
     ((2, 2), (2,))
     """
-    flat = np.asarray(vector)
+    flat = on_host(vector)
     if flat.ndim != 1:
         raise ValueError(f"vector must have one axis, not {flat.ndim}")
     end = 0
 
-    def give(leaf: Any, _: str) -> Any:
+    def give(leaf: Any) -> Any:
         nonlocal end
         shape = np.shape(leaf)
         start, end = end, end + math.prod(shape)
         # The tree is gone through to its end, so that the message can name its size.
         return _held_as(leaf, flat[start:end].reshape(shape)) if end <= len(flat) else flat
 
-    tree = _mapped(give, like, "like")
+    tree = _mapped(give, like, "like", skip)
     if end != len(flat):
         raise ValueError(f"vector must have {end} coordinates, as like has, not {len(flat)}")
     return tree
 
 
-def _mapped(visit: Callable[[Any, str], Any], tree: Tree, path: str) -> Tree:
-    """Replace each array, in order, by what ``visit`` makes of it and its path."""
+def left_out(module: Any) -> dict[str, str]:
+    """Return what of a torch module has no coordinates, and why.
+
+    Parameters
+    ----------
+    module
+        A torch module.
+
+    Returns
+    -------
+    A reason for each name: ``frozen``, ``buffer``, ``counter`` for a buffer of integers, or ``tied to`` the name under
+    which a shared parameter has its coordinates.
+    """
+    reasons, names = {}, {id(array): name for name, array in module.named_parameters()}
+    for name, array in module.named_parameters(remove_duplicate=False):
+        if not array.requires_grad:
+            reasons[name] = "frozen"
+        elif names[id(array)] != name:
+            reasons[name] = f"tied to {names[id(array)]}"
+    for name, array in module.named_buffers():
+        reasons[name] = "buffer" if array.is_floating_point() else "counter"
+    return reasons
+
+
+def _mapped(
+    visit: Callable[[Any], Any], tree: Tree, field: str, skip: Sequence[str] | None, *, integers: bool = False
+) -> Tree:
+    """Replace each array with coordinates, in order, by what ``visit`` makes of it. Others stay as they are."""
+    if isinstance(skip, str):
+        raise ValueError(f"skip: must be a list of patterns, not {skip!r} alone")
+    strange: list[str] = []
+    statistics: list[str] = []
+
+    def decided(leaf: Any, keys: Keys) -> Any:
+        name = ".".join(map(str, keys))
+        if any(fnmatchcase(name, pattern) for pattern in skip or ()):
+            return leaf
+        dtype = _dtype(leaf)
+        if dtype is not None and not (is_floating(dtype) or (integers and dtype.kind in "iu")):
+            strange.append(f"{name} has {dtype}" if keys else str(dtype))
+            return leaf
+        if skip is None and any(part in _STATISTICS for part in name.split(".")):
+            statistics.append(name)
+        return visit(leaf)
+
+    result = _walked(decided, tree, ())
+    if strange:
+        raise ValueError(
+            f"{field}: must be floating-point numbers, not {', '.join(strange)}; counters are left out by skip=[...]"
+        )
+    if statistics:
+        raise ValueError(
+            f"{field}: {', '.join(statistics)} are statistics of the data; skip=[...] must say what has no coordinates"
+        )
+    return result
+
+
+def _dtype(leaf: Any) -> np.dtype[Any] | None:
+    """Return the type of an array's numbers; None for floating-point numbers of torch and for a mere shape."""
+    if is_of("torch", "Tensor", leaf):
+        return None if leaf.is_floating_point() else np.dtype(str(leaf.dtype).removeprefix("torch."))
+    dtype = getattr(leaf, "dtype", None)
+    if isinstance(dtype, np.dtype):
+        return dtype
+    return None if hasattr(leaf, "shape") else np.asarray(leaf).dtype
+
+
+def _walked(visit: Callable[[Any, Keys], Any], tree: Tree, keys: Keys) -> Tree:
+    """Replace each array, in order, by what ``visit`` makes of it and the keys on the way to it."""
     if tree is None:
         return None
-    if _is_of("torch.nn", "Module", tree):
+    if is_of("torch.nn", "Module", tree):
         tree = {name: array for name, array in tree.named_parameters() if array.requires_grad}
     elif isinstance(tree, Iterator):
-        tree = _named(tree, path)
+        tree = _named(tree)
     if isinstance(tree, Mapping):
-        values = {key: _mapped(visit, tree[key], f"{path}[{key!r}]") for key in sorted(tree)}
+        values = {key: _walked(visit, tree[key], (*keys, key)) for key in sorted(tree)}
         return type(tree)({key: values[key] for key in tree})  # type: ignore[call-arg]
     if isinstance(tree, (list, tuple)):
-        items = [_mapped(visit, item, f"{path}[{i}]") for i, item in enumerate(tree)]
+        items = [_walked(visit, item, (*keys, i)) for i, item in enumerate(tree)]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if "jax" in sys.modules:
         library = sys.modules["jax"].tree_util
         children, structure = library.tree_flatten(tree, is_leaf=lambda node: node is not tree)
         if not library.treedef_is_leaf(structure):
-            items = [_mapped(visit, child, f"{path}, child {i}") for i, child in enumerate(children)]
+            items = [_walked(visit, child, (*keys, i)) for i, child in enumerate(children)]
             return library.tree_unflatten(structure, items)
-    return visit(tree, path)
+    return visit(tree, keys)
 
 
-def _named(pairs: Iterator[Any], path: str) -> dict[Any, Any]:
+def _named(pairs: Iterator[Any]) -> dict[Any, Any]:
     """Return what ``named_parameters()`` goes through as a mapping."""
     try:
         return dict(pairs)
     except (TypeError, ValueError):
-        raise ValueError(f"{path}: an iterator must give pairs of a name and an array") from None
-
-
-def _is_of(module: str, name: str, value: object) -> bool:
-    """Tell whether a value is an instance of a library's class. Without the library loaded nothing is."""
-    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
-
-
-def _on_host(leaf: Any) -> NDArray[Any]:
-    """Return an array of any library as numpy's."""
-    if _is_of("torch", "Tensor", leaf):
-        held = leaf.detach().cpu()
-        # numpy has no bfloat16.
-        leaf = (held.float() if held.is_floating_point() and held.element_size() < 4 else held).numpy()
-    return np.asarray(leaf)
+        raise ValueError("tree: an iterator must give pairs of a name and an array") from None
 
 
 def _held_as(leaf: Any, part: NDArray[Any]) -> Any:
     """Return coordinates in a leaf's library, dtype and device."""
-    if _is_of("torch", "Tensor", leaf):
+    if is_of("torch", "Tensor", leaf):
         return leaf.new_tensor(part)
     dtype = getattr(leaf, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "fV":
         part = part.astype(dtype, copy=False)
     # Under a transformation of JAX there is no device yet, and numpy's arrays are as good.
-    if _is_of("jax", "Array", leaf) and not isinstance(leaf, sys.modules["jax"].core.Tracer):
+    if is_of("jax", "Array", leaf) and not isinstance(leaf, sys.modules["jax"].core.Tracer):
         return sys.modules["jax"].device_put(part, leaf.sharding)
     return part

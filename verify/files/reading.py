@@ -29,6 +29,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.kernels.arrays import is_floating, on_host
 from canaryproof.verify.check.rules import shortened, shown
 from canaryproof.verify.files.errors import InputError, RuleError
 
@@ -276,11 +277,10 @@ def floats(values: object) -> NDArray[Any]:
         raise ValueError("must have no masked values: leave them out")
     # A tensor of another device or with a gradient raises what its library chooses.
     try:
-        vector = np.asarray(values)
+        vector = on_host(values)
     except Exception as error:
         raise ValueError(f"must be an array of numbers ({shortened(str(error), 200)})") from error
-    # V: bfloat16 and its like are strangers to numpy, but convert exactly.
-    if vector.dtype.kind == "V" and np.can_cast(vector.dtype, np.float64):
+    if vector.dtype.kind == "V" and is_floating(vector.dtype):
         vector = vector.astype(np.float64)
     if vector.dtype.kind != "f":
         raise ValueError(f"values must be floating-point, not {shortened(str(vector.dtype))}")

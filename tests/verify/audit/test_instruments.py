@@ -187,7 +187,7 @@ def test_expected_counts_are_those_of_uniform_directions():
         (np.zeros(3), {}, "residual: must be numbers of shape"),
         (np.full(DIM, math.nan), {}, "residual: must be finite"),
         (noise(0), {"resolution": -1.0}, "resolution: must be finite and not negative"),
-        (noise(0).astype(complex), {}, "residual: must be numbers"),
+        (noise(0).astype(complex), {}, "residual: must be floating-point numbers, not complex128"),
     ],
 )
 def test_wrong_residuals_change_nothing(vector, options, error):

@@ -120,9 +120,9 @@ def test_zero_deltas_are_skipped_and_said():
     [
         (np.full(DIM, np.nan), None, "the model diverged in round 2: its delta is not finite"),
         (np.where(np.arange(DIM) == 5, np.inf, 1.0), None, "the model diverged in round 2"),
-        (np.ones(DIM + 1), None, "must be float32 or float64 of shape"),
-        (np.zeros(DIM + 1), None, "must be float32 or float64 of shape"),
-        (np.ones(DIM, int), None, "must be float32 or float64 of shape"),
+        (np.ones(DIM + 1), None, "delta of round 2 must be of shape"),
+        (np.zeros(DIM + 1), None, "delta of round 2 must be of shape"),
+        (np.ones(DIM, int), None, "delta of round 2 must be floating-point numbers, not int64; flatten"),
         (np.ones(DIM), 3, "round: it is the turn of round 2, not of 3"),
     ],
 )
@@ -145,7 +145,7 @@ def test_a_wrong_delta_is_refused_and_changes_nothing(delta, turn, message):
     [
         (np.zeros(DIM), "zero update"),
         (np.full(DIM, np.nan), "the model diverged: its final vector is not finite"),
-        (np.ones(3), "float32 or float64 of shape"),
+        (np.ones(3), "vectors must be of shape"),
     ],
 )
 def test_a_wrong_final_vector_is_refused(vector, message):

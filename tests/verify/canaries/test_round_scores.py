@@ -149,10 +149,9 @@ def test_memory_is_a_block():
 BAD_DELTAS = [
     (np.zeros(DIM), "finite and not zero"),
     *((np.append(np.ones(DIM - 1), wrong), "finite and not zero") for wrong in (np.nan, np.inf, -np.inf)),
-    (np.ones(DIM + 1), r"float64 of shape \(40,\), not float64 of shape \(41,\)"),
-    (np.ones((1, DIM)), r"of shape \(1, 40\)"),
+    (np.ones(DIM + 1), r"of shape \(40,\), not \(41,\)"),
+    (np.ones((1, DIM)), r"not \(1, 40\)"),
     (np.ones(DIM, int), "not int64"),
-    (np.ones(DIM, np.float16), "not float16"),
 ]
 
 

@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof.verify.canaries.shapes import flatten, left_out, split
 
 Pair = namedtuple("Pair", ["weights", "bias"])
 
@@ -249,9 +250,12 @@ def test_split_copies_nothing():
 @pytest.mark.parametrize(
     ("tree", "message"),
     [
-        ({"a": [np.zeros(2), np.zeros(2, int)]}, r"^tree\['a'\]\[1\]: must be .* not int64"),
-        ({"steps": 3}, r"^tree\['steps'\]: must be .* not int64"),
-        ([np.zeros(2, bool)], r"^tree\[0\]: must be"),
+        (
+            {"a": [np.zeros(2), np.zeros(2, int)]},
+            r"^tree: must be floating-point numbers, not a\.1 has int64; counters",
+        ),
+        ({"steps": 3}, "^tree: must be .* steps has int64"),
+        ([np.zeros(2, bool)], "^tree: must be .* 0 has bool"),
         (np.zeros(2, complex), "^tree: must be .* not complex128"),
         (np.zeros(2, np.longdouble), "^tree: must be"),
         (object(), "^tree: must be .* not object"),
@@ -277,3 +281,69 @@ def test_what_is_no_tree_of_floats_is_refused(tree, message):
 def test_a_vector_of_another_size_is_refused(vector, message):
     with pytest.raises(ValueError, match=message):
         split(vector, [np.zeros((2, 2)), np.zeros(2)])
+
+
+STATE = {
+    "conv.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "bn.weight": np.ones(2, np.float16),
+    "bn.running_mean": np.zeros(2, np.float32),
+    "bn.running_var": np.ones(2, np.float32),
+    "bn.num_batches_tracked": np.array(7, np.int64),
+}
+
+
+def test_counters_and_running_statistics_are_named_and_never_have_coordinates():
+    floats = {name: array for name, array in STATE.items() if array.dtype.kind == "f"}
+    for call, field in ((flatten, "tree"), (lambda tree: split(np.ones(12), tree), "like")):
+        with pytest.raises(ValueError, match=f"^{field}: must be .* not bn.num_batches_tracked has int64; .*skip"):
+            call(STATE)
+        with pytest.raises(ValueError, match=f"^{field}: bn.running_mean, bn.running_var are statistics of the data"):
+            call(floats)
+    skip = ["*.num_batches_tracked", "*.running_*"]
+    vector = flatten(STATE, skip)
+    assert vector.tolist() == [1, 1, 0, 1, 2, 3, 4, 5]
+    parts = split(-vector, STATE, skip)
+    # What is skipped stays, so that the whole can be loaded as a state.
+    assert list(parts) == list(STATE)
+    assert parts["bn.num_batches_tracked"] == 7
+    assert parts["bn.running_var"].tolist() == [1, 1]
+    assert parts["bn.weight"].dtype == np.float16
+    assert np.array_equal(flatten(parts, skip), -vector)
+    # Whoever averages statistics too says so, and a list's items are named by their numbers.
+    assert len(flatten(STATE, ["*.num_batches_tracked"])) == 12
+    assert len(flatten(list(STATE.values()), ["4"])) == 12
+    with pytest.raises(ValueError, match=r"^skip: must be a list of patterns, not '\*' alone$"):
+        flatten(STATE, "*")
+
+
+def test_sums_of_integers_have_a_scale():
+    sums = {"a": np.array([-3, 5], np.int32), "b": np.array([[2**30]], np.int32)}
+    assert flatten(sums, scale=2.0**-16).tolist() == [-3 / 2**16, 5 / 2**16, 2.0**14]
+    with pytest.raises(ValueError, match=r"^tree: must be .* a has int32, b has int32"):
+        flatten(sums)
+    with pytest.raises(ValueError, match=r"^tree: must be .* 0 has bool"):
+        flatten([np.zeros(2, bool)], scale=1.0)
+    for scale in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=f"^scale: must be positive and finite, not {scale}"):
+            flatten(sums, scale=scale)
+
+
+@pytest.mark.skipif(find_spec("torch") is None, reason="needs torch, which the extra 'opacus' brings")
+@pytest.mark.filterwarnings("ignore")
+def test_a_modules_parameters_without_coordinates_are_listed():
+    from torch import nn
+
+    model = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False), nn.BatchNorm1d(3), nn.Linear(3, 1))
+    model[1].weight = model[0].weight
+    model[3].weight.requires_grad_(False)
+    assert left_out(model) == {
+        "1.weight": "tied to 0.weight",
+        "3.weight": "frozen",
+        "2.running_mean": "buffer",
+        "2.running_var": "buffer",
+        "2.num_batches_tracked": "counter",
+    }
+    skip = ["1.weight", "3.weight", "*.running_*", "*.num_batches_tracked"]
+    assert np.array_equal(flatten(model), flatten(model.state_dict(), skip))
+    back = split(flatten(model), model.state_dict(), skip)
+    model.load_state_dict(back)
