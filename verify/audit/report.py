@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.accountant import Claim
 from canaryproof.verify.audit import text
+from canaryproof.verify.audit.plan_file import Comparison
 from canaryproof.verify.audit.result import VERDICT_RULES, AuditResult, EstimateRow, MechanismTest
 from canaryproof.verify.audit.trade_off import trade_off_curve
 from canaryproof.verify.canaries.round_scores import directions_of, layers_of
@@ -30,9 +31,6 @@ from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import Count
 from canaryproof.verify.files.reading import opened
 from canaryproof.verify.files.writing import replaced
-
-if TYPE_CHECKING:
-    from canaryproof.verify.audit.plan_file import Comparison
 
 SCHEMA = "canaryproof audit report 1.0.0"
 SUFFIXES = (".html", ".md", ".json")
@@ -164,7 +162,7 @@ class ReportRecord:
     curve: Any
     request: RequestRecord
     input: InputRecord
-    plan: Any
+    plan: Comparison | None
     repeat: tuple[str, ...]
     versions: dict[str, str]
     sha256: str
@@ -229,7 +227,7 @@ def _plain(value: Any) -> Any:
 def record(
     result: AuditResult,
     file: FileRecord | None = None,
-    plan: "Comparison | None" = None,
+    plan: Comparison | None = None,
     versions: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return an audit's record, of ``ReportRecord``'s fields in JSON's own types."""
@@ -247,7 +245,7 @@ def record(
         curve=None if result.withheld else _curve(result),
         request=request,
         input=audited,
-        plan=None if plan is None else json_records.written(plan),
+        plan=plan,
         repeat=tuple(_repeat(result, audited)),
         versions=versions or versions_here(),
         sha256="",
@@ -471,7 +469,7 @@ def escaped(document: str) -> str:
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
-def write(result: AuditResult, path: Path, plan: "Comparison | None" = None) -> None:
+def write(result: AuditResult, path: Path, plan: Comparison | None = None) -> None:
     """Write a report of an audit that is of no file; an ``OSError`` says that it cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path: must end in .html, .md or .json, not {path.name!r}")

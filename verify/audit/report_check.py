@@ -31,7 +31,7 @@ from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records, rules
 from canaryproof.verify.check.rules import shown
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import content, opened, parsed_json
+from canaryproof.verify.files.reading import LARGEST_COUNT, content, opened, parsed_json
 
 # The largest report that is read, in bytes.
 _LARGEST = 2**24
@@ -108,11 +108,13 @@ def derive(report: ReportRecord, given: "Scores | np.ndarray[Any, Any]") -> Audi
         if asked.canaries is None:
             raise ValueError("request.canaries: must be there for a release")
         made = asked.canaries
+        if made.count > LARGEST_COUNT:
+            raise ValueError(f"request.canaries.count: must be at most {LARGEST_COUNT:g}, not {made.count}")
         canaries: AnyCanaries = Canaries(made.seed, made.count, made.dim)
         if made.layers:
             canaries = OrthonormalCanaries(made.seed, made.count, made.dim, made.layers)
         return audit_release(given, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise InputError(f"the report's request cannot be repeated: {error}") from error
 
 
@@ -136,20 +138,31 @@ def claim_of(saved: ClaimRecord) -> Claim:
 
 
 def _event(value: Any) -> Any:
-    """Undo ``_event_record``."""
-    if isinstance(value, list):
-        return [_event(each) for each in value]
-    if not isinstance(value, dict):
-        return value
+    """Return an event of dp-accounting by its type's name and its fields: numbers, and other events."""
     import dp_accounting
 
-    kind = getattr(dp_accounting, str(value.get("type")), None)
+    kind = getattr(dp_accounting, str(value.get("type")), None) if isinstance(value, dict) else None
     if not (isinstance(kind, type) and issubclass(kind, dp_accounting.DpEvent)):
-        raise ValueError(f"request.claim.event: must be an event of dp-accounting, not {shown(value.get('type'))}")
+        raise ValueError(f"request.claim.event: must be an event of dp-accounting, not {shown(value)}")
+    fields = {name: _field(name, each) for name, each in value.items() if name != "type"}
     try:
-        return kind(**{name: _event(each) for name, each in value.items() if name != "type"})
+        return kind(**fields)
     except TypeError:
         raise ValueError(f"request.claim.event: must have the fields of {kind.__name__}") from None
+
+
+def _field(name: str, value: Any) -> Any:
+    if name == "event":
+        return _event(value)
+    if isinstance(value, list) and name == "events":
+        return [_event(each) for each in value]
+    if isinstance(value, list) and name == "step_counts":
+        return [_field("", each) for each in value]
+    kinds = int if name == "count" else int | float
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":
+        rule = "a list of events" if name == "events" else "a number"
+        raise ValueError(f"request.claim.event: {shown(name)} must be {rule}, not {shown(value)}")
+    return value
 
 
 @dataclass(frozen=True)

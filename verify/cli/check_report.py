@@ -101,7 +101,11 @@ def _compared(read: "ReportFile", result: "Audit", report: Path, plan: Path | No
     if isinstance(comparison, str):
         return [comparison]
     file, versions = read.record.input.file, read.record.versions
-    derived = reports.record(result, file, comparison, versions)
+    try:
+        derived = reports.record(result, file, comparison, versions)
+    except (ValueError, OverflowError) as error:
+        # The claim's ε may be beyond what the kernels serve.
+        raise InputError(f"the report's request cannot be repeated: {error}") from error
     differing = list(report_check.differences(read.document, derived))
     rounded = [each.name for each in differing if each.rounding]
     here = reports.versions_here()
@@ -127,13 +131,12 @@ def _compared(read: "ReportFile", result: "Audit", report: Path, plan: Path | No
 def _plan(read: "ReportFile", result: "Audit", plan: Path | None, notes: list[str]) -> "Comparison | str | None":
     """Return the comparison with the plan, derived anew or as reported; or what is wrong with it."""
     from canaryproof.verify.audit import plan_file
-    from canaryproof.verify.check import json_records
 
     if read.record.plan is None:
         if plan is not None:
             raise InputError("--plan: must not be given, as the report is of an audit without a plan")
         return None
-    reported = json_records.read(plan_file.Comparison, read.record.plan)
+    reported = read.record.plan
     if plan is None:
         notes.append("The plan was not given (--plan), so that the audit was not held against it again.")
         return reported

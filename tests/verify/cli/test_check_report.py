@@ -1,17 +1,23 @@
+import copy
 import hashlib
 import json
 import re
 from pathlib import Path
 
+import dp_accounting
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import report, report_check
 from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.check import json_records
 from canaryproof.verify.cli.command_line import main
 
+STEP = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.0))
+EVENT = dp_accounting.ComposedDpEvent([dp_accounting.SelfComposedDpEvent(STEP, 3), dp_accounting.LaplaceDpEvent(2.0)])
 DIM, COUNT = 300, 40
 RNG = np.random.default_rng(0)
 OBSERVED, UNOBSERVED = RNG.normal(1.0, 1.0, 60), RNG.normal(size=50)
@@ -210,6 +216,37 @@ def test_a_request_that_no_audit_takes_is_one_line():
         assert result.exit_code == 2
         assert result.output.startswith("Error: the report's ")
         assert result.output.count("\n") == 1
+
+
+def places(value, above=()):
+    """Yield the place of every value in a record."""
+    yield above
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(each, (*above, key))
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("value", [None, -1, 2**63, 1e308, "x", [], {}, True])
+def test_no_value_of_a_report_leaves_a_traceback(value):
+    path = audited("audit.json", *SCORES)
+    whole = json.loads(path.read_text())
+    secret = {"seed": 1, "nonce": "a"}
+    whole["plan"] = {"answer": "", "sha256": "0" * 64, "secret": secret, "differences": [], "unknown": []}
+    whole["request"]["claim"] = json_records.written(report.claim_record(accountant.from_event(EVENT)))
+    for part in ("schema", "request", "input", "plan", "versions"):
+        for place in places(whole[part]):
+            document = copy.deepcopy(whole)
+            inner = document
+            for key in (part, *place)[:-1]:
+                inner = inner[key]
+            inner[(part, *place)[-1]] = value
+            seal(path, document)
+            result = call("check-report", path, "--scores", "scores.npz")
+            assert result.exit_code in (1, 2), place
+            assert isinstance(result.exception, SystemExit), place
+            assert result.exit_code == 1 or result.output.count("\n") == 1
 
 
 @pytest.mark.usefixtures("folder")
