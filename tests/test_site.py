@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    for name in ("sphinx", "furo", "myst_nb", "numpydoc", "sphinx_click", "latex2mathml"):
+    extensions = ("sphinx_click", "sphinx_codeautolink", "sphinx_copybutton")
+    for name in ("sphinx", "furo", "myst_nb", "numpydoc", "latex2mathml", *extensions):
         pytest.importorskip(name, reason="the extra docs is not installed; `make docs` installs it")
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "docs"]
