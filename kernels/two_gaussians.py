@@ -18,8 +18,8 @@ anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.
 20,000 draws and as many steps a function. ``epsilon`` is NaN where its iteration does not end, which no search has met.
 The enclosures of ``certified.two_gaussians`` are proven.
 
-Examples
---------
+For example:
+
 >>> import canaryproof as cp
 >>> print(f"{cp.two_gaussians.epsilon(1e-6, 0.0, 1.0, 0.65, 1.0):.4f}")
 3.0117
