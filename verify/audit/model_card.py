@@ -124,7 +124,7 @@ def _noise(record: Mapping[str, Any]) -> tuple[str, str]:
         return "not measured", "the noise that was added"
     claimed = "" if measured["claimed"] is None else f"; claimed {measured['claimed']:.4g}"
     return (
-        f"noise multiplier {measured['value']:.4g} ({_end(measured['low'])} to {_end(measured['high'])}){claimed}",
+        f"noise multiplier {_end(measured['value'])} ({_end(measured['low'])} to {_end(measured['high'])}){claimed}",
         "whether it is random, the same in each coordinate, and of a generator with enough states",
     )
 
