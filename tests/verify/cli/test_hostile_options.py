@@ -42,22 +42,9 @@ PLAUSIBLE = {
     "suites": ["good"], "identifier": ["final.theorem", "good"], "fault": ["none"],
 }  # fmt: skip
 COMMANDS = (
-<<<<<<< HEAD
-    "audit", "canaries", "check-report", "claims", "plan", "report", "review", "train", "verify", "benchmark canife",
-)  # fmt: skip
-=======
-    "audit",
-    "canaries",
-    "claims",
-    "model-card",
-    "plan",
-    "report",
-    "review",
-    "train",
-    "verify",
+    *("audit", "canaries", "check-report", "claims", "model-card", "plan", "report", "review", "train", "verify"),
     "benchmark canife",
 )
->>>>>>> efdeefd (Write an audit's part of a model card)
 
 
 def command(name):
