@@ -29,7 +29,26 @@ author = copyright = "The canaryproof developers"  # noqa: A001
 root_doc = "docs/index"
 include_patterns = ["docs/**", "proofs_check/*.md", "reports/published/**", "CHANGELOG.md", "CONTRIBUTING.md"]
 exclude_patterns = [".*", "build", "runs", "tests", "kernels", "verify", "examples", "docs/extensions"]
-extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx_click", "mathml", "made", "links"]
+extensions = [
+    *("myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx_click"),
+    *("sphinx_codeautolink", "sphinx_copybutton", "mathml", "contents", "names", "links"),
+]
+
+# Inventories are of Debian 12's documentation packages: the site is built without a network.
+_SITES = {
+    "python": "https://docs.python.org/3",
+    "scipy": "https://docs.scipy.org/doc/scipy",
+    "pandas": "https://pandas.pydata.org/docs",
+}
+intersphinx_mapping = {name: (site, f"docs/inventories/{name}.inv") for name, site in _SITES.items()}
+# Names in blocks of code lead to the reference. Blocks of a page go on with the names of those before.
+codeautolink_concat_default = True
+codeautolink_custom_blocks = {"ipython3": "sphinx_codeautolink.clean_ipython"}
+# That function cannot be kept from one build to the next.
+suppress_warnings = ["config.cache"]
+# A copied console block is its command, without its output.
+copybutton_prompt_text = "$ "
+copybutton_line_continuation_character = "\\"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

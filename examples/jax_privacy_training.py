@@ -38,7 +38,7 @@ HELD_OUT = 297
 # Examples of a training without data, whose gradients are zero.
 FEW = 400
 FAULTS = {
-    "noise-per-microbatch": "each of four micro-batches gets a quarter of the noise, which makes half of it in all",
+    "noise-per-microbatch": "each of four micro-batches has a quarter of the standard deviation; together half of it",
     "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
     "clip-after-average": "the mean gradient is clipped, and no example's",
     "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",

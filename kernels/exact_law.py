@@ -16,8 +16,8 @@ Andrew et al. (arXiv 2302.03098), Algorithm 1: canaries c_j = X_j/‖X_j‖ with
 * What is left of a half off that direction has one dimension less, and is halved in its turn. A canary left alone has a
   chi variable for its norm.
 
-Examples
---------
+For example:
+
 >>> import numpy as np
 >>> import canaryproof as cp
 >>> cosines = cp.exact_law.cosines(1000, 10**9, 1.54, np.random.default_rng(0))

@@ -9,8 +9,8 @@ search: 3 ulps in practice, 28 anywhere. The budgets in practice are *proven* (`
 those anywhere *searched*, at 20,000 draws and as many steps a function; that ``epsilon`` and ``noise_multiplier`` never
 return NaN is searched too. The enclosures of ``certified.gaussian_mechanism`` are proven.
 
-Examples
---------
+For example:
+
 >>> import canaryproof as cp
 >>> print(f"{cp.gaussian_mechanism.epsilon(1e-6, 1.54):.4f}")
 3.0084

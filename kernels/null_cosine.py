@@ -11,8 +11,8 @@ quantiles never are NaN is searched too. The enclosures of ``certified.null_cosi
 smallest normal float have fewer digits. The conditioning of the argument is not part of the budget: in the tail, one
 ulp of x moves the density by d·x²/(1 − x²) ulps, about 1,400 ulps at 1e-300.
 
-Examples
---------
+For example:
+
 >>> import canaryproof as cp
 >>> print(f"{cp.null_cosine.sf(0.01, 1e6):.4g}")
 7.601e-24

@@ -1,8 +1,8 @@
 """Privacy curve of a pair of Gaussians: Andrew et al. (arXiv 2302.03098), Section 3.2.
 
 For P₁ = N(μ₁, σ₁²) and P₂ = N(μ₂, σ₂²) the hockey-stick divergence is δ(ε) = P₁(Z > ε) − e^ε·P₂(Z > ε) with the
-privacy loss Z = log p₁/p₂, a parabola. The paper takes the parabola's roots by the school formula and subtracts two
-probabilities; both steps cancel. Here:
+privacy loss Z = log p₁/p₂, a parabola. The paper solves the quadratic by its textbook formula and subtracts two
+probabilities; both steps lose digits to cancellation. Here:
 
 * After a shift, a scaling and a reflection, P₂ = N(0, 1) and P₁ = N(m, s²) with m ≥ 0; s − 1 is formed before it is
   rounded. In P₁'s own standard units u, Z = αu² + mu·s + m²/2 − log s with α = (s² − 1)/2.
@@ -18,8 +18,8 @@ anywhere. The budgets in practice are *proven* (``proofs_check/rounding/budgets.
 20,000 draws and as many steps a function. ``epsilon`` is NaN where its iteration does not end, which no search has met.
 The enclosures of ``certified.two_gaussians`` are proven.
 
-Examples
---------
+For example:
+
 >>> import canaryproof as cp
 >>> print(f"{cp.two_gaussians.epsilon(1e-6, 0.0, 1.0, 0.65, 1.0):.4f}")
 3.0117

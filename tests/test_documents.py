@@ -2,6 +2,7 @@
 
 - ``console``: a command and its output, compared; ``…`` in the output stands for anything.
 - ``python``: executed, in one namespace a page; a comment after a value is that value.
+- ``text`` right below such a block: what it prints, compared.
 - ``sh``: commands whose options exist; those that take long, or need data.
 - ``toml``: an experiment that can be read.
 
@@ -28,16 +29,22 @@ from click.testing import CliRunner
 
 import canaryproof
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.reports.claims import findings
 from canaryproof.verify.check.documents import DOCUMENTS
 from canaryproof.verify.check.results import Run, Verdict
 from canaryproof.verify.claims.sentences import UNJUDGED
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.training import configuration
 from tests.faults import FAULTS
+from tests.written import written
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PICTURE = ROOT / "docs/pictures/audit.svg"
+# What these pages draw, and where it is kept.
+PICTURES = {
+    README: ("audit.svg", ROOT / "docs/pictures/audit.svg"),
+    ROOT / "docs/start.md": ("start.svg", ROOT / "docs/pictures/start.svg"),
+}
 SITE = sorted((ROOT / "docs").rglob("*.md"))
 NOTEBOOKS = [page for page in SITE if page.read_text(encoding="utf-8").startswith("---\nfile_format: mystnb")]
 PAGES = [README, *(page for page in SITE if page not in NOTEBOOKS)]
@@ -67,14 +74,18 @@ def agrees(shown: str, real: str) -> bool:
     return re.fullmatch(pattern, real, re.DOTALL) is not None
 
 
-def run_python(code: str, names: dict[str, object]) -> Iterator[tuple[str, str]]:
-    """Execute a block; yield what the comment after a value, or after the print of a line, says, and what is so."""
+def run_python(code: str, names: dict[str, object], output: list[str]) -> Iterator[tuple[str, str]]:
+    """Execute a block; yield what the comment after a value, or after the print of a line, says, and what is so.
+
+    What it prints is added to the output.
+    """
     lines = code.splitlines()
     for statement in ast.parse(code).body:
         text = ast.get_source_segment(code, statement) or ""
         shown = lines[(statement.end_lineno or 0) - 1].partition("  # ")[2].partition("…")[0].replace("−", "-")
         with redirect_stdout(StringIO()) as out:
             value = eval(text, names) if isinstance(statement, ast.Expr) else exec(text, names)
+        output.append(out.getvalue())
         real = out.getvalue().strip() or repr(value.item() if getattr(value, "shape", None) == () else value)
         if shown and "\n" not in real and (out.getvalue() or re.match(r"[-\d]|array|Enclosure", shown)):
             yield shown, real
@@ -98,18 +109,24 @@ def options_exist(line: str) -> None:
 def run_page(page: Path) -> list[tuple[re.Match[str], str]]:
     """Run a page's blocks in this folder; return each console block with what it should be."""
     names: dict[str, object] = {}
-    consoles = []
+    consoles, output, end = [], [], 0
     for block in blocks(page):
-        code = block["code"]
+        code, below = block["code"], block.string[end : block.start()] == "\n"
+        end = block.end() + 1
         match block["language"]:
+            case "text" if below and output:
+                if not agrees(code, "".join(output)):
+                    consoles.append((block, "".join(output)))
             case "console":
                 # A line that ends with a backslash goes on.
                 command, shown = re.split(r"(?<!\\)\n", code, maxsplit=1)
                 real = printed(command.removeprefix("$ ").replace("\\\n", " "))
+                output = []
                 if not agrees(shown, real):
                     consoles.append((block, f"{command}\n{real}"))
             case "python":
-                for shown, real in run_python(code, names):
+                output = []
+                for shown, real in run_python(code, names, output):
                     assert real.startswith(shown)
             case "sh":
                 for line in code.replace("\\\n", " ").splitlines():
@@ -131,12 +148,20 @@ def test_blocks_do_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for block, real in run_page(page):
         assert block["code"] == real
-    if page == README:
-        # Other processors may round the last digits of a path otherwise.
-        drawn, kept = (
-            re.sub(r"(\d+\.\d)\d*", r"\1", f.read_text(encoding="utf-8")) for f in (Path("audit.svg"), PICTURE)
-        )
-        assert drawn == kept
+    if page in PICTURES:
+        name, kept = PICTURES[page]
+        assert drawing(Path(name)) == drawing(kept)
+
+
+@pytest.mark.parametrize("page", [README, *SITE], ids=lambda page: str(page.relative_to(ROOT)))
+def test_what_is_written_from_elsewhere_is_what_stands_there(page):
+    text = page.read_text(encoding="utf-8")
+    assert written(text) == text
+
+
+def test_pages_are_whole_where_no_site_is_made_of_them():
+    bare = [page.name for page in PAGES if re.search(r"^```\{(?!eval-rst)", page.read_text(encoding="utf-8"), re.M)]
+    assert bare == []
 
 
 def test_readme_is_short():
@@ -158,6 +183,16 @@ def test_own_checks_and_verdicts_are_those_of_the_published_run():
     assert f"{own - len(PUBLISHED.failures)} of {own} own checks hold" in text
     counts = Counter(result.verdict for result in PUBLISHED.results if result.subject == "document")
     assert ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict) in text
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/findings.md"])
+def test_findings_that_matter_begin_with_those_of_the_report(page):
+    chosen = [result.id for result in findings(PUBLISHED)]
+    text = (ROOT / page).read_text(encoding="utf-8")
+    begins = text[text.index("## Six findings" if page == "README.md" else "## Some that matter") :]
+    places = [begins.index(identifier) for identifier in chosen]
+    assert places == sorted(places)
+    assert len(re.findall(r"^1\. ", begins, re.M)) == (page == "README.md")
 
 
 def test_false_alarms_are_those_of_the_published_run():
@@ -232,14 +267,17 @@ def test_the_workflow_to_copy_runs_commands_that_exist():
 
 
 def write_anew() -> None:
+    for page in SITE:
+        page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
     for page in PAGES:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             text = page.read_text(encoding="utf-8")
-            for block, real in run_page(page):
-                text = text.replace(block["code"], real)
+            for block, real in reversed(run_page(page)):
+                text = text[: block.start("code")] + real + text[block.end("code") :]
             page.write_text(text, encoding="utf-8")
-            if page == README:
-                PICTURE.write_bytes(Path("audit.svg").read_bytes())
+            if page in PICTURES:
+                name, kept = PICTURES[page]
+                kept.write_bytes(Path(name).read_bytes())
 
 
 if __name__ == "__main__":

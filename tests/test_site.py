@@ -1,6 +1,7 @@
 """The site is built without a warning, and its links lead somewhere; skipped where the extra ``docs`` is missing."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,8 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    for name in ("sphinx", "furo", "myst_nb", "numpydoc", "sphinx_click", "latex2mathml"):
+    extensions = ("sphinx_click", "sphinx_codeautolink", "sphinx_copybutton")
+    for name in ("sphinx", "furo", "myst_nb", "numpydoc", "latex2mathml", *extensions):
         pytest.importorskip(name, reason="the extra docs is not installed; `make docs` installs it")
     out = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "sphinx", "--fail-on-warning", "--keep-going", "--quiet", "--conf-dir", "docs"]
@@ -34,6 +36,40 @@ def test_published_and_proven_pages_are_pages(site):
     for folder in ("reports/published", "proofs_check"):
         for page in (ROOT / folder).rglob("*.md"):
             assert (site / page.relative_to(ROOT)).with_suffix(".html").exists(), page
+
+
+def test_names_in_guides_lead_to_the_reference(site):
+    guides = [page for page in (ROOT / "docs").glob("how/*.md") if "cp.audit(" in page.read_text(encoding="utf-8")]
+    assert len(guides) >= 4
+    for page in guides:
+        assert 'reference/audits.html#canaryproof.audit"' in made(site, page), page
+    assert 'reference/command_line.html#canaryproof-plan"' in made(site, ROOT / "docs/how/gate.md")
+
+
+def test_names_of_other_libraries_lead_to_their_references(site):
+    assert "pandas.pydata.org/docs/reference" in made(site, ROOT / "docs/how/review.md")
+
+
+def test_code_can_be_copied_without_prompts(site):
+    assert "copybutton" in made(site, ROOT / "docs/start.md")
+    assert "formatCopyText(text, '$ '" in (site / "_static/copybutton.js").read_text(encoding="utf-8")
+
+
+def test_the_gallery_shows_a_picture_of_each_notebook(site):
+    shown = made(site, ROOT / "docs/gallery/index.md")
+    for page in (ROOT / "docs/gallery").glob("*.md"):
+        if page.name != "index.md":
+            assert re.search(rf'href="{page.stem}\.html"><span[^>]*><img', shown), page
+
+
+def test_pictures_follow_the_dark_mode(site):
+    style = (site / "_static/site.css").read_text(encoding="utf-8")
+    assert "prefers-color-scheme: dark" in style
+    assert 'data-theme="dark"] .content img' in style
+
+
+def made(site, page):
+    return (site / page.relative_to(ROOT)).with_suffix(".html").read_text(encoding="utf-8")
 
 
 def test_formulas_need_no_script(site):

@@ -1,7 +1,7 @@
 """The kernels as proven enclosures, in ball arithmetic (python-flint's ``arb``).
 
-Examples
---------
+For example:
+
 >>> import canaryproof as cp
 >>> enclosure = cp.certified.gaussian_mechanism.epsilon(1e-6, 1.54)
 >>> print(f"{enclosure.lo:.12f}")

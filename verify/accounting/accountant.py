@@ -15,8 +15,8 @@ log-normal with logarithms ⟨x, z⟩ − ‖x‖²/2. By Plackett's identity it
 covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive. Opposite unit
 vectors have the largest variances and the least covariance.
 
-Examples
---------
+For example:
+
 >>> import canaryproof as cp
 >>> claim = cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)
 >>> print(f"{claim.epsilon(1e-6):.2f}")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.inspection import self_test as self_test
     from canaryproof.verify.audit.instruments import ResidualTests as ResidualTests
     from canaryproof.verify.audit.instruments import SamplingTests as SamplingTests
+    from canaryproof.verify.audit.model_card import model_card as model_card
     from canaryproof.verify.audit.opacus_inspection import OpacusInspection as OpacusInspection
     from canaryproof.verify.audit.plan import plan as plan
     from canaryproof.verify.audit.replay import replay as replay
@@ -92,6 +93,7 @@ _MODULES = {
     "flatten": "canaryproof.verify.canaries.shapes",
     "left_out": "canaryproof.verify.canaries.shapes",
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
+    "model_card": "canaryproof.verify.audit.model_card",
     "null_cosine": "canaryproof.kernels.null_cosine",
     "plan": "canaryproof.verify.audit.plan",
     "plan_rounds": "canaryproof.verify.audit.rounds_plan",

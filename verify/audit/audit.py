@@ -199,7 +199,7 @@ def audit(
     bounds
         Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
     force
-        Whether to compute estimates and bounds even where a warning takes their meaning.
+        Whether to compute estimates and bounds even where a warning makes them meaningless.
 
     Returns
     -------

@@ -217,11 +217,11 @@ class AuditPlan:
         others = ", and as many that never do" if self.all_rounds else ""
         yield f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%,"
         if self.all_rounds:
-            yield f"  {_so_many(self.present, 'show')} that they are there: the lower bound is above 0;"
+            yield f"  {so_many(self.present)} see that they are there: the lower bound is above 0;"
         else:
-            yield f"  {_so_many(self.present, 'show')} it if they are not in the release;"
-        short = f"{self.short_noise:.2g} of the claimed noise"
-        yield f"  {_so_many(self.seeing, 'see')} {short}, which is ε = {_WORTH_SEEING * self.claim:.3g}."
+            yield f"  {so_many(self.present)} notice that they are missing from the release;"
+        short = f"noise at {100.0 * self.short_noise:.2g}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g})"
+        yield f"  {so_many(self.seeing)} notice {short}."
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from wrapped(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "
@@ -266,8 +266,9 @@ def wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -
     return [line.replace("\0", " ") for line in lines]
 
 
-def _so_many(count: int | None, verb: str) -> str:
-    return f"no number {verb}s" if count is None else f"{count:,} {verb}"
+def so_many(count: int | None) -> str:
+    """Say with how many canaries one would, or would not; a verb follows."""
+    return "no number of canaries lets you" if count is None else f"{count:,} canaries: you would"
 
 
 def _row(label: str, width: int, cells: list[str]) -> list[str]:

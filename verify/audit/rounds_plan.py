@@ -175,14 +175,15 @@ class RoundsPlan:
 
     def _parts(self, seed: int | str, file: str | None) -> Iterator[tuple[str, str]]:
         """Yield lines, and the indentation of what does not fit on each."""
+        from canaryproof.verify.audit.plan import so_many
+
         yield f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
         yield "", ""
         yield f"Take {self.count:,} canaries, and as many that never do. With probability {100.0 * POWER:g}%,", ""
-        yield f"  {'no number shows' if self.present is None else f'{self.present:,} show'} that they are there;", ""
-        seen = "no number sees" if self.seeing is None else f"{self.seeing:,} see"
+        yield f"  {so_many(self.present)} see that they are there;", ""
         data = ", if others' updates are known" if self.known else ""
-        short = f"{self.short_noise:.2g} of the claimed noise, which is ε = {_WORTH_SEEING * self.claim:.3g}{data}."
-        yield f"  {seen} {short}", "    "
+        short = f"noise at {100.0 * self.short_noise:.2g}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g}){data}."
+        yield f"  {so_many(self.seeing)} notice {short}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} to the variance of all rounds' noise.", "  "
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""

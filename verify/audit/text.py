@@ -342,7 +342,7 @@ _PYTHON = _Calls("details()", "plot()", "force=True", "claim=EPSILON")
 
 def _next(result: AuditResult, calls: _Calls) -> str:
     if result.withheld:
-        return f"Mend the cause and audit again; {calls.force} computes the estimates all the same."
+        return f"Fix the cause and audit again; {calls.force} computes the estimates anyway."
     shown = f"shows all estimates, bounds and tests; {calls.plot} draws them."
     more = f"{calls.details} {shown}"
     if not result.seen:

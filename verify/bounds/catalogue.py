@@ -1,15 +1,10 @@
 """The catalogue of all bounds by name, the best first.
 
-Examples
---------
->>> import numpy as np
+For example:
+
 >>> import canaryproof as cp
->>> from canaryproof.verify.bounds.lower_bound import prepare
->>> rng = np.random.default_rng(0)
->>> scores = prepare(rng.normal(1.0, 1.0, 500), rng.normal(0.0, 1.0, 500), inclusion="coin")
->>> bound = cp.bounds.METHODS["one-run"].bound(scores, delta=1e-5, alpha=0.05)
->>> print(f"{bound.value:.2f} of at most {bound.cap:.2f}")
-1.61 of at most 5.80
+>>> print(cp.bounds.METHODS["one-run"].assumptions[0])
+every canary's inclusion a fair coin of its own
 """
 
 from canaryproof.verify.bounds import bayesian, fixed_sequence, gaussian, one_run, printed, thresholds

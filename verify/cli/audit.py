@@ -147,7 +147,7 @@ _DIRECTIONS = click.option(
     help="Those of the claim. With replace, canaries in the column unobserved entered with the other sign.",
 )
 @click.option("--details", is_flag=True, help="Print all estimates, bounds, tests and blind spots too.")
-@click.option("--force", is_flag=True, help="Print estimates even where a warning takes their meaning.")
+@click.option("--force", is_flag=True, help="Print estimates even where a warning makes them meaningless.")
 @click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
 @click.option(
     "--plot",

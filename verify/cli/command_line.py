@@ -38,6 +38,7 @@ COMMANDS = {
     "canaries": (f"{_ROOM}.audit", "Write canaries for your own mechanism."),
     "check-report": (f"{_ROOM}.check_report", "Derive every number of an audit's report anew, and say which differ."),
     "claims": (f"{_ROOM}.claims", "List the documents' statements and the verdicts on them, or judge one."),
+    "model-card": (f"{_ROOM}.model_card", "Write an audit's part of a model card."),
     "plan": (f"{_ROOM}.plan", "Plan an audit before the run."),
     "report": (f"{_ROOM}.report", "Write the reports of a run anew."),
     "review": (f"{_ROOM}.review", "Give a second opinion on another tool's audit."),

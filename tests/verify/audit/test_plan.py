@@ -277,7 +277,7 @@ def test_each_figure_of_the_page_is_the_plans():
     above, below = page.split("Lines that carry it out")
     assert numbers(above) == [
         *("4.12", "2e-05", "16", "3", "12345", "1.38"),  # what is claimed
-        *("229", "90", "170", "230", "0.61", "8.25"),  # the canaries
+        *("229", "90", "170", "230", "61", "8.25"),  # the canaries
         *("0.0083", f"{0.75 * math.sqrt(1.0083):.7g}", "0.75", "5.5"),  # their cost
         *("90", "0.55", "321", "0.65"),  # the faults
     ]

@@ -42,8 +42,9 @@ PLAUSIBLE = {
     "suites": ["good"], "identifier": ["final.theorem", "good"], "fault": ["none"],
 }  # fmt: skip
 COMMANDS = (
-    "audit", "canaries", "check-report", "claims", "plan", "report", "review", "train", "verify", "benchmark canife",
-)  # fmt: skip
+    *("audit", "canaries", "check-report", "claims", "model-card", "plan", "report", "review", "train", "verify"),
+    "benchmark canife",
+)
 
 
 def command(name):

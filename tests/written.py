@@ -1,28 +1,30 @@
-"""Parts of pages that are made when the site is built.
+"""Parts of pages that are written by what they show, so that a page is whole where no site is made of it.
 
-The directive ``made`` has the name of one of ``PARTS`` for its argument. ``published`` has a published page and a
-heading on it, below which the first table is taken. ``results`` has an identifier of the published run on each line.
+A part stands between two comments: ``<!-- written: KIND ARGUMENT -->`` and ``<!-- end -->``. The kinds are:
+
+- ``verdicts``, ``experiment-fields`` and ``results-fields``, without an argument.
+- ``published``, with a published page and a heading on it: the first table below that.
+- ``results``, with identifiers of the published run.
+- ``source``, with a file, and perhaps a function in it.
+- ``docstring``, with a file and a class: the block of code in its docstring.
 """
 
 import ast
 import inspect
 import itertools
 import json
+import re
+import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from docutils import nodes
-from sphinx.application import Sphinx
-from sphinx.util.docutils import SphinxDirective
-from sphinx.util.typing import ExtensionMetadata
-
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.training import configuration
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "reports" / "published"
 DOCUMENTS = {
     "final": "Andrew et al., final version",
@@ -121,11 +123,11 @@ def _run() -> dict[str, Any]:
     return run
 
 
-def results(names: Sequence[str]) -> str:
+def results(argument: str) -> str:
     """Return a table of some results of the published run: what each states, its verdict, and what was found."""
     found = {result["id"]: result for result in _run()["results"]}
     lines = [_row("statement", "verdict", "what was found"), "|---|---|---|"]
-    for name in names:
+    for name in argument.split():
         result = found[name]
         document = DOCUMENTS[name.partition(".")[0]] if result["subject"] == "document" else "this package"
         lines.append(_row(f"{document}: {result['statement']}", result["verdict"], result["finding"]))
@@ -151,8 +153,9 @@ def verdicts() -> str:
     return "\n".join(lines)
 
 
-def published(page: str, heading: str) -> str:
-    """Return the first table below a heading of a published page."""
+def published(argument: str) -> str:
+    """Return the first table below a heading of a published page: ``PAGE: HEADING``."""
+    page, _, heading = argument.partition(": ")
     text = (PUBLISHED / f"{page}.md").read_text(encoding="utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     lines = section.splitlines()
@@ -160,45 +163,43 @@ def published(page: str, heading: str) -> str:
     return "\n".join(itertools.takewhile(lambda line: line.startswith("|"), lines[first:]))
 
 
-PARTS: dict[str, Callable[[], str]] = {
-    "experiment-fields": experiment_fields,
-    "results-fields": results_fields,
-    "verdicts": verdicts,
+def source(argument: str) -> str:
+    """Return a file, or a function of it, as a block of code."""
+    path, _, name = argument.partition(" ")
+    text = (ROOT / path).read_text(encoding="utf-8").rstrip()
+    if name:
+        tree = ast.parse(text)
+        function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
+        text = ast.get_source_segment(text, function) or ""
+    return _code(text, "python" if path.endswith(".py") else "yaml")
+
+
+def docstring(argument: str) -> str:
+    """Return the first block of code in a class's docstring."""
+    path, _, name = argument.partition(" ")
+    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+    described = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    block = re.search(r"::\n\n((?: {4}.*\n|\n)+)", ast.get_docstring(described) or "")
+    assert block is not None
+    return _code(textwrap.dedent(block[1]).rstrip(), "python")
+
+
+def _code(text: str, language: str) -> str:
+    return f"<!-- not run: shown from its file -->\n```{language}\n{text}\n```"
+
+
+KINDS: dict[str, Callable[[str], str]] = {
+    "verdicts": lambda _: verdicts(),
+    "experiment-fields": lambda _: experiment_fields(),
+    "results-fields": lambda _: results_fields(),
+    "published": published,
+    "results": results,
+    "source": source,
+    "docstring": docstring,
 }
+_PART = re.compile(r"(<!-- written: ([\w-]+)(?: ([^\n]*))? -->\n)(.*?)(<!-- end -->)", re.S)
 
 
-class _Made(SphinxDirective):
-    """``{made} PART``."""
-
-    required_arguments = 1
-
-    def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(PARTS[self.arguments[0]](), allow_section_headings=True)
-
-
-class _Published(SphinxDirective):
-    """``{published} PAGE: HEADING``."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
-
-    def run(self) -> list[nodes.Node]:
-        page, _, heading = self.arguments[0].partition(": ")
-        return self.parse_text_to_nodes(published(page, heading))
-
-
-class _Results(SphinxDirective):
-    """``{results}``, with an identifier on each line below."""
-
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        return self.parse_text_to_nodes(results(self.content))
-
-
-def setup(app: Sphinx) -> ExtensionMetadata:
-    """Add the directives."""
-    app.add_directive("published", _Published)
-    app.add_directive("made", _Made)
-    app.add_directive("results", _Results)
-    return {"parallel_read_safe": True, "parallel_write_safe": True}
+def written(page: str) -> str:
+    """Return a page with its parts written anew."""
+    return _PART.sub(lambda part: f"{part[1]}\n{KINDS[part[2]](part[3] or '').strip()}\n\n{part[5]}", page)
