@@ -154,7 +154,7 @@ def fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None
         part[:] = words.view(np.float32)[: len(part)]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill_signs(seed: Any, window: Any, out: Any) -> None:
     """Write the signs of a window of orthonormal canaries, as bits of 32-bit words: four words a counter.
 
@@ -168,7 +168,7 @@ def fill_signs(seed: Any, window: Any, out: Any) -> None:
             out[first + k] = _U32(words[k] & _LOW)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shuffle(seed: Any, block: Any, count: int, rows: Any) -> None:
     """Bring a uniformly drawn sequence of ``count`` of a block's rows to the front, by Fisher and Yates."""
     for i in range(count):
@@ -176,7 +176,7 @@ def shuffle(seed: Any, block: Any, count: int, rows: Any) -> None:
         rows[i], rows[j] = rows[j], rows[i]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def shuffle_few(seed: Any, block: Any, dim: int, rows: Any) -> None:
     """Write what ``shuffle`` brings to the front of 0, …, dim − 1, in memory of the number of rows."""
     # An open hash table of the rows that have moved: from where they stand to which they are, −1 if empty.

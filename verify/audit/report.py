@@ -192,6 +192,7 @@ def numbers(result: AuditResult) -> dict[str, Any]:
             for name in ("normality", "shape", "null_law", "blind_spots")
         },
         "warnings": [asdict(warning) for warning in result.warnings],
+        "coordinates": None if result.request.stored is None else result.request.stored.record(),
         "estimates": [_estimate_row(row) for row in result.estimates],
         "bounds": [asdict(row) for row in result.bounds],
     }
