@@ -1,4 +1,4 @@
-"""What an audit takes from a released vector: sums over its blocks, which add up to those of all.
+"""Sums over the blocks of a released vector, which are all that an audit takes from it.
 
 A block of coordinates (``kernels.slices``) is read, scored and forgotten, so that memory does not grow with d. Blocks
 may be scored in any processes, on any machines: the sums are added in the order of the blocks, so that the bits are
@@ -137,7 +137,7 @@ def as_source(release: ArrayLike | StoredRelease) -> Source:
 
 
 def scored(canaries: "AnyCanaries") -> "AnyCanaries":
-    """Return the canaries with the other directions that are scored beside orthonormal ones."""
+    """Return the canaries, and with orthonormal ones the other directions that are scored too."""
     if isinstance(canaries, Canaries):
         return canaries
     others = max(_MOST_UNOBSERVED, canaries.count)
@@ -179,7 +179,7 @@ def release_sums(release: ArrayLike | StoredRelease, canaries: "AnyCanaries", st
 def block_sums(
     source: Source, canaries: "AnyCanaries", block: int, advance: Callable[[int], None] = lambda _: None
 ) -> ReleaseSums:
-    """Sum up a block of a release; ``advance`` is told how many canaries were scored."""
+    """Sum up a block of a release; ``advance`` gets the number of canaries scored."""
     part = blocks(source.dim)[block]
     return _sums(source.read(part.start, part.stop), canaries, part.start, source.canary_norm, advance)
 

@@ -500,7 +500,8 @@ def _audit_release(
             canaries = _canaries(directions, seed, count, release.dim)
             return audit_release(release, canaries, bounds=bounds, advance=advance, scoring=scoring, **asked)
     except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
+        reason = str(error).removeprefix("release: ")
+        raise InputError(f"{file}: {reason}") from error
 
 
 def _scored_by(results: Callable[..., Any]) -> "Scoring":

@@ -1,11 +1,11 @@
 """A released vector that stays in its files: ``.safetensors``, one or several with an index, and ``.npy``.
 
-Coordinates stand in the order of the tensors' names, and row by row in each: the order of ``flatten``. Nothing is read
-but what is asked for, and nothing in a file is believed: what a header declares must be what the file's size allows,
-without a gap and without an overlap.
+Coordinates stand in the order of the tensors' names, and row by row in each: the order of ``flatten``. Only the slices
+that are asked for are read. Nothing in a file is believed: what a header declares must fill the file, without a gap and
+without an overlap.
 
-A ``.safetensors`` file begins with the length of its header in 8 bytes, little-endian, and the header in JSON: for each
-tensor its type, its shape and where its bytes begin and end. Values of bfloat16 are the upper halves of float32.
+A ``.safetensors`` file begins with its header's length in 8 bytes, little-endian, and the header in JSON. This has the
+type and the shape of each tensor, and where its bytes begin and end. Values of bfloat16 are upper halves of float32.
 """
 
 import json
@@ -202,10 +202,10 @@ def open_release(
     earlier: tuple[Tensor, ...] = ()
     if base is not None:
         earlier, _ = _chosen(Path(base), only, skip)
-        for one, other in zip(tensors, earlier, strict=False):
-            if (one.name, one.shape) != (other.name, other.shape):
+        for tensor, other in zip(tensors, earlier, strict=False):
+            if (tensor.name, tensor.shape) != (other.name, other.shape):
                 raise InputError(
-                    f"{base}: must have the tensors of {path}; it has {_described(other)} for {_described(one)}"
+                    f"{base}: must have the tensors of {path}; it has {_described(other)} for {_described(tensor)}"
                 )
         if len(tensors) != len(earlier):
             raise InputError(f"{base}: must have the tensors of {path}, {len(tensors)}, not {len(earlier)}")

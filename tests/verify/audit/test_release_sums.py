@@ -32,8 +32,8 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "_HELD", BLOCK)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
     np.save(tmp_path / "r.npy", released(OrthonormalCanaries(7, 200, DIM)))
     return tmp_path / "r.npy"
 
@@ -76,16 +76,16 @@ def test_blocks_shards_and_processes_have_the_same_bits(kind: type, tmp_path: Pa
 def test_blocks_change_rounding_alone(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
     canaries = Canaries(7, 50, DIM)
     release = released(canaries)
-    one = all_sums(as_source(release), canaries)
+    single = all_sums(as_source(release), canaries)
     length = canaries_length(canaries, None)
     monkeypatch.setattr(slices, "BLOCK", BLOCK)
     monkeypatch.setattr(kernel, "_HELD", BLOCK)
     canaries = kind(7, 50, DIM)
     several = all_sums(as_source(release), canaries)
-    assert (several.zeros, several.largest, several.dim) == (one.zeros, one.largest, one.dim)
-    assert math.isclose(several.square, one.square, rel_tol=1e-14)
+    assert (several.zeros, several.largest, several.dim) == (single.zeros, single.largest, single.dim)
+    assert math.isclose(several.square, single.square, rel_tol=1e-14)
     if kind is Canaries:
-        np.testing.assert_allclose(several.products.cosines(), one.products.cosines(), rtol=0, atol=1e-15)
+        np.testing.assert_allclose(several.products.cosines(), single.products.cosines(), rtol=0, atol=1e-15)
         assert math.isclose(canaries_length(Canaries(7, 50, DIM), None), length, rel_tol=1e-13)
     else:
         assert canaries_length(canaries, None) == math.sqrt(50)
@@ -146,11 +146,11 @@ def test_a_release_in_the_files_own_unit_is_audited_as_in_canary_norms(path: Pat
     np.save(tmp_path / "twice.npy", 2.0 * np.load(path))
     canaries = OrthonormalCanaries(7, 200, DIM)
     asked: dict[str, Any] = {"delta": DELTA, "noise_multiplier": 1.2}
-    one = numbers(audit_release(open_release(path), canaries, **asked))
+    single = numbers(audit_release(open_release(path), canaries, **asked))
     two = numbers(audit_release(open_release(tmp_path / "twice.npy", canary_norm=2.0), canaries, **asked))
-    assert one.pop("coordinates")["canary_norm"] == 1.0
+    assert single.pop("coordinates")["canary_norm"] == 1.0
     assert two.pop("coordinates")["canary_norm"] == 2.0
-    assert one == two
+    assert single == two
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

@@ -51,8 +51,8 @@ def floats(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     return {name: values for name, values in tensors.items() if values.dtype.kind != "i"}
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
     file = tmp_path / "model.safetensors"
     file.write_bytes(safetensors(model(), __metadata__={"format": "pt"}))
     return file
@@ -249,7 +249,7 @@ def test_what_is_added_is_added_in_float32_and_the_rest_is_copied(
         assert again.record() == release.record()
         # Names sort, so that the copied tensors stand between the others.
         copied = {tensor.name: tensor for tensor in stored_tensors(target)}
-        for kept in ("b.weight", "steps"):
-            tensor = copied[kept]
+        for name_of in ("b.weight", "steps"):
+            tensor = copied[name_of]
             raw = written.getvalue()[tensor.offset : tensor.offset + tensor.nbytes]
-            assert raw == model()[kept].tobytes()
+            assert raw == model()[name_of].tobytes()
