@@ -265,13 +265,15 @@ class OrthonormalCanaries:
         sums = PartialProducts(np.zeros(len(chosen)), None, 0.0)
         for number, part in cut(slice(first, first + len(given)), self.dim):
             piece = given[part.start - first : part.stop - first]
-            block = blocks(self.dim)[number]
-            row = np.zeros(block.stop - block.start, np.float64 if given.dtype == np.float64 else np.float32)
-            row[part.start - block.start : part.stop - block.start] = piece
-            if not row.any():
+            if not piece.any():
                 continue
-            scale = scales_of(row[np.newaxis])[0]
-            row *= scale
+            block, scale = blocks(self.dim)[number], scales_of(piece[np.newaxis])[0]
+            if part == block:
+                row = np.multiply(piece, scale, dtype=scale.dtype)
+            else:
+                row = np.zeros(block.stop - block.start, scale.dtype)
+                within = row[part.start - block.start : part.stop - block.start]
+                np.multiply(piece, scale, out=within, dtype=scale.dtype)
             products, square = self._block_products(number, row, chosen)
             sums += PartialProducts(products / float(scale), None, square / float(scale) / float(scale))
         return sums

@@ -258,7 +258,7 @@ def audit_release(
         the estimate ``norm`` and to what is said of the noise.
     canaries
         The canaries, all of which took part. Beside ``OrthonormalCanaries`` other directions of their transform are
-        scored too, all or at least 2²²: they are unobserved canaries, and the null is fitted to them.
+        scored too, all or at least 2²⁰: they are unobserved canaries, and the null is fitted to them.
     delta, confidence, claim, noise_multiplier, bounds, force
         As for ``audit``. With a noise multiplier the noise is tested by the sum of all canaries, which assumes that
         nothing else in the release depends on them. It is so in one round. In a model that was trained for several,

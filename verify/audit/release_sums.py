@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _COORDINATES_AT_ONCE = 10**8
 # Other directions of orthonormal canaries that are scored at most, unless there are more canaries. With so many, the
 # null's moments err by less than a thousandth of a deviation.
-_MOST_UNOBSERVED = 2**22
+_MOST_UNOBSERVED = 2**20
 FEWEST_UNOBSERVED = 2
 
 # The function that scores a block, its number and arguments; how calls of it are made, and what they return.

@@ -368,7 +368,7 @@ def in_shards(folder, dim):
 
 
 def audited(index, directions, *options):
-    asked = ("--canaries", "20", "--canary-seed", "1", "--directions", directions, "--delta", "1e-6", "--json")
+    asked = ("--canaries", "8", "--canary-seed", "1", "--directions", directions, "--delta", "1e-6", "--json")
     shown = CliRunner().invoke(main, ["audit", str(index), *asked, "--noise-multiplier", "1", "--force", *options])
     assert shown.exit_code == 0, shown.output
     return shown.stdout
