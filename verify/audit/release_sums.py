@@ -120,7 +120,7 @@ class ReleaseSums:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the coordinates, little-endian; where several slices were added, of their digests in hexadecimal."""
+        """SHA-256 of the coordinates, little-endian; of several slices, of their digests in hexadecimal."""
         if len(self.digests) == 1:
             return self.digests[0]
         return hashlib.sha256("".join(self.digests).encode()).hexdigest()
