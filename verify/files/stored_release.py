@@ -108,12 +108,17 @@ class StoredRelease:
         Tensors of the same names and shapes that are subtracted; empty for none.
     canary_norm
         Norm of a canary in the unit of the files.
+    only, skip, base_path
+        As given to ``open_release``.
     """
 
     tensors: tuple[Tensor, ...]
     left_out: tuple[str, ...] = ()
     base: tuple[Tensor, ...] = ()
     canary_norm: float = 1.0
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    base_path: Path | None = None
 
     @property
     def dim(self) -> int:
@@ -149,6 +154,9 @@ class StoredRelease:
             "dim": self.dim,
             "tensors": [[tensor.name, list(tensor.shape)] for tensor in self.tensors],
             "left_out": list(self.left_out),
+            "only": list(self.only),
+            "skip": list(self.skip),
+            "base": None if self.base_path is None else self.base_path.name,
             "canary_norm": self.canary_norm,
         }
 
@@ -209,7 +217,20 @@ def open_release(
                 )
         if len(tensors) != len(earlier):
             raise InputError(f"{base}: must have the tensors of {path}, {len(tensors)}, not {len(earlier)}")
-    return StoredRelease(tensors, left_out, earlier, canary_norm)
+    subtracted = None if base is None else Path(base)
+    return StoredRelease(tensors, left_out, earlier, canary_norm, tuple(only), tuple(skip), subtracted)
+
+
+def reopened(path: Path, record: object) -> StoredRelease:
+    """Open a release again as its record says, its base beside it; an ``InputError`` says that the record is none."""
+    if not isinstance(record, dict):
+        return open_release(path)
+    only, skip, base, norm = (record.get(name) for name in ("only", "skip", "base", "canary_norm"))
+    patterns = [*only, *skip] if isinstance(only, list) and isinstance(skip, list) else [None]
+    named = base is None or (isinstance(base, str) and Path(base).name == base)
+    if not all(isinstance(pattern, str) for pattern in patterns) or not named or not isinstance(norm, int | float):
+        raise InputError("the report's audit.coordinates: must say how the release was opened")
+    return open_release(path, only or (), skip or (), None if base is None else path.with_name(base), norm)
 
 
 def stored_tensors(path: Path) -> tuple[Tensor, ...]:
