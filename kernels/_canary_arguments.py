@@ -5,7 +5,7 @@ import operator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import floating
+from canaryproof.kernels.arrays import real
 
 
 def checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
@@ -36,17 +36,23 @@ def checked_weights(weights: ArrayLike | None, length: int) -> NDArray[np.float6
     return given
 
 
+def scales_of(block: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Return powers of two that keep the squares of a block of vectors in range, in float32 or float64."""
+    largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
+    if not (np.isfinite(largest) & (largest > 0.0)).all():
+        raise ValueError("vectors must be finite and not zero")
+    limit, number = (1000, np.float64) if block.dtype == np.float64 else (126, np.float32)
+    scales: NDArray[np.floating] = np.ldexp(number(1.0), -np.clip(np.frexp(largest)[1], -limit, limit))
+    return scales
+
+
 def checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
-    """Return the vectors as a block, and powers of two of its type that keep their squares in range."""
+    """Return the vectors as a block, and powers of two that keep their squares in range."""
     try:
-        given = floating(vectors)
+        given = real(vectors)
     except ValueError as error:
         raise ValueError(f"vectors {error}") from error
     block: NDArray[np.floating] = np.atleast_2d(given)
     if block.ndim != 2 or block.shape[1] != dim:
         raise ValueError(f"vectors must be of shape ({dim},) or (n, {dim}), not {given.shape}")
-    largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
-    if not (np.isfinite(largest) & (largest > 0.0)).all():
-        raise ValueError("vectors must be finite and not zero")
-    limit = 126 if block.dtype == np.float32 else 1000
-    return block, np.ldexp(block.dtype.type(1.0), -np.clip(np.frexp(largest)[1], -limit, limit))
+    return block, scales_of(block)

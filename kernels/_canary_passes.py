@@ -1,7 +1,7 @@
 """Passes over the canary stream: products, norms and sums, each coordinate made where it is used.
 
-Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then tile after tile. So neither the number
-of threads nor the way the work is cut changes a bit.
+Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then tile after tile of a block
+(``kernels.slices``). So neither the number of threads nor the way the work is cut changes a bit.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from canaryproof.kernels._canary_stream import CANARY, RUN, TILE, _wide_vectors, make_tile
+from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, RUN, TILE, _wide_vectors, make_tile
 from canaryproof.kernels._compiled import njit
 
 
@@ -42,14 +42,26 @@ def _add_scaled(total: Any, scale: float, tile: Any) -> None:
 
 @njit(parallel=True, cache=True)
 def add_products(
-    seed: Any, indices: Any, first_tile: int, dim: int, block: Any, squares: Any, products: Any, with_squares: bool
+    seed: Any,
+    indices: Any,
+    first_tile: int,
+    first: int,
+    end: int,
+    block: Any,
+    squares: Any,
+    products: Any,
+    with_squares: bool,
 ) -> None:
-    """Add to canaries' products with a block of vectors, and to squared norms, the part over the block's tiles."""
+    """Add to canaries' products with a block of vectors, and to squared norms, the part over the block's tiles.
+
+    Canaries are zero before the coordinate ``first`` and from ``end`` on.
+    """
     for k in prange(len(indices)):
         words = np.empty(TILE, np.uint32)
         coordinates = words.view(np.float32)
         for i in range(block.shape[1] // TILE):
-            make_tile(seed, indices[k], CANARY, first_tile + i, dim, words)
+            make_tile(seed, indices[k], CANARY, first_tile + i, end, words)
+            words[: max(0, min(TILE, first - (first_tile + i) * TILE))] = np.uint32(0)
             if with_squares:
                 squares[k] += _dot(coordinates, coordinates)
             for n in range(block.shape[0]):
@@ -100,11 +112,11 @@ def add_held(rows: Any, scales: Any, out: Any) -> None:
 
 
 @njit(parallel=True, cache=True)
-def weighted_sum(seed: Any, indices: Any, scales: Any, out: Any) -> None:
-    """Add scaled canaries, made here, in the order of the indices."""
+def weighted_sum(seed: Any, indices: Any, scales: Any, first_tile: int, out: Any) -> None:
+    """Add scaled canaries, made here from a tile on, in the order of the indices."""
     for i in prange((len(out) + TILE - 1) // TILE):
         words = np.empty(TILE, np.uint32)
         coordinates = words.view(np.float32)
         for k in range(len(indices)):
-            make_tile(seed, indices[k], CANARY, i, len(out), words)
+            make_tile(seed, indices[k], CANARY, first_tile + i, MAX_DIM, words)
             _add_scaled(out[i * TILE : (i + 1) * TILE], scales[k], coordinates)

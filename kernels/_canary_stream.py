@@ -154,9 +154,12 @@ def fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None
         part[:] = words.view(np.float32)[: len(part)]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def fill_signs(seed: Any, window: Any, out: Any) -> None:
-    """Write the signs of a window of orthonormal canaries, as bits of 32-bit words: four words a counter."""
+    """Write the signs of a window of orthonormal canaries, as bits of 32-bit words: four words a counter.
+
+    Window w of block b of a long vector has the number 64·b + w.
+    """
     low, high = seed & _LOW, seed >> _SHIFT
     for first in range(0, len(out), 4):
         counter = _U64(first // 4)
@@ -165,25 +168,57 @@ def fill_signs(seed: Any, window: Any, out: Any) -> None:
             out[first + k] = _U32(words[k] & _LOW)
 
 
-@njit(cache=True)
-def shuffle(seed: Any, count: int, rows: Any) -> None:
-    """Bring a uniformly drawn sequence of ``count`` of the rows to the front, by Fisher and Yates.
-
-    Step i draws among the rows from i on. Words of the counters (i, attempt) keep as many bits as the rows' number
-    needs; the first that is below this number is the draw. So each row is exactly as likely as the others.
-    """
-    low, high = seed & _LOW, seed >> _SHIFT
+@njit(cache=True, nogil=True)
+def shuffle(seed: Any, block: Any, count: int, rows: Any) -> None:
+    """Bring a uniformly drawn sequence of ``count`` of a block's rows to the front, by Fisher and Yates."""
     for i in range(count):
-        left = _U64(len(rows) - i)
-        mask = left - _U64(1)
-        for shift in (1, 2, 4, 8, 16):
-            mask |= mask >> _U64(shift)
-        drawn, attempt = left, _U64(0)
-        while drawn >= left:
-            words = _philox(_U64(i), attempt, _U64(0), ROW, low, high)
-            for k in range(4):
-                if drawn >= left:
-                    drawn = words[k] & mask
-            attempt += _U64(1)
-        j = i + np.int64(drawn)
+        j = i + _draw(seed, block, i, len(rows) - i)
         rows[i], rows[j] = rows[j], rows[i]
+
+
+@njit(cache=True, nogil=True)
+def shuffle_few(seed: Any, block: Any, dim: int, rows: Any) -> None:
+    """Write what ``shuffle`` brings to the front of 0, …, dim − 1, in memory of the number of rows."""
+    # An open hash table of the rows that have moved: from where they stand to which they are, −1 if empty.
+    size = 4
+    while size < 2 * len(rows):
+        size *= 2
+    keys, moved = np.full(size, -1, np.int32), np.empty(size, np.int32)
+    for i in range(len(rows)):
+        j = i + _draw(seed, block, i, dim - i)
+        at, drawn = _entry(keys, i), _entry(keys, j)
+        last = moved[at] if keys[at] == i else i
+        rows[i] = moved[drawn] if keys[drawn] == j else j
+        keys[drawn], moved[drawn] = j, last
+
+
+@njit()
+def _entry(keys: Any, key: int) -> int:
+    """Return where a key stands in an open hash table, or would."""
+    mask = len(keys) - 1
+    # Fibonacci hashing: the upper bits of a product with 2³²/φ.
+    at = ((key * 2654435769) >> 7) & mask
+    while keys[at] != -1 and keys[at] != key:
+        at = (at + 1) & mask
+    return at
+
+
+@njit()
+def _draw(seed: Any, block: Any, i: int, number: int) -> Any:
+    """Draw step i's row among so many.
+
+    Words of the counters (i, attempt, block) keep as many bits as the number needs; the first that is below it is the
+    draw. So each row is exactly as likely as the others.
+    """
+    left = _U64(number)
+    mask = left - _U64(1)
+    for shift in (1, 2, 4, 8, 16):
+        mask |= mask >> _U64(shift)
+    drawn, attempt = left, _U64(0)
+    while drawn >= left:
+        words = _philox(_U64(i), attempt, block, ROW, seed & _LOW, seed >> _SHIFT)
+        for k in range(4):
+            if drawn >= left:
+                drawn = words[k] & mask
+        attempt += _U64(1)
+    return np.int64(drawn)

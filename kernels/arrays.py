@@ -45,11 +45,17 @@ def floating(values: Any) -> NDArray[np.float32] | NDArray[np.float64]:
     ValueError
         If they are something else, such as integers, complex numbers or long doubles.
     """
+    array = real(values)
+    return array.astype(np.promote_types(array.dtype, np.float32), copy=False)
+
+
+def real(values: Any) -> NDArray[Any]:
+    """Return floating-point numbers of any library in their own format; errors as ``floating``."""
     array = on_host(values)
     if not is_floating(array.dtype):
         hint = "; flatten(..., scale=...) makes them of integers" if array.dtype.kind in "iu" else ""
         raise ValueError(f"must be floating-point numbers, not {array.dtype}{hint}")
-    return array.astype(np.promote_types(array.dtype, np.float32), copy=False)
+    return array
 
 
 def precision(values: Any) -> float:

@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 from canaryproof.kernels import _canary_passes as passes
 from canaryproof.kernels._canary_arguments import checked_indices, checked_int, checked_vectors, checked_weights
 from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fill
+from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["Canaries", "noise"]
 
@@ -33,21 +34,21 @@ _HELD, _HELD_TOGETHER = 2**23, 2**22
 _ROWS, _PRODUCTS = 60, 512
 
 
-def _pieces(block: NDArray[np.floating], scales: NDArray[np.floating]) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Cut scaled vectors into pieces of whole tiles, the last one filled with zeros, and say where each begins."""
-    step = TILE * max(1, _TILES_AT_ONCE // max(1, len(block)))
-    for start in range(0, block.shape[1], step):
-        piece = block[:, start : start + step]
-        padded = np.zeros((len(block), -(-piece.shape[1] // TILE) * TILE))
-        np.multiply(piece, scales[:, np.newaxis], out=padded[:, : piece.shape[1]], dtype=np.float64)
-        yield start, padded
+def _pieces(
+    block: NDArray[np.floating], scales: NDArray[np.floating], lead: int
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Cut scaled vectors into pieces of whole tiles, and say in which tile each begins.
 
-
-def _quotients(
-    products: NDArray[np.float64], norms: NDArray[np.float64], own_squares: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    # Rounding may carry the cosine of parallel vectors past 1, where the null law's functions are 0.
-    return np.clip(products / norms / np.sqrt(own_squares)[:, np.newaxis], -1.0, 1.0)
+    The vectors begin at the coordinate ``lead`` of a tile. Zeros fill the first tile and the last one.
+    """
+    step, length = TILE * max(1, _TILES_AT_ONCE // max(1, len(block))), lead + block.shape[1]
+    for start in range(0, length, step):
+        end = min(start + step, length)
+        padded = np.zeros((len(block), -(-(end - start) // TILE) * TILE))
+        given = block[:, max(start - lead, 0) : end - lead]
+        first = max(lead - start, 0)
+        np.multiply(given, scales[:, np.newaxis], out=padded[:, first : first + given.shape[1]], dtype=np.float64)
+        yield start // TILE, padded
 
 
 @cache
@@ -61,8 +62,8 @@ class Canaries:
 
     X_j is the float32 vector of standard normal coordinates that the module describes; norms, sums and cosines are
     float64. The rounding error of a cosine is at most (dim/2048 + 40) 2⁻⁵³. That of a coordinate of the sum of n
-    canaries is at most (dim/8192 + n + 16) 2⁻⁵³ times the sum of its absolute terms, underflow apart. Memory is
-    O(dim + count) beyond the input.
+    canaries is at most (dim/8192 + n + 16) 2⁻⁵³ times the sum of its absolute terms, underflow apart. Memory is that of
+    the result and O(count) beyond the input, which may be memory-mapped.
 
     Parameters
     ----------
@@ -126,7 +127,13 @@ class Canaries:
         fill(np.uint64(self.seed), index, CANARY, 0, canary)
         return np.divide(canary, self._norms(np.array([index])), out=canary, dtype=np.float64, casting="same_kind")
 
-    def sum(self, indices: ArrayLike | None = None, weights: ArrayLike | None = None) -> NDArray[np.float64]:
+    def sum(
+        self,
+        indices: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        coordinates: slice | None = None,
+        squared_norms: ArrayLike | None = None,
+    ) -> NDArray[np.float64]:
         """Weighted sum Σ w_j c_j, added in the order of the indices.
 
         Parameters
@@ -135,23 +142,34 @@ class Canaries:
             Canaries to add, shape (n,), repetitions allowed; all if None.
         weights
             Finite weights w_j, shape (n,); 1 each if None.
+        coordinates
+            Slice of the coordinates to make, for frameworks that shard; all if None. They are those of the whole sum.
+        squared_norms
+            Squared norms of all canaries, shape (count,), where they are known: those of all slices
+            (``squared_norms``), added up. By default they are made here, over all coordinates.
 
         Returns
         -------
-        The sum, shape (dim,).
+        The sum, shape (dim,), or its coordinates in the slice.
 
         Raises
         ------
         ValueError
-            If an index is out of range, or the weights are not n finite numbers.
+            If an index is out of range, the weights are not n finite numbers, the slice has no coordinate, or squared
+            norms are not count positive numbers.
         """
         chosen = checked_indices(indices, self.count)
         factors = checked_weights(weights, len(chosen))
-        total = np.zeros(self.dim)
+        made = checked_slice(coordinates, self.dim)
+        if squared_norms is not None:
+            self._learn(np.arange(self.count, dtype=np.uint64), self._checked_squares(squared_norms))
         tiles = -(-self.dim // TILE)
-        if self._knows(chosen) or tiles * TILE > _HELD:
-            passes.weighted_sum(np.uint64(self.seed), chosen, factors / self._norms(chosen), total)
-            return total
+        if made != slice(0, self.dim) or self._knows(chosen) or tiles * TILE > _HELD:
+            first_tile, lead = divmod(made.start, TILE)
+            total = np.zeros(lead + made.stop - made.start)
+            passes.weighted_sum(np.uint64(self.seed), chosen, factors / self._norms(chosen), first_tile, total)
+            return total[lead:]
+        total = np.zeros(self.dim)
         # Norms are known only when a canary is whole: hold some, so that none is made twice.
         step = max(1, min(_HELD_TOGETHER // (tiles * TILE), len(chosen)))
         rows = np.empty((tiles, step, TILE), np.float32)
@@ -189,15 +207,66 @@ class Canaries:
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((len(block), len(chosen)))
         with_squares = not self._knows(chosen)
-        for start, piece in _pieces(block, scales):
-            passes.add_squares(piece, own_squares)
-            passes.add_products(
-                np.uint64(self.seed), chosen, start // TILE, self.dim, piece, squares, products, with_squares
-            )
+        for part in blocks(self.dim):
+            sums = self._sums(chosen, block[:, part], scales, part.start, with_squares)
+            for total, more in zip((products, squares, own_squares), sums, strict=True):
+                total += more
         if with_squares:
             self._learn(chosen, squares)
-        cosines = _quotients(products, self._norms(chosen), own_squares)
+        cosines = quotients(products, self._norms(chosen), own_squares)
         return cosines if np.ndim(vectors) == 2 else cosines[0]
+
+    def partial_products(self, vector: ArrayLike, start: int = 0, indices: ArrayLike | None = None) -> PartialProducts:
+        """Inner products with a vector over a slice of its coordinates, which add up with those of other slices.
+
+        Parameters
+        ----------
+        vector
+            The vector's coordinates from ``start`` on: float16, bfloat16, float32 or float64, shape (n,). Where its
+            squares leave the range of float64, so do the results.
+        start
+            First coordinate, 0 ≤ start < dim.
+        indices
+            Canaries to use, shape (k,); all if None.
+
+        Returns
+        -------
+        The inner products, and the squared norms of canaries and vector.
+
+        Raises
+        ------
+        ValueError
+            If the vector is of another shape or type, or an index or ``start`` is out of range.
+        """
+        first = checked_int("start", start, 0, self.dim, f"0 ≤ start < {self.dim}")
+        part = checked_part(vector, first, self.dim)
+        chosen = checked_indices(indices, self.count)
+        products, squares, own_squares = np.zeros((1, len(chosen))), np.zeros(len(chosen)), np.zeros(1)
+        for _, piece in cut(slice(first, first + len(part)), self.dim):
+            given = part[np.newaxis, piece.start - first : piece.stop - first]
+            sums = self._sums(chosen, given, np.ones(1), piece.start, with_squares=True)
+            for total, more in zip((products, squares, own_squares), sums, strict=True):
+                total += more
+        return PartialProducts(products[0], squares, float(own_squares[0]))
+
+    def squared_norms(self, coordinates: slice | None = None) -> NDArray[np.float64]:
+        """Squared norms of all canaries before normalising, over a slice of coordinates; those of slices add up.
+
+        Parameters
+        ----------
+        coordinates
+            The slice; all coordinates if None.
+
+        Returns
+        -------
+        Squared norms, shape (count,).
+
+        Raises
+        ------
+        ValueError
+            If the slice has no coordinate.
+        """
+        return self._squares(checked_indices(None, self.count), checked_slice(coordinates, self.dim))
 
     def block_cosines(self, vectors: ArrayLike) -> NDArray[np.float64]:
         """Cosines between all canaries and a block of vectors, with products in float32: for many rounds at once.
@@ -230,6 +299,45 @@ class Canaries:
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((self.count, len(block)))
         with_squares = not self._knows(chosen)
+        for part in blocks(self.dim):
+            sums = self._block_sums(chosen, block[:, part], scales, part.start, with_squares)
+            for total, more in zip((products, squares, own_squares), sums, strict=True):
+                total += more
+        if with_squares:
+            self._learn(chosen, squares)
+        return quotients(products.T, self._norms(chosen), own_squares)
+
+    def _sums(
+        self,
+        chosen: NDArray[np.uint64],
+        block: NDArray[np.floating],
+        scales: NDArray[np.floating],
+        first: int,
+        with_squares: bool,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return products and squared norms of canaries and of vectors, over coordinates of one block."""
+        own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
+        products = np.zeros((len(block), len(chosen)))
+        first_tile, lead = divmod(first, TILE)
+        ends = first, first + block.shape[1]
+        for tile, piece in _pieces(block, scales, lead):
+            passes.add_squares(piece, own_squares)
+            passes.add_products(
+                np.uint64(self.seed), chosen, first_tile + tile, *ends, piece, squares, products, with_squares
+            )
+        return products, squares, own_squares
+
+    def _block_sums(
+        self,
+        chosen: NDArray[np.uint64],
+        block: NDArray[np.floating],
+        scales: NDArray[np.floating],
+        first: int,
+        with_squares: bool,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Return the same with products in float32, over one block."""
+        own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
+        products = np.zeros((self.count, len(block)))
         # Cut between whole products of a BLAS, whose bits depend on their shapes.
         whole = -(-self.count // _ROWS)
         workers = min(numba.get_num_threads(), whole)
@@ -237,20 +345,20 @@ class Canaries:
 
         def multiply(share: slice) -> None:
             own = own_squares if share.start == 0 else None
-            self._multiply(chosen[share], block, scales, own, squares[share] if with_squares else None, products[share])
+            own_norms = squares[share] if with_squares else None
+            self._multiply(chosen[share], block, scales, first, own, own_norms, products[share])
 
         # Threads of a BLAS would wait for each other, busily, while others make canaries.
         with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
             list(pool.map(multiply, shares))
-        if with_squares:
-            self._learn(chosen, squares)
-        return _quotients(products.T, self._norms(chosen), own_squares)
+        return products, squares, own_squares
 
     def _multiply(
         self,
         chosen: NDArray[np.uint64],
         block: NDArray[np.floating],
         scales: NDArray[np.floating],
+        first: int,
         own_squares: NDArray[np.float64] | None,
         squares: NDArray[np.float64] | None,
         products: NDArray[np.float64],
@@ -263,7 +371,7 @@ class Canaries:
         piece = np.zeros((len(block), TILE + 16), np.float32)[:, :TILE]
         columns = np.empty((TILE, len(block)), np.float32)
         right = columns.reshape(-1, _PRODUCTS, len(block))
-        for tile in range(-(-self.dim // TILE)):
+        for tile in range(-(-block.shape[1] // TILE)):
             given = block[:, tile * TILE : (tile + 1) * TILE]
             np.multiply(given, scales[:, np.newaxis], out=piece[:, : given.shape[1]], casting="same_kind")
             piece[:, given.shape[1] :] = 0.0
@@ -273,7 +381,7 @@ class Canaries:
             for start in range(0, len(chosen), len(rows)):
                 end = min(start + len(rows), len(chosen))
                 made, products_here = rows[: end - start], parts[:, : end - start]
-                passes.make_rows(np.uint64(self.seed), chosen[start:end], tile, self.dim, made)
+                passes.make_rows(np.uint64(self.seed), chosen[start:end], first // TILE + tile, self.dim, made)
                 if squares is not None:
                     passes.add_squares(made, squares[start:end])
                 left = made.reshape(len(made), -1, _PRODUCTS).transpose(1, 0, 2)
@@ -288,11 +396,23 @@ class Canaries:
         # None is zero: no coordinate ever is.
         new = np.array(sorted(set(chosen.tolist()) - self._known_norms.keys()), dtype=np.uint64)
         if len(new):
-            squares = np.zeros(len(new))
-            nothing = np.empty((0, -(-self.dim // TILE) * TILE))
-            passes.add_products(np.uint64(self.seed), new, 0, self.dim, nothing, squares, np.empty((0, len(new))), True)
-            self._learn(new, squares)
+            self._learn(new, self._squares(new, slice(0, self.dim)))
         return np.array([self._known_norms[j] for j in chosen.tolist()])
+
+    def _squares(self, chosen: NDArray[np.uint64], coordinates: slice) -> NDArray[np.float64]:
+        total = np.zeros(len(chosen))
+        for _, part in cut(coordinates, self.dim):
+            squares, first_tile = np.zeros(len(chosen)), part.start // TILE
+            nothing = np.empty((0, (-(-part.stop // TILE) - first_tile) * TILE)), squares, np.empty((0, len(chosen)))
+            passes.add_products(np.uint64(self.seed), chosen, first_tile, part.start, part.stop, *nothing, True)
+            total += squares
+        return total
+
+    def _checked_squares(self, squared_norms: ArrayLike) -> NDArray[np.float64]:
+        squares = np.asarray(squared_norms, dtype=np.float64)
+        if squares.shape != (self.count,) or not ((squares > 0.0) & (squares < np.inf)).all():
+            raise ValueError(f"squared_norms must be {self.count} positive numbers, one a canary")
+        return squares
 
     def _knows(self, chosen: NDArray[np.uint64]) -> bool:
         return self._known_norms.keys() >= set(chosen.tolist())

@@ -10,6 +10,10 @@ independent random signs. Canary j is row π(j) of the orthonormal matrix
 π a random permutation. G rotates the first r coordinates against the last r, with the cosine √(r/d) and the sine
 √(n/d). After it each canary has, in the mean over signs, the same energy 1/d on every coordinate, at any d.
 
+A vector of 2²⁷ coordinates and more is cut into blocks of d_b ≥ 2²⁶ (``kernels.slices``). Each block has a matrix M_b
+and a permutation π_b of its own. Canary j is row π_b(j) of √(d_b/d)·M_b on each block b. These are orthonormal too,
+with the same energy. One block is in memory at a time, and blocks may be scored in any processes.
+
 Canaries have norm 1 and no two of them correlate, up to rounding. Signs and permutation are integers made of the
 counter-based stream (``kernels._canary_stream``). All else is additions, products and square roots in a fixed order, so
 that canaries, sums, scores and cosines are the same bits on every machine.
@@ -25,15 +29,25 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels._canary_arguments import checked_indices, checked_int, checked_vectors, checked_weights
+from canaryproof.kernels._canary_arguments import (
+    checked_indices,
+    checked_int,
+    checked_vectors,
+    checked_weights,
+    scales_of,
+)
 from canaryproof.kernels._canary_passes import add_squares
-from canaryproof.kernels._canary_stream import TILE, fill_signs, shuffle
+from canaryproof.kernels._canary_stream import MAX_DIM, TILE, fill_signs, shuffle, shuffle_few
 from canaryproof.kernels._hadamard import rotate, transform
+from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["OrthonormalCanaries"]
 
-_MAX_DIM = 2**31 - 1
 _MAX_LAYERS = 16
+# Numbers of a block's windows; 2L + 1 are in use.
+_WINDOWS = 64
+# A hash table of fewer rows than this share of all takes less memory than a list of all.
+_FEW_ROWS = 1 / 64
 
 # A row of words for each window, in the order of the indices w; each bit is a sign.
 Signs = NDArray[np.uint32]
@@ -44,18 +58,18 @@ class OrthonormalCanaries:
     """Orthonormal canaries c_1, …, c_k: rows of a product of Walsh–Hadamard transforms and random signs.
 
     The sum of any of them takes one product with M, and so do the scores of all. Canary j is the same whatever the
-    count. Kept are 4·count bytes and a bit for each sign: layers·dim/8 bytes if dim is a power of two, and up to
-    (2·layers + 1)·dim/8 if not. With two layers a sum takes 8·dim bytes more, the first call 12·dim. Scores take 8·dim
-    more than a float64 vector and 4·dim more than a float32 one.
+    count. Kept are, for a single block, 4·count bytes and a bit for each sign: layers·dim/8 bytes if dim is a power of
+    two, and up to (2·layers + 1)·dim/8 if not. Scores take 4 bytes more for each coordinate of a block, 8 for a float64
+    vector, and sums 8; so much for the first call's rows too if count > dim/64.
 
     Parameters
     ----------
     seed
         Key of the generator, 0 ≤ seed < 2⁶⁴.
     count
-        Number k of canaries, 1 ≤ count ≤ dim.
+        Number k of canaries, 1 ≤ count ≤ dim, and at most 2²⁶ from dim = 2²⁷ on.
     dim
-        Dimension d, 2 ≤ dim < 2³¹. A product takes O(d log d) steps for every d, primes or not: L transforms of order d
+        Dimension d, 2 ≤ dim ≤ 2⁴⁰. A product takes O(d log d) steps for every d, primes or not: L transforms of order d
         if d is a power of two, and 2L + 1 of the power of two below d if not.
     layers
         Number L of layers, from 1 to 16. With two, a canary's coordinates are sums of some d terms with random signs.
@@ -89,8 +103,9 @@ class OrthonormalCanaries:
 
     def __post_init__(self) -> None:
         checked_int("seed", self.seed, 0, 2**64, "0 ≤ seed < 2^64")
-        checked_int("dim", self.dim, 2, _MAX_DIM + 1, "2 ≤ dim < 2^31")
-        checked_int("count", self.count, 1, self.dim + 1, "1 ≤ count ≤ dim: no more rows are orthogonal")
+        checked_int("dim", self.dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
+        most, name = self.largest_count, "dim" if self.largest_count == self.dim else f"{self.largest_count}"
+        checked_int("count", self.count, 1, most + 1, f"1 ≤ count ≤ {name}: no more rows are orthogonal")
         checked_int("layers", self.layers, 1, _MAX_LAYERS + 1, f"1 ≤ layers ≤ {_MAX_LAYERS}")
 
     def vector(self, j: int) -> NDArray[np.float32]:
@@ -113,7 +128,12 @@ class OrthonormalCanaries:
         index = checked_int("j", j, 0, self.count, f"0 ≤ j < {self.count}")
         return self.sum(np.array([index])).astype(np.float32)
 
-    def sum(self, indices: ArrayLike | None = None, weights: ArrayLike | None = None) -> NDArray[np.float64]:
+    def sum(
+        self,
+        indices: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        coordinates: slice | None = None,
+    ) -> NDArray[np.float64]:
         """Weighted sum Σ w_j c_j, by transforms in float64.
 
         Parameters
@@ -122,20 +142,30 @@ class OrthonormalCanaries:
             Canaries to add, shape (n,), repetitions allowed; all if None.
         weights
             Finite weights w_j, shape (n,); 1 each if None.
+        coordinates
+            Slice of the coordinates to make, for frameworks that shard; all if None. They are those of the whole sum.
+            A block of which any is asked for is made whole.
 
         Returns
         -------
-        The sum, shape (dim,).
+        The sum, shape (dim,), or its coordinates in the slice.
 
         Raises
         ------
         ValueError
-            If an index is out of range, or the weights are not n finite numbers.
+            If an index is out of range, the weights are not n finite numbers, or the slice has no coordinate.
         """
         chosen = checked_indices(indices, self.count)
-        total = np.zeros(self.dim)
-        np.add.at(total, self._rows[chosen], checked_weights(weights, len(chosen)))
-        return _transposed(total, self._signs)
+        factors = checked_weights(weights, len(chosen))
+        made = checked_slice(coordinates, self.dim)
+        if len(blocks(self.dim)) == 1:
+            return self._block_sum(0, chosen, factors)[made]
+        total = np.empty(made.stop - made.start)
+        for number, part in cut(made, self.dim):
+            start = blocks(self.dim)[number].start
+            of_block = self._block_sum(number, chosen, factors)[part.start - start : part.stop - start]
+            total[part.start - made.start : part.stop - made.start] = of_block
+        return total
 
     def scores(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """Inner products ⟨c_j, v⟩ of canaries and one vector or a block of them, nothing normalised.
@@ -154,7 +184,8 @@ class OrthonormalCanaries:
         -------
         Scores, shape (k,) or (n, k). With u = 2⁻²⁴ or 2⁻⁵³ and m = log₂ n, the root mean square of the rounding errors
         of all dim scores is at most 1.01·K·u·‖v‖/√dim, where K is L·(m + 2), or (2L + 1)(m + 2) + 5 if dim is no power
-        of two: proven, underflow apart. No single error above 20·L·u·‖v‖/√dim was found (searched up to dim = 2²⁰).
+        of two: proven, underflow apart. No single error above 20·L·u·‖v‖/√dim was found (searched up to dim = 2²⁰). Of
+        several blocks no score errs by more than the blocks' errors added up, each times √(d_b/dim).
 
         Raises
         ------
@@ -205,6 +236,54 @@ class OrthonormalCanaries:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
         return self._quotients(vectors, None, by_norm=True, dtype=np.float32)
 
+    def partial_products(self, vector: ArrayLike, start: int = 0, indices: ArrayLike | None = None) -> PartialProducts:
+        """Inner products with a vector over a slice of its coordinates, which add up with those of other slices.
+
+        Parameters
+        ----------
+        vector
+            The vector's coordinates from ``start`` on: float16, bfloat16, float32 or float64, shape (n,). Where its
+            squares leave the range of float64, so do the results. A block takes its transforms whole, however few of
+            its coordinates are given.
+        start
+            First coordinate, 0 ≤ start < dim.
+        indices
+            Canaries to score, shape (k,); all if None.
+
+        Returns
+        -------
+        The inner products, and the vector's squared norm.
+
+        Raises
+        ------
+        ValueError
+            If the vector is of another shape or type, or an index or ``start`` is out of range.
+        """
+        first = checked_int("start", start, 0, self.dim, f"0 ≤ start < {self.dim}")
+        given = checked_part(vector, first, self.dim)
+        chosen = checked_indices(indices, self.count)
+        sums = PartialProducts(np.zeros(len(chosen)), None, 0.0)
+        for number, part in cut(slice(first, first + len(given)), self.dim):
+            piece = given[part.start - first : part.stop - first]
+            if not piece.any():
+                continue
+            block, scale = blocks(self.dim)[number], scales_of(piece[np.newaxis])[0]
+            if part == block:
+                row = np.multiply(piece, scale, dtype=scale.dtype)
+            else:
+                row = np.zeros(block.stop - block.start, scale.dtype)
+                within = row[part.start - block.start : part.stop - block.start]
+                np.multiply(piece, scale, out=within, dtype=scale.dtype)
+            products, square = self._block_products(number, row, chosen)
+            sums += PartialProducts(products / float(scale), None, square / float(scale) / float(scale))
+        return sums
+
+    @property
+    def largest_count(self) -> int:
+        """Largest number of canaries of this dimension: the coordinates of its smallest block."""
+        first = blocks(self.dim)[0]
+        return int(first.stop - first.start)
+
     def _quotients(
         self,
         vectors: ArrayLike,
@@ -215,39 +294,72 @@ class OrthonormalCanaries:
     ) -> NDArray[np.float64]:
         """Inner products, divided by the vectors' norms if asked for."""
         block, scales = checked_vectors(vectors, self.dim)
-        rows = self._rows[checked_indices(indices, self.count)]
-        results = np.empty((len(block), len(rows)))
-        # One row at a time: memory stays at O(dim).
-        for given, scale, quotients in zip(block, scales, results, strict=True):
-            row = np.multiply(given, scale, dtype=given.dtype).astype(dtype or given.dtype, copy=False)
-            divisor = _norm(row) if by_norm else float(scale)
-            np.divide(_transformed(row, self._signs)[rows], divisor, out=quotients, dtype=np.float64)
+        chosen = checked_indices(indices, self.count)
+        products, squares = np.zeros((len(block), len(chosen))), np.zeros(len(block))
+        working = scales.dtype
+        for n, (given, scale) in enumerate(zip(block, scales, strict=True)):
+            # One row and block at a time: memory stays at that of a block.
+            for number, part in enumerate(blocks(self.dim)):
+                row = np.multiply(given[part], scale, dtype=working).astype(dtype or working, copy=False)
+                more, square = self._block_products(number, row, chosen)
+                products[n] += more
+                squares[n] += square
         if by_norm:
-            np.clip(results, -1.0, 1.0, out=results)
-        return results if np.ndim(vectors) == 2 else results[0]
+            products = quotients(products, None, squares)
+        else:
+            products /= scales.astype(np.float64)[:, np.newaxis]
+        return products if np.ndim(vectors) == 2 else products[0]
+
+    def _block_products(
+        self, number: int, row: NDArray[np.floating], chosen: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.float64], float]:
+        """Return a block's inner products, and its squared norm; the row is overwritten."""
+        rows, signs = self._drawn(number)
+        square = _square(row)
+        products = _transformed(row, signs)[rows[chosen]].astype(np.float64)
+        return products * math.sqrt(len(row) / self.dim), square
+
+    def _block_sum(self, number: int, chosen: NDArray[np.uint64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the sum's coordinates of a block."""
+        block = blocks(self.dim)[number]
+        total, (rows, signs) = np.zeros(block.stop - block.start), self._drawn(number)
+        np.add.at(total, rows[chosen], factors * math.sqrt(len(total) / self.dim))
+        return _transposed(total, signs)
+
+    def _drawn(self, number: int) -> tuple[NDArray[np.int32], Signs]:
+        """Return the rows and signs of a block, which are kept if it is the only one."""
+        every = blocks(self.dim)
+        if len(every) == 1:
+            return self._rows, self._signs
+        dim = every[number].stop - every[number].start
+        return _drawn_rows(self.seed, self.count, dim, number), _drawn_signs(self.seed, dim, self.layers, number)
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:
-        return _drawn_rows(self.seed, self.count, self.dim)
+        return _drawn_rows(self.seed, self.count, self.dim, 0)
 
     @cached_property
     def _signs(self) -> Signs:
-        return _drawn_signs(self.seed, self.dim, self.layers)
+        return _drawn_signs(self.seed, self.dim, self.layers, 0)
 
 
-def _drawn_rows(seed: int, count: int, dim: int) -> NDArray[np.int32]:
-    """Draw π(0), …, π(count − 1)."""
+def _drawn_rows(seed: int, count: int, dim: int, block: int) -> NDArray[np.int32]:
+    """Draw π(0), …, π(count − 1) of a block."""
+    if count <= _FEW_ROWS * dim:
+        few = np.empty(count, np.int32)
+        shuffle_few(np.uint64(seed), np.uint64(block), dim, few)
+        return few
     rows = np.arange(dim, dtype=np.int32)
-    shuffle(np.uint64(seed), count, rows)
+    shuffle(np.uint64(seed), np.uint64(block), count, rows)
     return rows[:count].copy()
 
 
-def _drawn_signs(seed: int, dim: int, layers: int) -> Signs:
-    """Draw the diagonals of all windows."""
+def _drawn_signs(seed: int, dim: int, layers: int, block: int) -> Signs:
+    """Draw the diagonals of all windows of a block."""
     order, rest = _split(dim)
     drawn = np.empty((2 * layers + 1 if rest else layers, -(-order // 32)), np.uint32)
     for window, signs in enumerate(drawn):
-        fill_signs(np.uint64(seed), np.uint64(window), signs)
+        fill_signs(np.uint64(seed), np.uint64(_WINDOWS * block + window), signs)
     return drawn
 
 
@@ -290,11 +402,11 @@ def _rotated(vector: NDArray[np.floating], direction: float) -> None:
     rotate(vector[:rest], vector[order:], number(cosine), number(direction * sine))
 
 
-def _norm(vector: NDArray[np.floating]) -> float:
-    """Norm, with squares added in float64 in a fixed order."""
+def _square(vector: NDArray[np.floating]) -> float:
+    """Squared norm, with squares added in float64 in a fixed order."""
     whole = len(vector) // TILE * TILE
     square, last = np.zeros(1), np.zeros((1, TILE), vector.dtype)
     last[0, : len(vector) - whole] = vector[whole:]
     add_squares(vector[np.newaxis, :whole], square)
     add_squares(last, square)
-    return math.sqrt(square[0])
+    return float(square[0])

@@ -26,7 +26,7 @@ def philox(counter: tuple[int, int, int, int], key: tuple[int, int]) -> tuple[in
     return c0, c1, c2, c3
 
 
-def sign(seed: int, window: int, i: int) -> int:
+def sign(seed: int, window: int, i: int, block: int = 0) -> int:
     """Sign of coordinate i of a window: one bit of the stream of purpose 2.
 
     Parameters
@@ -35,6 +35,8 @@ def sign(seed: int, window: int, i: int) -> int:
         As for ``OrthonormalCanaries``.
     window, i
         Index of the matrix A_w or B_w, and of one of its coordinates, from 0.
+    block
+        Index of the vector's block, from 0.
 
     Returns
     -------
@@ -42,17 +44,19 @@ def sign(seed: int, window: int, i: int) -> int:
     """
     word, bit = divmod(i, 32)
     counter, index = divmod(word, 4)
-    words = philox((counter & _MASK, counter >> 32, window, 2), (seed & _MASK, seed >> 32))
+    words = philox((counter & _MASK, counter >> 32, 64 * block + window, 2), (seed & _MASK, seed >> 32))
     return 1 - 2 * (words[index] >> bit & 1)
 
 
-def rows(seed: int, count: int, dim: int) -> list[int]:
+def rows(seed: int, count: int, dim: int, block: int = 0) -> list[int]:
     """Rows π(0), …, π(count − 1) of the matrix: Fisher and Yates with words of the stream of purpose 3.
 
     Parameters
     ----------
-    seed, count, dim
+    seed, count
         As for ``OrthonormalCanaries``.
+    dim, block
+        Dimension of a block of the vector, and its index.
 
     Returns
     -------
@@ -65,22 +69,24 @@ def rows(seed: int, count: int, dim: int) -> list[int]:
         words = (
             word & ((1 << bits) - 1)
             for attempt in range(10**6)
-            for word in philox((i, attempt, 0, 3), (seed & _MASK, seed >> 32))
+            for word in philox((i, attempt, block, 3), (seed & _MASK, seed >> 32))
         )
         j = i + next(word for word in words if word < left)
         order[i], order[j] = order[j], order[i]
     return order[:count]
 
 
-def vector(seed: int, dim: int, layers: int, row: int) -> list[mp.mpf]:
+def vector(seed: int, dim: int, layers: int, row: int, block: int = 0) -> list[mp.mpf]:
     """Row ``row`` of the matrix M, as a canary.
 
     Parameters
     ----------
-    seed, dim, layers
+    seed, layers
         As for ``OrthonormalCanaries``.
+    dim, block
+        Dimension of a block of the vector, and its index.
     row
-        Row of the matrix, 0 ≤ row < dim.
+        Row of the block's matrix, 0 ≤ row < dim.
 
     Returns
     -------
@@ -91,20 +97,20 @@ def vector(seed: int, dim: int, layers: int, row: int) -> list[mp.mpf]:
     canary = mp.matrix(1, dim)
     canary[row] = 1
     if order < dim:
-        canary = _in_window(canary, seed, 2 * layers, 0, order)
+        canary = _in_window(canary, seed, 2 * layers, block, 0, order)
         cosine, sine = mp.sqrt(mp.mpf(dim - order) / dim), mp.sqrt(mp.mpf(order) / dim)
         for i in range(dim - order):
             a, b = canary[i], canary[order + i]
             canary[i], canary[order + i] = cosine * a + sine * b, cosine * b - sine * a
     for window, start in reversed(list(enumerate(starts))):
-        canary = _in_window(canary, seed, window, start, order)
+        canary = _in_window(canary, seed, window, block, start, order)
     return list(canary)
 
 
-def _in_window(canary: mp.matrix, seed: int, window: int, start: int, order: int) -> mp.matrix:
+def _in_window(canary: mp.matrix, seed: int, window: int, block: int, start: int, order: int) -> mp.matrix:
     """Multiply a row by a matrix A_w or B_w, element by element."""
     product = canary.copy()
     for i in range(order):
         products = ((-1) ** (i & j).bit_count() * canary[start + j] for j in range(order))
-        product[start + i] = sign(seed, window, i) * mp.fsum(products) / mp.sqrt(order)
+        product[start + i] = sign(seed, window, i, block) * mp.fsum(products) / mp.sqrt(order)
     return product

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.slices import blocks
+from canaryproof.verify.audit.release_sums import all_sums
 from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.files.stored_release import open_release
 from tests.benchmarks.rivals import numpy_algorithm_1
 
 # Writing 5 here sets a process's peak memory back to what it holds. ru_maxrss cannot be set back, and begins with the
@@ -114,7 +119,59 @@ def work(what: str, dim: str, count: str) -> dict[str, str]:
     return {"done": what}
 
 
-_JOBS: dict[str, Callable[..., Any]] = {"memory": memory, "bits": bits, "work": work}
+def released(folder: str, dim: str) -> dict[str, int]:
+    """Write a release of bfloat16, noise, to a folder as .safetensors."""
+    d = int(dim)
+    header = json.dumps({"noise": {"dtype": "BF16", "shape": [d], "data_offsets": [0, 2 * d]}}).encode()
+    with Path(folder, "release.safetensors").open("wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for number, part in enumerate(blocks(d)):
+            file.write((noise(number, part.stop - part.start).view(np.uint32) >> 16).astype("<u2").data)
+    return {"bytes": 2 * d}
+
+
+def release(folder: str, kind: str, count: str) -> dict[str, float]:
+    """Time the scores of a release in a file, its reading, and numpy's sum of it; measure the peak memory.
+
+    Parameters
+    ----------
+    folder
+        Where ``released`` wrote it.
+    kind
+        ``independent`` or ``orthonormal``.
+    count
+        Number of canaries, in decimal.
+
+    Returns
+    -------
+    Seconds of each, and bytes beyond what the process held before.
+    """
+    stored = open_release(Path(folder, "release.safetensors"))
+    make = Canaries if kind == "independent" else OrthonormalCanaries
+    make(0, 3, 2 * 4096).partial_products(noise(0, 2 * 4096))
+    reading = summing = 0.0
+    for part in blocks(stored.dim):
+        begun = time.perf_counter()
+        values = stored.read(part.start, part.stop)
+        reading += time.perf_counter() - begun
+        begun = time.perf_counter()
+        values.sum()
+        summing += time.perf_counter() - begun
+    del values
+    RESET.write_text("5")
+    before, begun = _peak(), time.perf_counter()
+    all_sums(stored, make(0, int(count), stored.dim))
+    seconds = time.perf_counter() - begun
+    return {"seconds": seconds, "reading": reading, "summing": summing, "peak": max(0, _peak() - before)}
+
+
+_JOBS: dict[str, Callable[..., Any]] = {
+    "memory": memory,
+    "bits": bits,
+    "work": work,
+    "released": released,
+    "release": release,
+}
 
 if __name__ == "__main__":
     print(json.dumps(_JOBS[sys.argv[1]](*sys.argv[2:])))  # noqa: T201

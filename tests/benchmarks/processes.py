@@ -49,6 +49,19 @@ class Instructions:
     instructions: float
 
 
+@dataclass(frozen=True)
+class Release:
+    """Seconds that scoring, reading and summing up a release of bfloat16 took, and the bytes that scoring held."""
+
+    label: str
+    dim: int
+    count: int
+    seconds: float
+    reading: float
+    summing: float
+    peak: int
+
+
 class _FailedError(Exception):
     """What a process said last."""
 
@@ -97,6 +110,27 @@ def memory(operations: Sequence[tuple[str, int, int]], block: int) -> tuple[Memo
             rows.append(Memory(name, dim, count, found["vectors"], found["extra"]))
         except _FailedError as error:
             rows.append(Skipped(name, str(error)))
+    return tuple(rows)
+
+
+# Numbers of canaries whose scores of a release are timed.
+_SCORED = (("independent", 10), ("independent", 100), ("orthonormal", 10**3), ("orthonormal", 10**6))
+
+
+def releases(dims: Sequence[int]) -> tuple[Release | Skipped, ...]:
+    """Time the scores of releases in files, each in a process of its own, on as many threads as there are."""
+    rows: list[Release | Skipped] = []
+    for dim in dims:
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                _answer("released", folder, dim, environment={})
+                for kind, count in _SCORED:
+                    if 2 * count <= dim:
+                        rows.append(
+                            Release(kind, dim, count, **_answer("release", folder, kind, count, environment={}))
+                        )
+            except _FailedError as error:
+                rows.append(Skipped(f"d = {dim:,}", str(error)))
     return tuple(rows)
 
 

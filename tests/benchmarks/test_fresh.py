@@ -35,6 +35,15 @@ def test_operations_do_what_they_are_called():
     assert fresh.OPERATIONS["RoundScores"][0](300, 4, 2)() is None
 
 
+@pytest.mark.skipif(not fresh.RESET.exists(), reason="peak memory cannot be set back here")
+@pytest.mark.parametrize("kind", ["independent", "orthonormal"])
+def test_a_release_in_a_file_is_timed(kind, tmp_path):
+    assert fresh.released(str(tmp_path), "9000") == {"bytes": 18_000}
+    timed = fresh.release(str(tmp_path), kind, "10")
+    assert 0.0 < timed["summing"] < timed["seconds"]
+    assert timed["reading"] > 0.0
+
+
 def test_digests_notice_a_changed_bit(monkeypatch):
     before = fresh.bits("300", "4")
     assert fresh.bits("300", "4") == before

@@ -22,7 +22,7 @@ def found():
         patch.setattr(processes, "memory", lambda *_: (Skipped("memory", "no reason"),))
         patch.setattr(processes, "bits", lambda *_: (Bits("coordinates", True, True),))
         result = measure(TINY, parts.append)
-    assert len(parts) == len(set(parts)) == 7
+    assert len(parts) == len(set(parts)) == 8
     assert set(jax) == {(2, 5000, 1.0, 0)}
     return result
 

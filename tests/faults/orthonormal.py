@@ -20,7 +20,7 @@ def _fault(
 
 def _repeated(_: Function) -> Function:
     """Draw rows with replacement."""
-    return lambda seed, count, dim: np.random.default_rng(seed).integers(0, dim, count).astype(np.int32)
+    return lambda seed, count, dim, _: np.random.default_rng(seed).integers(0, dim, count).astype(np.int32)
 
 
 def _scaled(f: Function) -> Function:
@@ -55,7 +55,7 @@ FAULTS = (
         "one-layer",
         "one layer where two are promised",
         "_drawn_signs",
-        lambda f: lambda seed, dim, _: f(seed, dim, 1),
+        lambda f: lambda seed, dim, _, block: f(seed, dim, 1, block),
         (*_CANARIES, "orthonormal.scores.data"),
     ),
     _fault(
@@ -76,14 +76,14 @@ FAULTS = (
         "rows-in-order",
         "the permutation is not drawn",
         "_drawn_rows",
-        lambda _: lambda _, count, __: np.arange(count, dtype=np.int32),
+        lambda _: lambda _, count, *__: np.arange(count, dtype=np.int32),
         (*_CANARIES, "orthonormal.scores.exchangeable"),
     ),
     _fault(
         "rows-of-the-count",
         "canaries depend on their number",
         "_drawn_rows",
-        lambda f: lambda seed, count, dim: f(seed + count, count, dim),
+        lambda f: lambda seed, count, *others: f(seed + count, count, *others),
         _CANARIES,
     ),
     _fault(

@@ -70,7 +70,7 @@ def test_canaries_are_those_of_the_twin(seed: int, dim: int, layers: int) -> Non
 def test_signs_and_rows_are_the_same_integers_everywhere() -> None:
     signs = drawn_signs(2**63 + 5, 3, 100_003)
     rows = np.arange(100_003, dtype=np.int32)
-    stream.shuffle(np.uint64(2**63 + 5), 5000, rows)
+    stream.shuffle(np.uint64(2**63 + 5), np.uint64(0), 5000, rows)
     assert hashlib.sha256(signs.astype("<f4").tobytes()).hexdigest() == SIGNS_SHA256
     assert hashlib.sha256(rows.astype("<i4").tobytes()).hexdigest() == ROWS_SHA256
 
@@ -210,7 +210,8 @@ def test_rounding_stays_within_what_is_proven_and_what_was_found(dim: int, layer
         ((0, 3, 2), "count"),
         ((0, 0, 2), "count"),
         ((0, 1, 1), "dim"),
-        ((0, 1, 2**31), "dim"),
+        ((0, 1, 2**40 + 1), "dim"),
+        ((0, 2**26 + 1, 2**40), "count"),
         ((0, 1, 2.5), "dim"),
         ((0, 1, 2, 0), "layers"),
         ((0, 1, 2, 17), "layers"),

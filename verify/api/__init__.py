@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.model_card import model_card as model_card
     from canaryproof.verify.audit.opacus_inspection import OpacusInspection as OpacusInspection
     from canaryproof.verify.audit.plan import plan as plan
+    from canaryproof.verify.audit.release_sums import release_sums as release_sums
     from canaryproof.verify.audit.replay import replay as replay
     from canaryproof.verify.audit.review import review as review
     from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.canaries.shapes import flatten as flatten
     from canaryproof.verify.canaries.shapes import left_out as left_out
     from canaryproof.verify.canaries.shapes import split as split
+    from canaryproof.verify.files.stored_release import open_release as open_release
 
 # The module of each public name; a name that is not in its module is the module itself.
 _MODULES = {
@@ -95,8 +97,10 @@ _MODULES = {
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
     "model_card": "canaryproof.verify.audit.model_card",
     "null_cosine": "canaryproof.kernels.null_cosine",
+    "open_release": "canaryproof.verify.files.stored_release",
     "plan": "canaryproof.verify.audit.plan",
     "plan_rounds": "canaryproof.verify.audit.rounds_plan",
+    "release_sums": "canaryproof.verify.audit.release_sums",
     "replay": "canaryproof.verify.audit.replay",
     "review": "canaryproof.verify.audit.review",
     "scheduled": "canaryproof.verify.canaries.participation",

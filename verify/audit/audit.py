@@ -1,6 +1,5 @@
 """Scores or a release in, an audit out."""
 
-import hashlib
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -33,14 +32,15 @@ from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
-from canaryproof.verify.files.reading import ScoreKind, checked_release, floats
+from canaryproof.verify.files.reading import ScoreKind
+from canaryproof.verify.files.stored_release import StoredRelease
 
 if TYPE_CHECKING:
     import pandas as pd
     from dp_accounting import DpEvent
     from matplotlib.figure import Figure
 
-    from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+    from canaryproof.verify.audit.release_sums import ReleaseSums, Scoring
     from canaryproof.verify.audit.trade_off import TradeOffCurve
     from canaryproof.verify.canaries.round_scores import AnyCanaries
     from canaryproof.verify.estimators.noise_multiplier import RoundTraces
@@ -228,17 +228,14 @@ def audit(
     return _audit(scores, delta, confidence, Request(claim, noise_multiplier, names, force, neighbours), None, traces)
 
 
-# Coordinates between two reports of progress; they take about a tenth of a second.
-_COORDINATES_AT_ONCE = 10**8
 # The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
 # cosines in any dimension keep to the upper one.
 _SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
-_FEWEST_UNOBSERVED = 2
 
 
 def audit_release(
-    release: ArrayLike,
+    release: "ArrayLike | StoredRelease | ReleaseSums",
     canaries: "AnyCanaries",
     delta: float,
     confidence: float = 0.95,
@@ -248,17 +245,20 @@ def audit_release(
     force: bool = False,
     neighbours: Neighbours | None = None,
     advance: Callable[[int], None] = lambda _: None,
+    state: str | os.PathLike[str] | None = None,
+    scoring: "Scoring | None" = None,
 ) -> Audit:
     """Audit a released vector by the canaries that were added to it.
 
     Parameters
     ----------
     release
-        Released vector in units of the canary norm, finite and not zero, floating-point, shape (d,). The unit matters
-        to the estimate ``norm`` and to what is said of the noise.
+        Released vector in units of the canary norm, finite and not zero, floating-point, shape (d,). It may be
+        memory-mapped, or in files (``open_release``), or the sums of its slices (``release_sums``). The unit matters to
+        the estimate ``norm`` and to what is said of the noise.
     canaries
-        The canaries, all of which took part. Beside ``OrthonormalCanaries`` all other directions of their transform are
-        scored too: they are unobserved canaries, and the null is fitted to them.
+        The canaries, all of which took part. Beside ``OrthonormalCanaries`` other directions of their transform are
+        scored too, all or at least 2²⁰: they are unobserved canaries, and the null is fitted to them.
     delta, confidence, claim, noise_multiplier, bounds, force
         As for ``audit``. With a noise multiplier the noise is tested by the sum of all canaries, which assumes that
         nothing else in the release depends on them. It is so in one round. In a model that was trained for several,
@@ -267,7 +267,13 @@ def audit_release(
         Those of the claim, ``"add-or-remove"`` by default. Canaries were only added: for ``"replace"`` the lower bound
         is valid and weak, and what is composed of the noise doubles the distance.
     advance
-        Called now and then with the number of canaries scored since the last call.
+        Called now and then with the number of canaries scored since the last call, in one block of coordinates
+        (``canaryproof.kernels.slices.blocks``).
+    state
+        File that keeps the sums after each block, for a release in files. A call that finds it resumes there.
+    scoring
+        How blocks are scored elsewhere: it is called with the name of a function and its tasks, pairs of a number and
+        arguments, and gives pairs of a number and a result in any order. By default they are scored here.
 
     Returns
     -------
@@ -278,6 +284,8 @@ def audit_release(
     ValueError
         If an argument breaks a rule, or the release's size or the cosines' mean or deviation is beyond any that a run
         produces.
+    InputError
+        If a file of the release cannot be read, or ``state`` is of another one.
 
     Examples
     --------
@@ -293,66 +301,55 @@ def audit_release(
     # These imports load compiled kernels, which an audit of scores does not need.
     from canaryproof.kernels.canaries import Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+    from canaryproof.verify.audit import release_sums
 
     if not isinstance(canaries, Canaries | OrthonormalCanaries):
         raise ValueError(f"canaries: must be Canaries or OrthonormalCanaries, not {type(canaries).__name__}")
     names = rules.bounds(bounds, METHODS)
-    vector = _checked_release(release, canaries.dim)
-    if isinstance(canaries, OrthonormalCanaries):
-        scores = _among_all_directions(vector, canaries)
-        advance(canaries.count)
-    else:
-        step = max(16, _COORDINATES_AT_ONCE // canaries.dim)
-        pieces = []
-        for start in range(0, canaries.count, step):
-            indices = np.arange(start, min(start + step, canaries.count))
-            pieces.append(canaries.cosines(vector, indices))
-            advance(len(indices))
-        scores = Scores(np.concatenate(pieces), dim=canaries.dim)
-    traces = None
-    if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
-        traces = release_traces(canaries, float(scores.observed.sum()))
-    digest = hashlib.sha256(np.ascontiguousarray(vector, vector.dtype.newbyteorder("<")).data).hexdigest()
-    request = Request(claim, noise_multiplier, names, force, neighbours, canaries, digest)
-    return _audit(scores, delta, confidence, request, vector, traces)
-
-
-def release_traces(canaries: "AnyCanaries", cosines: float) -> "RoundTraces":
-    """Return the trace of all canaries in one release, from the sum of their cosines with it."""
-    from canaryproof.kernels.canaries import Canaries
-    from canaryproof.verify.estimators.noise_multiplier import RoundTraces
-
-    length = float(np.linalg.norm(canaries.sum())) if isinstance(canaries, Canaries) else math.sqrt(canaries.count)
-    cosine = np.clip(cosines / length, -1.0, 1.0)
-    return RoundTraces(np.array([cosine]), np.array([length]), canaries.dim, residual=False, rounds=1)
-
-
-def _among_all_directions(vector: NDArray[np.floating], canaries: "OrthonormalCanaries") -> Scores:
-    """Score all d directions: those of the canaries as observed, the others as unobserved."""
-    count, dim = canaries.count, canaries.dim
-    if dim - count < _FEWEST_UNOBSERVED:
-        raise ValueError(
-            f"canaries: must leave {_FEWEST_UNOBSERVED} of {dim:,} directions to compare with, not {dim - count}"
-        )
-    cosines = replace(canaries, count=dim).cosines(vector)
-    # Many canaries lengthen the release, so that the others' cosines are smaller than N(0, 1/d): no dimension is given.
-    return Scores(cosines[:count], cosines[count:])
-
-
-def _checked_release(release: ArrayLike, dim: int) -> NDArray[np.float32] | NDArray[np.float64]:
+    scored = release_sums.scored(canaries).count
     try:
-        vector = checked_release(floats(release))
+        source = release if isinstance(release, release_sums.ReleaseSums) else release_sums.as_source(release)
+        if source.dim != canaries.dim:
+            raise ValueError(f"must have {canaries.dim:,} coordinates, as the canaries have, not {source.dim:,}")
+        if isinstance(source, release_sums.ReleaseSums):
+            sums = source
+        else:
+            sums = release_sums.all_sums(source, canaries, advance, scoring, None if state is None else Path(state))
+        if len(sums.products.products) != scored:
+            raise ValueError(f"must be sums of {scored:,} scores, not of {len(sums.products.products):,}")
+        if sums.largest == 0.0:
+            raise ValueError("the release must not be the zero vector")
     except ValueError as error:
         raise ValueError(f"release: {error}") from error
-    if len(vector) != dim:
-        raise ValueError(f"release: must have {dim:,} coordinates, as the canaries have, not {len(vector):,}")
-    largest = max(abs(float(vector.min())), abs(float(vector.max())))
+    largest = sums.largest / sums.canary_norm
     if not _SMALLEST_COORDINATE <= largest <= _LARGEST_COORDINATE:
         raise ValueError(
             f"the release's largest coordinate must lie between {_SMALLEST_COORDINATE:g} and "
             f"{_LARGEST_COORDINATE:g} canary norms, not {largest:.3g}"
         )
-    return vector
+    cosines, count = sums.products.cosines(), canaries.count
+    if isinstance(canaries, OrthonormalCanaries):
+        # Many canaries lengthen the release, so that the others' cosines are smaller than N(0, 1/d): none is given.
+        scores = Scores(cosines[:count], cosines[count:])
+    else:
+        scores = Scores(cosines, dim=canaries.dim)
+    traces = None
+    if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
+        length = release_sums.canaries_length(canaries, sums.products.squares, scoring)
+        traces = release_traces(canaries, float(scores.observed.sum()), length)
+    stored = release if isinstance(release, StoredRelease) else None
+    request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored)
+    return _audit(scores, delta, confidence, request, sums, traces)
+
+
+def release_traces(canaries: "AnyCanaries", cosines: float, length: float | None = None) -> "RoundTraces":
+    """Return the trace of all canaries in one release, from the sum of their cosines with it."""
+    from canaryproof.verify.audit.release_sums import canaries_length
+    from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+
+    length = canaries_length(canaries, None) if length is None else length
+    cosine = np.clip(cosines / length, -1.0, 1.0)
+    return RoundTraces(np.array([cosine]), np.array([length]), canaries.dim, residual=False, rounds=1)
 
 
 def _audit(
@@ -360,7 +357,7 @@ def _audit(
     delta: float,
     confidence: float,
     request: Request,
-    release: NDArray[np.float32] | NDArray[np.float64] | None,
+    release: "ReleaseSums | None",
     traces: "RoundTraces | None",
 ) -> Audit:
     claim, noise_multiplier, neighbours = request.claim, request.noise_multiplier, request.neighbours
@@ -396,7 +393,7 @@ def _audit(
         # The order of other scores alone means something.
         scores = scores.by_rank()
         moments = _moments(scores.observed, scores.unobserved, scores.dim)
-    release_norm = None if release is None else math.sqrt(len(release)) / float(estimators.norm_distance(release))
+    release_norm = None if release is None else math.sqrt(release.dim) / release.distance
     warnings = misuse(
         scores.observed,
         scores.unobserved,
@@ -408,7 +405,8 @@ def _audit(
         confidence=confidence,
         noise_multiplier=noise_multiplier if record is None else None,
         release_norm=release_norm,
-        zeros=0 if release is None else len(release) - int(np.count_nonzero(release)),
+        zeros=0 if release is None else release.zeros,
+        release_dim=None if release is None else release.dim,
         record=record,
     )
     meaningless = {Withheld.NOTHING} if request.force else {warning.withholds for warning in warnings}
@@ -546,7 +544,7 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     return moments
 
 
-def _shape(scores: Scores, release: NDArray[np.floating] | None) -> ShapeTest:
+def _shape(scores: Scores, release: "ReleaseSums | None") -> ShapeTest:
     """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
     if release is not None:
         return ShapeTest(1.0, "")
@@ -629,7 +627,7 @@ _NORM_ASSUMES = "the release is Gaussian noise and little else, in units of the 
 
 
 def _estimates(
-    moments: Moments, release: NDArray[np.float32] | NDArray[np.float64] | None, delta: float, confidence: float
+    moments: Moments, release: "ReleaseSums | None", delta: float, confidence: float
 ) -> tuple[EstimateRow, ...]:
     try:
         rows = [
@@ -640,8 +638,9 @@ def _estimates(
         # With a few scores and a confidence near 1, the interval is wider than the kernels' domains.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
-        enclose = partial(_certified, "pinned", delta, float(estimators.norm_distance(release)))
-        rows.append(_estimate_row("norm", _NORM_ASSUMES, estimators.norm(release, delta, confidence), enclose))
+        enclose = partial(_certified, "pinned", delta, release.distance)
+        estimate = estimators.norm_at(np.asarray(release.distance), release.dim, delta, confidence)
+        rows.append(_estimate_row("norm", _NORM_ASSUMES, estimate, enclose))
     return tuple(rows)
 
 

@@ -93,11 +93,7 @@ class _Facts:
     noise_multiplier: float | None
     release_norm: float | None
     zeros: int  # Number of the release's coordinates that are exactly zero
-
-    @property
-    def release_dim(self) -> int:
-        """Dimension of a release; without one that was given, all its directions are scored."""
-        return self.count + self.null_count if self.dim is None else self.dim
+    release_dim: int
 
     @property
     def groups(self) -> list[tuple[str, Array]]:
@@ -167,6 +163,7 @@ def misuse(
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
     zeros: int = 0,
+    release_dim: int | None = None,
     record: RoundsRecord | None = None,
 ) -> tuple[MisuseWarning, ...]:
     """Warn of what looks wrong with the input of an audit.
@@ -185,9 +182,9 @@ def misuse(
         Of the audit.
     noise_multiplier
         Claimed standard deviation of the noise in the release, in units of the canary norm.
-    release_norm, zeros
-        Norm of the released vector in the same units, if the scores are its cosines, and the number of its coordinates
-        that are exactly zero. Without ``dim`` the scores are those of all directions.
+    release_norm, zeros, release_dim
+        Norm of the released vector in the same units, if the scores are its cosines, the number of its coordinates that
+        are exactly zero, and of all of them. Without that it is ``dim``, or else the number of scores.
     record
         What a training loop recorded, if the scores are its.
 
@@ -197,7 +194,9 @@ def misuse(
     """
     seen = np.sort(np.asarray(observed, dtype=np.float64))
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
-    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm, zeros)
+    if release_dim is None:
+        release_dim = dim or len(seen) + (0 if unseen is None else len(unseen))
+    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm, zeros, release_dim)
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     warnings += [] if record is None else _rounds(record)
     warnings += _zeros(facts)

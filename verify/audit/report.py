@@ -190,6 +190,7 @@ def numbers(result: AuditResult) -> dict[str, Any]:
             for name in ("normality", "shape", "null_law", "blind_spots")
         },
         "warnings": [asdict(warning) for warning in result.warnings],
+        "coordinates": None if result.request.stored is None else result.request.stored.record(),
         "estimates": [_estimate_row(row) for row in result.estimates],
         "bounds": [asdict(row) for row in result.bounds],
     }
@@ -428,6 +429,10 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     if (canaries := asked.canaries) is not None:
         given += [("canaries", canaries.count), ("canary-seed", canaries.seed)]
         given += [("directions", "orthonormal")] if layers_of(canaries) else []
+        if (stored := asked.stored) is not None:
+            given += [("only", pattern) for pattern in stored.only] + [("skip", pattern) for pattern in stored.skip]
+            given += [] if stored.base_path is None else [("base", stored.base_path.name)]
+            given += [] if stored.canary_norm == 1.0 else [("canary-norm", repr(stored.canary_norm))]
         given += [] if asked.neighbours in (None, "add-or-remove") else [("neighbours", asked.neighbours)]
     elif audited.file is not None and Path(audited.file.name).suffix.lower() != ".json":
         given += [] if audited.dim is None else [("dim", audited.dim)]

@@ -32,6 +32,7 @@ from canaryproof.verify.check import json_records, rules
 from canaryproof.verify.check.rules import shown
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_COUNT, content, opened, parsed_json
+from canaryproof.verify.files.stored_release import StoredRelease
 
 # The largest report that is read, in bytes.
 _LARGEST = 2**24
@@ -97,7 +98,7 @@ def _form(schema: str) -> str:
     return schema.split(".")[0] + "."
 
 
-def derive(report: ReportRecord, given: "Scores | np.ndarray[Any, Any]") -> Audit:
+def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any, Any]") -> Audit:
     """Repeat the audit of a report on its scores or its release; an ``InputError`` says why that cannot be."""
     asked = report.request
     try:

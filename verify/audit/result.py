@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.blindspots.alarms import BlindSpots
     from canaryproof.verify.canaries.round_scores import AnyCanaries
     from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
+    from canaryproof.verify.files.stored_release import StoredRelease
 
 ESTIMATE = "estimate"
 # Estimate of the measured noise, composed by accounting.
@@ -141,7 +142,10 @@ class Request:
     canaries
         The canaries of a release; None where scores were given.
     release
-        SHA-256 of the release's coordinates in little-endian order, in hexadecimal; None where scores were given.
+        SHA-256 of the release's coordinates in little-endian order, in hexadecimal; from 2²⁷ coordinates on of those of
+        its blocks, one after another. None where scores were given.
+    stored
+        The release's files with the order of its coordinates; None where there were none.
     """
 
     claim: "float | Claim | DpEvent | None"
@@ -151,6 +155,7 @@ class Request:
     neighbours: "Neighbours | None" = None
     canaries: "AnyCanaries | None" = None
     release: str | None = None
+    stored: "StoredRelease | None" = None
 
 
 class ClaimVerdict(StrEnum):

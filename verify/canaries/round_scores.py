@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.canaries.participation import checked_members
 from canaryproof.verify.files.errors import RuleError
 from canaryproof.verify.files.reading import regular, require
@@ -96,7 +97,7 @@ class RoundScores:
 
     Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products.
     The block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, 2e-6 of 1/√dim. Memory
-    is 4·block·dim + 9·block·count bytes.
+    is 4·block·dim + 9·block·count + 64·count bytes; ``memory`` sets the block to what fits.
 
     Parameters
     ----------
@@ -108,18 +109,20 @@ class RoundScores:
         alone and 5.5 ms in a block of 64.
     sampling
         How a canary's rounds are drawn, for ``likelihoods``; None if they are not asked for.
+    memory
+        Bytes that the deltas that wait and the scores may take: the block is as large as fits, and at most ``block``.
 
     Attributes
     ----------
     canaries, block, sampling
-        As given.
+        As given; the block as it fits.
     rounds
         Number of rounds added so far.
 
     Raises
     ------
     ValueError
-        If block is not an integer in its range.
+        If block is not an integer in its range, or a single delta does not fit in the memory.
 
     Examples
     --------
@@ -133,13 +136,24 @@ class RoundScores:
     array([1., 1., 1., 0.])
     """
 
-    def __init__(self, canaries: AnyCanaries, block: int = BLOCK, sampling: SampledTrace | None = None) -> None:
+    def __init__(
+        self,
+        canaries: AnyCanaries,
+        block: int = BLOCK,
+        sampling: SampledTrace | None = None,
+        memory: float | None = None,
+    ) -> None:
         try:
             self.block = operator.index(block)
         except TypeError:
             self.block = 0
         if not 1 <= self.block <= _LARGEST_BLOCK:
             raise ValueError(f"block must be an integer from 1 to {_LARGEST_BLOCK}, not {block!r}")
+        if memory is not None:
+            each, always = 4 * canaries.dim + 9 * canaries.count, 16 * len(_SCORES) * canaries.count
+            if not memory >= always + each:
+                raise ValueError(f"memory must be at least {always + each} bytes, for one delta, not {memory!r}")
+            self.block = int(min(self.block, (memory - always) // each))
         self.canaries = canaries
         self.sampling = sampling
         self.rounds = 0
@@ -150,7 +164,7 @@ class RoundScores:
 
     def add(
         self,
-        delta: ArrayLike,
+        delta: "ArrayLike | PartialProducts",
         round: int | None = None,  # noqa: A002
         members: ArrayLike | None = None,
     ) -> None:
@@ -160,7 +174,9 @@ class RoundScores:
         ----------
         delta
             What the round added to the model, in any unit: floating-point numbers of any library, shape (dim,), the
-            coordinates in the order in which the canaries were inserted. It is kept in float32.
+            coordinates in the order in which the canaries were inserted. It is kept in float32. Where processes hold
+            slices of it, the sum of their ``canaries.partial_products``, of all canaries; it is scored at once, with a
+            block of 1.
         round
             Number of the round, from 0 on, to make sure that none is missed or counted twice.
         members
@@ -176,6 +192,14 @@ class RoundScores:
         if round is not None and round != self.rounds:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
         indices = np.zeros(0, np.int64) if members is None else checked_members("members", members, self.canaries.count)
+        if isinstance(delta, PartialProducts):
+            if self.block != 1 or len(delta.products) != self.canaries.count:
+                raise ValueError("delta: products of slices need a block of 1, and must be of all canaries")
+            self._members[0] = False
+            self._members[0, indices] = True
+            self._scores = self._merged(delta.cosines()[np.newaxis], self._members)
+            self.rounds += 1
+            return
         try:
             vector = floating(delta)
         except ValueError as error:
@@ -334,10 +358,13 @@ class RoundScores:
 
     def _scored(self, waiting: int) -> dict[str, NDArray[np.float64]]:
         """Return the scores with those of the first deltas that wait."""
-        scores = {name: values.copy() for name, values in self._scores.items()}
         if waiting == 0:
-            return scores
-        cosines, members = self.canaries.block_cosines(self._buffer[:waiting]), self._members[:waiting]
+            return {name: values.copy() for name, values in self._scores.items()}
+        return self._merged(self.canaries.block_cosines(self._buffer[:waiting]), self._members[:waiting])
+
+    def _merged(self, cosines: NDArray[np.float64], members: NDArray[np.bool]) -> dict[str, NDArray[np.float64]]:
+        """Return the scores with those of more rounds."""
+        scores = {name: values.copy() for name, values in self._scores.items()}
         np.maximum(scores["maxima"], cosines.max(axis=0), out=scores["maxima"])
         scores["sums"] += (cosines * members).sum(axis=0)
         scores["counts"] += members.sum(axis=0)

@@ -17,12 +17,14 @@ from rich.filesize import decimal
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.cli import junit as junit_file
-from canaryproof.verify.cli.command_line import FilePath, one_line
+from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, one_line
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_release, read_scores
+from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_scores
+from canaryproof.verify.files.stored_release import StoredRelease, open_release, write_sum, written_size
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
+    from canaryproof.verify.audit.release_sums import Scoring
     from canaryproof.verify.canaries.round_scores import AnyCanaries
     from canaryproof.verify.canaries.scores import Scores
 
@@ -64,6 +66,16 @@ _DIRECTIONS = click.option(
     help="Whether the canaries' directions are independent or orthonormal.",
 )
 
+_CANARY_NORM = click.option(
+    "--canary-norm",
+    type=_number(Rule("be positive and at most 1e30", 1e-30, 1e30)),
+    default=1.0,
+    show_default=True,
+    help="Norm of a canary in the file's unit.",
+)
+_ONLY = click.option("--only", multiple=True, metavar="PATTERN", help="Tensors to take, by name; may be repeated.")
+_SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors to leave out; may be repeated.")
+
 
 @click.command("audit")
 @click.argument("file", type=FilePath())
@@ -79,6 +91,14 @@ _DIRECTIONS = click.option(
 )
 @click.option("--canary-seed", "seed", type=SEED, help="Seed that the canaries were made from.")
 @_DIRECTIONS
+@_CANARY_NORM
+@_ONLY
+@_SKIP
+@click.option("--base", type=FilePath(), help="Checkpoint that is subtracted from FILE: the model before training.")
+@click.option(
+    "--state", type=FilePath(), help="File that keeps what was scored; the same command resumes from it if killed."
+)
+@engine_option
 @click.option(
     "--claim",
     type=_number(rules.CLAIM),
@@ -167,6 +187,12 @@ def audit_command(
     count: int | None,
     seed: int | None,
     directions: str,
+    canary_norm: float,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    base: Path | None,
+    state: Path | None,
+    engine_name: str,
     dim: int | None,
     kind: str,
     inclusion: str,
@@ -189,8 +215,10 @@ def audit_command(
     with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
     naming these columns. Or it is a .csv or .parquet with a line for each canary, whose columns --score and --member
     name. Or it is a .json that Scores.save of Python wrote, with the record of a training's rounds, whose noise is then
-    measured. With --canaries and --canary-seed it is the release itself, a one-dimensional .npy in units of the canary
-    norm, and its canaries are made again as "canaryproof canaries" makes them. All values are floating-point.
+    measured. With --canaries and --canary-seed it is the release itself, and its canaries are made again as
+    "canaryproof canaries" makes them. It is a one-dimensional .npy, or a checkpoint: a .safetensors, or the
+    .safetensors.index.json of several, whose coordinates stand in the order of the tensors' names. It is read in
+    pieces, so that it may be larger than memory. All values are floating-point.
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
@@ -210,7 +238,18 @@ def audit_command(
     if score is not None and count is not None:
         raise InputError("--score: must not be given with --canaries, as a released vector has no columns")
     columns = None if score is None or member is None else (score, member)
+    of_release = {
+        "--canary-norm": canary_norm != 1.0,
+        "--only": bool(only),
+        "--skip": bool(skip),
+        "--base": base is not None,
+        "--state": state is not None,
+        "--engine": engine_name != "local",
+    }
     if count is None and seed is None:
+        for option, asked_for in of_release.items():
+            if asked_for:
+                raise InputError(f"{option}: must be given with --canaries and --canary-seed alone")
         if directions != _INDEPENDENT:
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
         given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
@@ -222,7 +261,9 @@ def audit_command(
     elif kind != ScoreKind.COSINE:
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     else:
-        result = _audit_release(file, count, seed, directions, neighbours=neighbours, **asked)
+        release = open_release(file, only, skip, base, canary_norm)
+        asked |= {"state": state, "neighbours": neighbours}
+        result = _audit_release(file, release, count, seed, directions, engine_name, **asked)
     if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
     if junit is not None:
@@ -269,9 +310,25 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
 
     terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(text.summary(result, *terminal, shell=True))
+    if result.request.stored is not None and result.request.stored.tensors[0].name:
+        click.echo(f"\n{_order(result.request.stored)}")
     if details:
         click.echo()
         click.echo(text.details(result, *terminal))
+
+
+def _order(release: StoredRelease) -> str:
+    """Say in which order the coordinates of a checkpoint stand, and what is left out."""
+    tensors, left = release.tensors, release.left_out
+    names = tensors[0].name if len(tensors) == 1 else f"{tensors[0].name} to {tensors[-1].name}"
+    text = f"Order     {_number_of(len(tensors))} by name, {one_line(names)}"
+    if left:
+        text += f"\nLeft out  {_number_of(len(left))}, {one_line(', '.join(left[:3]))}{', …' if len(left) > 3 else ''}"
+    return text
+
+
+def _number_of(tensors: int) -> str:
+    return f"{tensors:,} tensor" if tensors == 1 else f"{tensors:,} tensors"
 
 
 @click.command("canaries")
@@ -285,16 +342,47 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
 @click.option(
     "--dim",
     type=_number(Rule("be a whole number from 2 to 2^40", 2, 2**40, whole=True)),
-    required=True,
     help="Dimension, the columns.",
 )
 @_DIRECTIONS
-@click.option("--out", type=FilePath(), required=True, help="The .npy file to write; must not exist.")
-def canaries_command(seed: int, count: int, dim: int, directions: str, out: Path) -> None:
+@click.option(
+    "--add",
+    type=FilePath(),
+    metavar="FILE",
+    help="Write FILE, a .npy or a checkpoint, with the sum of all canaries added to it.",
+)
+@_CANARY_NORM
+@_ONLY
+@_SKIP
+@click.option("--out", type=FilePath(), required=True, help="The file to write; must not exist.")
+def canaries_command(
+    seed: int,
+    count: int,
+    dim: int | None,
+    directions: str,
+    add: Path | None,
+    canary_norm: float,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    out: Path,
+) -> None:
     """Write canaries for your own mechanism.
 
-    They are uniform unit vectors; the file is a float32 array of shape (count, dim), a canary a row.
+    They are uniform unit vectors; the file is a float32 .npy array of shape (count, dim), a canary a row. With --add
+    they are inserted instead: OUT has the tensors of FILE, and those that --only and --skip choose have the sum of the
+    canaries added, in float32 or float64. Coordinates stand in the order of the tensors' names.
     """
+    if add is not None:
+        if dim is not None:
+            raise InputError("--dim: must not be given with --add, as the file says it")
+        release = open_release(add, only, skip, canary_norm=canary_norm)
+        _insert(add, release, seed, count, directions, out)
+        return
+    if dim is None:
+        raise InputError("--dim: must be given, or --add")
+    for option, asked_for in (("--canary-norm", canary_norm != 1.0), ("--only", only), ("--skip", skip)):
+        if asked_for:
+            raise InputError(f"{option}: must be given with --add alone")
     if directions != _INDEPENDENT and count > dim:
         raise InputError(f"--count: must be at most --dim, as no more than {dim:,} directions are orthogonal")
     check_output(out, (".npy",), 4 * count * dim)
@@ -349,19 +437,89 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
 _UNASKED = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
 
 
+def _insert(file: Path, release: StoredRelease, seed: int, count: int, directions: str, out: Path) -> None:
+    """Write a file with all canaries added to it."""
+    suffix = ".npy" if file.suffix.lower() == ".npy" else ".safetensors"
+    if directions != _INDEPENDENT and count > release.dim:
+        raise InputError(f"--count: must be at most {release.dim:,}, as no more directions are orthogonal")
+    check_output(out, (suffix,), written_size(file, release))
+    # Loads compiled kernels.
+    from canaryproof.kernels.slices import blocks
+
+    parts = blocks(release.dim)
+    try:
+        canaries = _canaries(directions, seed, count, release.dim)
+    except ValueError as error:
+        raise InputError(f"--count: {error}") from error
+    with _progress("adding canaries", len(parts)) as advance:
+        made, values = slice(0, 0), np.zeros(0)
+
+        def added(start: int, stop: int) -> Any:
+            nonlocal made, values
+            pieces = []
+            while start < stop:
+                if start >= made.stop:
+                    made = next(part for part in parts if part.start <= start < part.stop)
+                    values = canaries.sum(coordinates=made)
+                    values *= release.canary_norm
+                    advance(1)
+                end = min(stop, made.stop)
+                pieces.append(values[start - made.start : end - made.start])
+                start = end
+            return np.concatenate(pieces)
+
+        write_new(out, lambda target: write_sum(target, file, release, added))
+    options = "" if directions == _INDEPENDENT else f" --directions {directions}"
+    options += "" if release.canary_norm == 1.0 else f" --canary-norm {release.canary_norm!r}"
+    click.echo(
+        f"Added {count} canaries to {release.dim:,} coordinates and wrote {one_line(str(out))}; audit a release with: "
+        f"canaryproof audit RELEASE{suffix} --canaries {count} --canary-seed {seed}{options} --delta DELTA"
+    )
+    if release.tensors[0].name:
+        click.echo(_order(release))
+
+
 def _audit_release(
-    file: Path, count: int, seed: int, directions: str, bounds: tuple[str, ...], **asked: Any
+    file: Path,
+    release: StoredRelease,
+    count: int,
+    seed: int,
+    directions: str,
+    engine_name: str,
+    bounds: tuple[str, ...],
+    **asked: Any,
 ) -> "Audit":
-    release = read_release(file)
+    workers = cluster(engine_name)
+    from canaryproof.kernels.slices import blocks
     from canaryproof.verify.audit.audit import audit_release
 
     _check_bounds(bounds)
+    scoring = None if workers is None else _scored_by(workers.results)
     try:
-        with _progress("scoring canaries", count) as advance:
-            canaries = _canaries(directions, seed, count, len(release))
-            return audit_release(release, canaries, bounds=bounds, advance=advance, **asked)
+        with _progress("scoring canaries", count * len(blocks(release.dim))) as advance:
+            canaries = _canaries(directions, seed, count, release.dim)
+            return audit_release(release, canaries, bounds=bounds, advance=advance, scoring=scoring, **asked)
     except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
+        reason = str(error).removeprefix("release: ")
+        raise InputError(f"{file}: {reason}") from error
+
+
+def _scored_by(results: Callable[..., Any]) -> "Scoring":
+    """Send blocks to an executor."""
+    # Loads numba.
+    from canaryproof.verify.engine.executors import EngineError, Lost
+
+    def scoring(function: str, tasks: Any) -> Iterator[tuple[int, Any]]:
+        try:
+            with contextlib.closing(results(function, tasks)) as answers:
+                for number, answer in answers:
+                    if isinstance(answer, Lost):
+                        raise EngineLost(f"block {number} of the release was given up: {answer.reason}")
+                    yield number, answer
+        except EngineError as error:
+            raise EngineLost(str(error)) from error
+
+    return scoring
 
 
 def _check_bounds(names: tuple[str, ...]) -> None:

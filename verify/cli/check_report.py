@@ -8,7 +8,8 @@ import click
 from canaryproof.verify.cli.audit import scores_of
 from canaryproof.verify.cli.command_line import FilePath, one_line
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.reading import ScoreKind, read_release
+from canaryproof.verify.files.reading import ScoreKind
+from canaryproof.verify.files.stored_release import reopened
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
@@ -76,7 +77,8 @@ def _repeated(record: "ReportRecord", file: Path) -> "Audit":
 
     audited = record.input
     if audited.subject == "release":
-        return report_check.derive(record, read_release(file))
+        coordinates = record.audit.get("coordinates") if isinstance(record.audit, dict) else None
+        return report_check.derive(record, reopened(file, coordinates))
     given: dict[str, Any] = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
     columns = None if audited.file is None else audited.file.columns
     if file.suffix.lower() != ".json":

@@ -200,8 +200,11 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
     -----
     First version of Andrew et al. (arXiv 2302.03098v1), footnote 2.
     """
-    dim = np.shape(release)[-1]
-    distance = norm_distance(release)
+    return norm_at(norm_distance(release), np.shape(release)[-1], delta, confidence)
+
+
+def norm_at(distance: Array, dim: int, delta: float, confidence: float = 0.95) -> Estimate:
+    """``norm`` of releases of a distance √d/‖ρ‖; other arguments as there."""
     tail = 0.5 - 0.5 * confidence
     low, high = (math.sqrt(stats.chi2.ppf(p, dim) / dim) for p in (tail, 1.0 - tail))
     error = distance / math.sqrt(2.0 * dim)
@@ -216,13 +219,17 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
 def norm_distance(release: ArrayLike) -> Array:
     """Distance √d/‖ρ‖ that ``norm`` goes by; arguments and errors as there."""
     vectors = np.asarray(release)
-    dim = vectors.shape[-1]
-    # In pieces, as a release in single precision may have billions of coordinates.
-    pieces = (vectors[..., first : first + _COORDINATES] for first in range(0, dim, _COORDINATES))
-    length = np.sqrt(sum(np.square(piece, dtype=np.float64).sum(axis=-1) for piece in pieces))
+    length = np.sqrt(squared_norm(vectors))
     if not np.all(length > 0.0):
         raise ValueError("the release must not be the zero vector")
-    return np.asarray(math.sqrt(dim) / length)
+    return np.asarray(math.sqrt(vectors.shape[-1]) / length)
+
+
+def squared_norm(vectors: NDArray[np.floating]) -> Array:
+    """Squared norms of vectors, shape (..., d), in float64."""
+    # In pieces, as a release in single precision may have billions of coordinates.
+    firsts = range(0, vectors.shape[-1], _COORDINATES)
+    return np.asarray(sum(np.square(vectors[..., i : i + _COORDINATES], dtype=np.float64).sum(axis=-1) for i in firsts))
 
 
 def variance_p_value(moments: Moments) -> Array:

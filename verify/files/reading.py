@@ -280,9 +280,7 @@ def floats(values: object) -> NDArray[Any]:
         vector = on_host(values)
     except Exception as error:
         raise ValueError(f"must be an array of numbers ({shortened(str(error), 200)})") from error
-    if vector.dtype.kind == "V" and is_floating(vector.dtype):
-        vector = vector.astype(np.float64)
-    if vector.dtype.kind != "f":
+    if vector.dtype.kind != "f" and not is_floating(vector.dtype):
         raise ValueError(f"values must be floating-point, not {shortened(str(vector.dtype))}")
     if vector.ndim != 1:
         raise ValueError(f"the array must have one axis, not {vector.ndim}")
@@ -326,7 +324,7 @@ def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
         If the file cannot be read or breaks a rule.
     """
     with opened(path, (".npy",)) as file:
-        return checked_release(_read_array(file, _size(file), _LARGEST_DIM))
+        return checked_release(_read_array(file, size_of(file), _LARGEST_DIM))
 
 
 @contextlib.contextmanager
@@ -353,7 +351,7 @@ def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[b
         if suffixes is not None and path.suffix.lower() not in suffixes:
             raise ValueError(f"the file's name must end in {' or '.join(suffixes)}")
         with regular(path) as file:
-            if _size(file) == 0:
+            if size_of(file) == 0:
                 raise ValueError("the file is empty")
             yield file
     except OSError as error:
@@ -423,7 +421,8 @@ def _refused_constant(name: str) -> NoReturn:
     raise ValueError(f"is not JSON, which has no number {name}")
 
 
-def _size(file: IO[bytes]) -> int:
+def size_of(file: IO[bytes]) -> int:
+    """Return the number of a file's bytes."""
     here = file.tell()
     size = file.seek(0, io.SEEK_END)
     file.seek(here)
@@ -448,7 +447,7 @@ def parsing(form: str) -> Iterator[None]:
 
 
 def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
-    values = _converted(_read_array(file, _size(file), LARGEST_COUNT), np.float64)
+    values = _converted(_read_array(file, size_of(file), LARGEST_COUNT), np.float64)
     return {"observed": _Column(values, lambda i: f"observed[{i}]")}
 
 
@@ -475,8 +474,11 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
     return _Column(values, lambda i: f"{name}[{i}]")
 
 
-def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
-    """Read a one-dimensional array of floats in the .npy format that takes exactly ``size`` bytes."""
+def array_header(file: IO[bytes], size: int, largest_count: int) -> tuple[int, np.dtype[Any], int]:
+    """Read the header of a one-dimensional .npy array of floats that takes exactly ``size`` bytes.
+
+    Return the number of its values, their type, and where the first one is. A ``ValueError`` says which rule is broken.
+    """
     with parsing(".npy"):
         version = np.lib.format.read_magic(file)
         # Later versions differ in their headers' size alone, up to 4 GB; plain arrays never need it.
@@ -501,6 +503,12 @@ def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
             f"truncated or damaged: the header declares {count} values of {dtype.name} ({length} bytes), "
             f"and {size - start} bytes follow it"
         )
+    return count, dtype, start
+
+
+def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
+    """Read a one-dimensional array of floats in the .npy format that takes exactly ``size`` bytes."""
+    count, dtype, _ = array_header(file, size, largest_count)
     # Zeros are not written to these, so that a file's holes take no memory here either.
     values = np.zeros(count, dtype)
     piece = np.empty(min(count, _PIECE), dtype)

@@ -18,7 +18,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import audit as module
-from canaryproof.verify.audit import shape
+from canaryproof.verify.audit import release_sums, shape
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
 from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.result import AuditRow
@@ -164,7 +164,7 @@ def test_a_release_is_audited_through_its_canaries(monkeypatch: pytest.MonkeyPat
     release = algorithm_1.release(300, 5000, 4.22, seed=7)
     scores = of(Canaries(7, 300, 5000).cosines(release), dim=5000, confidence=0.9)
     steps: list[int] = []
-    monkeypatch.setattr(module, "_COORDINATES_AT_ONCE", 5000 * 32)
+    monkeypatch.setattr(release_sums, "_COORDINATES_AT_ONCE", 5000 * 32)
     found = audit_release(release, Canaries(7, 300, 5000), DELTA, 0.9, advance=steps.append)
     # A release says the shape of its cosines, which is tested where scores alone are given.
     own = {name: getattr(found, name) for name in ("estimates", "release_norm", "shape")}

@@ -174,6 +174,35 @@ def test_a_round_out_of_turn_is_refused(wrong):
     assert scores.rounds == 2
 
 
+@pytest.mark.parametrize(("memory", "block"), [(4 * 5000 + 73 * COUNT, 1), (10 * 4 * 5000, 9), (1e9, 32)])
+def test_the_block_fits_the_memory(memory, block):
+    scores = RoundScores(Canaries(0, COUNT, 5000), memory=memory)
+    assert scores.block == block
+    assert scores._buffer.nbytes + 9 * block * COUNT + 64 * COUNT <= memory
+
+
+@pytest.mark.parametrize("memory", [0, 4 * 5000 + 73 * COUNT - 1, math.nan])
+def test_a_memory_of_no_delta_is_refused(memory):
+    with pytest.raises(ValueError, match=f"memory must be at least {4 * 5000 + 73 * COUNT} bytes, for one delta, not"):
+        RoundScores(Canaries(0, COUNT, 5000), memory=memory)
+
+
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+def test_slices_of_deltas_are_scored_as_the_whole(kind):
+    canaries, cut = kind(3, COUNT, 5000), 1234
+    whole, of_slices = RoundScores(canaries, 1), RoundScores(canaries, 1)
+    for t, delta in enumerate(np.random.default_rng(4).standard_normal((5, 5000))):
+        whole.add(delta, t, [t])
+        parts = canaries.partial_products(delta[:cut]), canaries.partial_products(delta[cut:], cut)
+        of_slices.add(parts[0] + parts[1], t, [t])
+    assert of_slices.maxima == pytest.approx(whole.maxima, abs=2e-6 / math.sqrt(5000))
+    assert of_slices.known_rounds[0] == pytest.approx(whole.known_rounds[0], abs=1e-5 / math.sqrt(5000))
+    np.testing.assert_array_equal(of_slices.known_rounds[1], whole.known_rounds[1])
+    for wrong in (RoundScores(canaries, 2), RoundScores(kind(3, COUNT + 1, 5000), 1)):
+        with pytest.raises(ValueError, match="delta: products of slices need a block of 1"):
+            wrong.add(parts[0] + parts[1])
+
+
 @pytest.mark.parametrize("block", [0, -1, 2**16 + 1, 1.5, "3", None])
 def test_a_bad_block_is_refused(block):
     with pytest.raises(ValueError, match="block must be an integer from 1 to 65536, not"):

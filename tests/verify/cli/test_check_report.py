@@ -2,6 +2,7 @@ import copy
 import hashlib
 import json
 import re
+import shlex
 from pathlib import Path
 
 import dp_accounting
@@ -95,6 +96,28 @@ def test_the_lines_of_a_release_repeat_it():
     assert call(*again.split()[1:]).exit_code == 0
     assert report_check.read(Path("again.html")).document == json.loads(path.read_text())
     assert call(*check.split()[1:]).exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_lines_of_a_checkpoint_repeat_it():
+    released = np.load("release.npy").astype("<f4")
+    for name, values in (("model", np.concatenate([released, released])), ("before", np.zeros(2 * DIM, "<f4"))):
+        ends = {"a": [0, 4 * DIM], "b": [4 * DIM, 8 * DIM]}
+        header = {key: {"dtype": "F32", "shape": [DIM], "data_offsets": part} for key, part in ends.items()}
+        text = json.dumps(header).encode()
+        Path(f"{name}.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes())
+    options = ("--only", "[ab]", "--skip", "a", "--base", "before.safetensors", "--canary-norm", "1.0625")
+    path = audited("audit.json", "model.safetensors", *RELEASE[1:], *options)
+    document = json.loads(path.read_text())
+    again, check = document["repeat"]
+    assert call(*shlex.split(again)[1:]).exit_code == 0
+    assert report_check.read(Path("again.html")).document == document
+    assert call(*shlex.split(check)[1:]).exit_code == 0
+    document["audit"]["coordinates"]["base"] = "../before.safetensors"
+    seal(path, document)
+    refused = call("check-report", path, "--release", "model.safetensors")
+    message = "Error: the report's audit.coordinates: must say how the release was opened\n"
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", message)
 
 
 @pytest.mark.usefixtures("folder")

@@ -307,6 +307,75 @@ def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
 
 
+def checkpoint(**tensors: np.ndarray) -> bytes:
+    """Write float32 tensors as .safetensors."""
+    header, end = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [end, end + values.nbytes]}
+        end += values.nbytes
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in tensors.values())
+
+
+@pytest.mark.parametrize("directions", ["independent", "orthonormal"])
+def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directions: str) -> None:
+    rng = np.random.default_rng(5)
+    base = {"b.w": rng.normal(size=(40, 50)), "a.w": rng.normal(size=3000), "head": rng.normal(size=70)}
+    before = {name: values.astype(np.float32) for name, values in base.items()}
+    noised = {name: (values + 3.0 * rng.normal(size=values.shape)).astype(np.float32) for name, values in base.items()}
+    (folder / "base.safetensors").write_bytes(checkpoint(**before))
+    (folder / "noised.safetensors").write_bytes(checkpoint(**noised))
+    chosen = ("--skip", "head", "--directions", directions, "--canary-norm", 3.0)
+    made = ("canaries", "--seed", 11, "--count", 300, "--add", "noised.safetensors", *chosen)
+    shown = output(*made, "--out", "model.safetensors")
+    assert shown.splitlines() == [
+        "Added 300 canaries to 5,000 coordinates and wrote model.safetensors; audit a release with: canaryproof audit "
+        "RELEASE.safetensors --canaries 300 --canary-seed 11"
+        + (" --directions orthonormal" if directions == "orthonormal" else "")
+        + " --canary-norm 3.0 --delta DELTA",
+        "Order     2 tensors by name, a.w to b.w",
+        "Left out  1 tensor, head",
+    ]
+    asked = ("--canaries", 300, "--canary-seed", 11, "--delta", 1e-5, *chosen, "--noise-multiplier", 1.0)
+    audited = ("audit", "model.safetensors", "--base", "base.safetensors", *asked, "--state", "state.npz")
+    result = json.loads(output(*audited, "--json"))
+    # Seven of its own deviations.
+    assert result["standardised_mean"] == pytest.approx(1.0, abs=0.45)
+    assert result["coordinates"]["tensors"] == [["a.w", [3000]], ["b.w", [40, 50]]]
+    assert (result["coordinates"]["dim"], result["coordinates"]["left_out"]) == (5000, ["head"])
+    assert output(*audited).endswith("\nOrder     2 tensors by name, a.w to b.w\nLeft out  1 tensor, head\n")
+    again = json.loads(output(*audited, "--json"))
+    assert again == result
+    assert refusal("audit", "model.safetensors", *asked, "--state", "state.npz").startswith("state.npz: files: must be")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "o.npy"), "--dim: must be given, or --add"),
+        (("--out", "o.npy", "--dim", 5, "--skip", "a"), "--skip: must be given with --add alone"),
+        (("--out", "o.npy", "--dim", 5, "--canary-norm", 2), "--canary-norm: must be given with --add alone"),
+        (("--out", "o.npy", "--add", "c.npy", "--dim", 5), "--dim: must not be given with --add, as the file says it"),
+        (("--out", "o.safetensors", "--add", "c.npy"), "o.safetensors: the file's name must end in .npy"),
+        (("--out", "c.npy", "--add", "c.npy"), "c.npy: must not exist already"),
+        (
+            ("--out", "o.npy", "--add", "c.npy", "--directions", "orthonormal", "--count", 10**5),
+            "--count: must be at most",
+        ),
+    ],
+)
+def test_insertions_that_are_wrong_are_refused(folder: Path, options: tuple[object, ...], message: str) -> None:  # noqa: ARG001
+    assert refusal("canaries", "--seed", 1, "--count", 3, *options).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "option", [("--canary-norm", 2), ("--only", "a"), ("--skip", "a"), ("--base", "c.npy"), ("--state", "s.npz")]
+)
+def test_options_of_a_release_are_refused_with_scores(folder: Path, option: tuple[object, ...]) -> None:  # noqa: ARG001
+    message = refusal("audit", "c.npy", "--dim", 10**6, "--delta", 1e-6, *option)
+    assert message == f"{option[0]}: must be given with --canaries and --canary-seed alone"
+
+
 FINE = {"--delta": "1e-6", "--dim": "1000000"}
 
 
@@ -372,7 +441,9 @@ def test_a_bad_file_is_named_in_one_line(folder: Path) -> None:
         refusal("audit", "alone.npz", "--delta", 0.1) == "alone.npz: has no unobserved cosines, so that --dim is needed"
     )
     assert refusal("audit", "zero.npy", *release) == "zero.npy: the release must not be the zero vector"
-    assert refusal("audit", "alone.npz", *release) == "alone.npz: the file's name must end in .npy"
+    assert refusal("audit", "alone.npz", *release) == (
+        "alone.npz: the file's name must end in .npy or .safetensors or .safetensors.index.json"
+    )
     np.save("tiny.npy", np.array([1e-30, 0.0]))
     assert refusal("audit", "tiny.npy", *release).startswith("tiny.npy: the release's largest coordinate must lie")
     np.save("close.npy", np.array([0.5, 0.5 + 1e-12]))

@@ -14,14 +14,18 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify.audit.release_sums import SCORED
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import provenance
 from canaryproof.verify.engine.run_file import read_unfinished
 from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.stored_release import open_release
 
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
 
@@ -346,3 +350,53 @@ def test_tasks_beyond_those_that_a_scheduler_holds_are_done(served, monkeypatch)
     tasks = [(i, (i, i)) for i in range(7)]
     found = module.Cluster(served.address, 1, None).results("operator:mul", tasks)
     assert sorted(found) == [(i, i * i) for i in range(7)]
+
+
+def in_shards(folder, dim):
+    """Write a release of bfloat16 in two files with an index, cut in the middle of a block."""
+    release = noise(3, dim)
+    cut, raw = dim // 3 + 1, release.view(np.uint32) >> 16
+    for name, part in (("1", raw[:cut]), ("2", raw[cut:])):
+        header = {name: {"dtype": "BF16", "shape": [len(part)], "data_offsets": [0, 2 * len(part)]}}
+        text = json.dumps(header).encode()
+        with (folder / f"{name}.safetensors").open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            file.write(part.astype("<u2").data)
+    index = folder / "release.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {name: f"{name}.safetensors" for name in ("1", "2")}}))
+    return index
+
+
+def audited(index, directions, *options):
+    asked = ("--canaries", "8", "--canary-seed", "1", "--directions", directions, "--delta", "1e-6", "--json")
+    shown = CliRunner().invoke(main, ["audit", str(index), *asked, "--noise-multiplier", "1", "--force", *options])
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout
+
+
+@pytest.mark.parametrize("directions", ["independent", "orthonormal"])
+def test_a_release_is_audited_by_a_cluster_to_the_last_bit(served, directions, tmp_path):
+    index = in_shards(tmp_path, 10_000)
+    assert audited(index, directions, "--engine", served.engine) == audited(index, directions)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("directions", ["independent", "orthonormal"])
+def test_blocks_are_scored_by_two_workers_to_the_last_bit(cluster, directions, tmp_path):
+    index = in_shards(tmp_path, 2**27 + 5)
+    for _ in range(2):
+        cluster.worker("--no-nanny")
+    here = audited(index, directions, "--state", str(tmp_path / "state.npz"))
+    assert audited(index, directions, "--engine", cluster.engine) == here
+    # Another process goes on from the sums of all blocks.
+    assert audited(index, directions, "--state", str(tmp_path / "state.npz")) == here
+
+
+def test_a_file_that_a_worker_cannot_read_is_named(served, tmp_path):
+    from canaryproof.verify.engine.cluster import Cluster
+
+    index = in_shards(tmp_path, 10_000)
+    release = open_release(index)
+    (tmp_path / "2.safetensors").unlink()
+    with pytest.raises(InputError, match=r"--engine: worker tcp://.*2\.safetensors: No such file"):
+        list(Cluster(served.address, 1, None).results(SCORED, [(0, (release, Canaries(1, 2, 10_000), 0))]))
