@@ -11,10 +11,13 @@ that it is taken out of what is scored.
 Nothing here imports torch or Opacus.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from canaryproof.kernels.arrays import on_host
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import SCHEDULED
 from canaryproof.verify.canaries.canary_clients import CanaryClients, Pair
@@ -25,13 +28,18 @@ from canaryproof.verify.canaries.shapes import flatten, split
 from canaryproof.verify.estimators.noise_multiplier import Evidence
 
 # Ghost clipping has its clipped sum in the same place, and adds its noise in the same way.
-_SERVED = ("DPOptimizer", "DPOptimizerFastGradientClipping", "DPPerLayerOptimizer", "AdaClipDPOptimizer")
-_PROCESSES = "every process would add the canaries, and their sum would hold each several times"
+_SERVED = (
+    "DPOptimizer",
+    "DPOptimizerFastGradientClipping",
+    "DPPerLayerOptimizer",
+    "AdaClipDPOptimizer",
+    # Each process has the sum of its examples, and the first one adds the noise.
+    "DistributedDPOptimizer",
+    "DistributedDPOptimizerFastGradientClipping",
+    "SimpleDistributedPerLayerOptimizer",
+)
 _REFUSED = {
-    "SimpleDistributedPerLayerOptimizer": _PROCESSES,
-    "DistributedDPOptimizer": _PROCESSES,
-    "DistributedDPOptimizerFastGradientClipping": _PROCESSES,
-    "FSDPOptimizerFastGradientClipping": _PROCESSES,
+    "FSDPOptimizerFastGradientClipping": "each process has a shard of the sum, and canaries are not cut into shards",
 }
 
 
@@ -46,6 +54,9 @@ class OpacusCanaries:
 
     With per-layer clipping, a canary's part in each layer has that layer's clip norm. With adaptive clipping, a canary
     counts as a clipped example, and scores are of the gradients: their claim is ``noise_multiplier``'s.
+
+    Of several processes (``DPDDP``), each makes ``OpacusCanaries`` with the same arguments. Canaries enter once, in the
+    first process. Sums are added up over the processes, and all of them have the scores.
 
     Parameters
     ----------
@@ -182,16 +193,29 @@ class OpacusCanaries:
         now = self.canary_clients.rounds
         self._check_step(now)
         # A step goes against the gradient, so that an update is a gradient's negative.
-        known = -flatten([param.summed_grad for param in self._params]) if self._known else None
+        known = -self._over_processes([param.summed_grad for param in self._params]) if self._known else None
         total = -self.canary_clients.total(now, float(self._optimizer.max_grad_norm))
-        for param, part in zip(self._params, split(total, self._params), strict=True):
-            # In place, since Opacus marks a sum as used by an attribute of it.
-            param.summed_grad += part
+        # The first of several processes has the canaries, as it has the noise.
+        if getattr(self._optimizer, "rank", 0) == 0:
+            for param, part in zip(self._params, split(total, self._params), strict=True):
+                # In place, since Opacus marks a sum as used by an attribute of it.
+                param.summed_grad += part
         if hasattr(self._optimizer, "sample_size"):
             # A canary counts like an example, one that was clipped, in the share that moves an adaptive clip norm.
             self._optimizer.sample_size += len(self.canary_clients.participants(now))
         self._add_noise()
-        self.canary_clients.add(-flatten([param.grad for param in self._params]), now, known)
+        self.canary_clients.add(-self._over_processes([param.grad for param in self._params]), now, known)
+
+    def _over_processes(self, gradients: list[Any]) -> NDArray[np.floating]:
+        """Return gradients as one vector, added up over the processes of a distributed optimizer."""
+        vector = flatten(gradients)
+        if not hasattr(self._optimizer, "world_size"):
+            return vector
+        torch = sys.modules["torch"]
+        # A process group of GPUs takes tensors that are there.
+        held = torch.as_tensor(vector.astype(np.float64), device=gradients[0].device)
+        torch.distributed.all_reduce(held)
+        return on_host(held)
 
     def _check_step(self, now: int) -> None:
         if now >= self.canary_clients.participation.rounds:

@@ -15,10 +15,7 @@ CLIP_NORM, NOISE, SEED, COUNT, STEPS = 0.7, 0.3, 5, 20, 6
 SHAPES = ((4, 3), (4,))
 DIM = 16
 NAMES = {
-    "SimpleDistributedPerLayerOptimizer": "every process would add",
-    "DistributedDPOptimizer": "every process would add",
-    "DistributedDPOptimizerFastGradientClipping": "every process would add",
-    "FSDPOptimizerFastGradientClipping": "every process would add",
+    "FSDPOptimizerFastGradientClipping": "each process has a shard",
     "SomethingNew": "is not known",
 }
 needs_opacus = pytest.mark.skipif(importlib.util.find_spec("opacus") is None, reason="needs the extra 'opacus'")
@@ -382,3 +379,66 @@ def test_every_optimizer_of_opacus_is_served_or_refused_with_a_reason():
 
     known = {name for name in dir(opacus.optimizers) if "Optimizer" in name}
     assert known == {*opacus_canaries._SERVED, *opacus_canaries._REFUSED}
+
+
+# Trains on its part of a batch, alone or with another process, and prints its scores. The noise is the first one's.
+PROCESSES = """
+import json, sys
+import numpy as np
+import torch
+from opacus import GradSampleModule
+from opacus.grad_sample import GradSampleModuleFastGradientClipping
+from opacus.optimizers import get_optimizer_class
+from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+from canaryproof import Insertion, OpacusCanaries, bernoulli
+
+store, rank, size, clipping, mode = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:]
+if size > 1:
+    torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=size)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(9, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
+ghost = {"max_grad_norm": 0.7, "use_ghost_clipping": True} if mode == "ghost" else {}
+model = (GradSampleModuleFastGradientClipping if ghost else GradSampleModule)(model, **ghost)
+kind = get_optimizer_class(clipping, distributed=size > 1, grad_sample_mode=mode)
+norm = [0.2, 0.3, 0.4, 0.5] if clipping == "per_layer" else 0.7
+optimizer = kind(
+    torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=0.8, max_grad_norm=norm,
+    expected_batch_size=16 // size, generator=torch.Generator().manual_seed(1),
+)
+criterion = torch.nn.CrossEntropyLoss()
+if ghost:
+    criterion = DPLossFastGradientClipping(model, optimizer, criterion)
+inserted = OpacusCanaries(optimizer, bernoulli(0, 0.5, 6, 3, Insertion(20, 10)), 5)
+for t in range(6):
+    batch = np.random.default_rng(t).normal(size=(16, 9)).astype(np.float32)[rank::size]
+    optimizer.zero_grad()
+    criterion(model(torch.tensor(batch)), torch.arange(16)[rank::size] % 3).backward()
+    optimizer.step()
+scores = {score: inserted.scores(score).observed.tolist() for score in ("known rounds", "likelihood", "largest")}
+print(json.dumps([type(optimizer).__name__, scores, inserted.final()[0].tolist()]))
+"""
+
+
+@needs_opacus
+@pytest.mark.parametrize(("clipping", "mode"), [("flat", "hooks"), ("flat", "ghost"), ("per_layer", "hooks")])
+def test_two_processes_have_the_scores_of_one(clipping, mode, tmp_path):
+    import json
+    import subprocess
+    import sys
+
+    def trained(size):
+        commands = [
+            [sys.executable, "-W", "ignore", "-c", PROCESSES, str(tmp_path / "s"), str(rank), str(size), clipping, mode]
+            for rank in range(size)
+        ]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        return [json.loads(each.communicate(timeout=200)[0].splitlines()[-1]) for each in running]
+
+    ((_, alone, final),), both = trained(1), trained(2)
+    for name, scores, last in both:
+        assert "Distributed" in name
+        for score, values in scores.items():
+            # Opacus adds gradients in float32, in another order.
+            assert values == pytest.approx(alone[score], abs=2e-4)
+        assert last == pytest.approx(final, abs=2e-4)
+    assert both[0] == both[1]
