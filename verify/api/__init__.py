@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.training_audit import TrainingAudit as TrainingAudit
     from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
     from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
+    from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries as GroupedCanaries
     from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
     from canaryproof.verify.canaries.participation import Insertion as Insertion
     from canaryproof.verify.canaries.participation import Participation as Participation
@@ -74,6 +75,7 @@ _MODULES = {
     "Audit": "canaryproof.verify.audit.audit",
     "Canaries": "canaryproof.kernels.canaries",
     "CanaryClients": "canaryproof.verify.canaries.canary_clients",
+    "GroupedCanaries": "canaryproof.verify.canaries.grouped_canaries",
     "Inspection": "canaryproof.verify.audit.inspection",
     "Insertion": "canaryproof.verify.canaries.participation",
     "OpacusCanaries": "canaryproof.verify.canaries.opacus_canaries",

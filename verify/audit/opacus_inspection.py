@@ -16,6 +16,8 @@ from canaryproof.verify.canaries.shapes import flatten, split
 
 _GHOST = "ghost clipping makes no gradients of examples; inspect the same training with grad_sample_mode='hooks'"
 
+_NORMS = "an inspection clips to one norm that stays; OpacusCanaries serves it"
+
 
 class OpacusInspection(Inspection):
     """An inspection of what an optimizer of Opacus releases, with ten canaries among the examples.
@@ -72,6 +74,8 @@ class OpacusInspection(Inspection):
         check_served(optimizer)
         if "FastGradientClipping" in type(optimizer).__name__:
             raise ValueError(f"optimizer: {_GHOST}")
+        if type(optimizer).__name__ in ("DPPerLayerOptimizer", "AdaClipDPOptimizer"):
+            raise ValueError(f"optimizer: {type(optimizer).__name__} is not served: {_NORMS}")
         self._optimizer, self._params = optimizer, list(optimizer.params)
         self._sizes = [int(param.numel()) for param in self._params]
         super().__init__(

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import SCHEDULED
+from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import (
     Participation,
     checked_canaries,
@@ -51,7 +52,8 @@ class CanaryClients:
     Parameters
     ----------
     canaries
-        All canaries, observed and unobserved; ``Canaries`` or ``OrthonormalCanaries``.
+        All canaries, observed and unobserved; ``Canaries``, ``OrthonormalCanaries`` or, where clipping has several
+        norms, ``GroupedCanaries``.
     participation
         Who takes part in which round.
     block
@@ -413,7 +415,7 @@ class CanaryClients:
         target = Path(path)
         state = checkpoint.read(target, self._description(), self._state())
         rounds, skipped = int(state["rounds"]), int(state["skipped"])
-        scores = RoundScores.load(_scores_file(target, rounds))
+        scores = RoundScores.load(_scores_file(target, rounds), self.canaries)
         if scores.canaries != self.canaries or scores.rounds + skipped != rounds:
             raise ValueError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
         self.rounds, self.skipped, self._product, self._scores = rounds, skipped, float(state["product"]), scores
@@ -424,8 +426,9 @@ class CanaryClients:
 
     def _description(self) -> dict[str, int | str]:
         rounds = (self.participants(t) for t in range(self.participation.rounds))
-        participation = checkpoint.digest(self._included, *rounds)
         made = self.canaries
+        groups = [np.asarray(made.sizes), np.asarray(made.norms)] if isinstance(made, GroupedCanaries) else []
+        participation = checkpoint.digest(self._included, *rounds, *groups)
         return {"seed": made.seed, "dim": made.dim, "layers": layers_of(made), "participation": participation}
 
     def _state(self) -> dict[str, NDArray[np.generic]]:

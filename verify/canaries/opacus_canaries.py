@@ -11,29 +11,35 @@ that it is taken out of what is scored.
 Nothing here imports torch or Opacus.
 """
 
+import sys
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from canaryproof.kernels.arrays import on_host
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting.training import SCHEDULED
 from canaryproof.verify.canaries.canary_clients import CanaryClients, Pair
+from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.canaries.shapes import flatten, split
 from canaryproof.verify.estimators.noise_multiplier import Evidence
 
 # Ghost clipping has its clipped sum in the same place, and adds its noise in the same way.
-_SERVED = ("DPOptimizer", "DPOptimizerFastGradientClipping")
-_PROCESSES = "every process would add the canaries, and their sum would hold each several times"
-_LAYERS = "each layer has a clip norm of its own, and a canary has one for all"
+_SERVED = (
+    "DPOptimizer",
+    "DPOptimizerFastGradientClipping",
+    "DPPerLayerOptimizer",
+    "AdaClipDPOptimizer",
+    # Each process has the sum of its examples, and the first one adds the noise.
+    "DistributedDPOptimizer",
+    "DistributedDPOptimizerFastGradientClipping",
+    "SimpleDistributedPerLayerOptimizer",
+)
 _REFUSED = {
-    "AdaClipDPOptimizer": "its clip norm follows a count of clipped examples, in which canaries do not appear",
-    "DPPerLayerOptimizer": _LAYERS,
-    "SimpleDistributedPerLayerOptimizer": _LAYERS,
-    "DistributedDPOptimizer": _PROCESSES,
-    "DistributedDPOptimizerFastGradientClipping": _PROCESSES,
-    "FSDPOptimizerFastGradientClipping": _PROCESSES,
+    "FSDPOptimizerFastGradientClipping": "each process has a shard of the sum, and canaries are not cut into shards",
 }
 
 
@@ -42,9 +48,15 @@ class OpacusCanaries:
 
     From here on each step of the optimizer has canaries in its sum of clipped gradients, a canary for an example. What
     is scored is that sum with its noise, before it is scaled: what a step releases. It does not depend on the learning
-    rate, on momentum or on anything else that the step makes of it. Served are ``DPOptimizer`` and
-    ``DPOptimizerFastGradientClipping`` (ghost clipping), virtual steps, secure mode, and schedulers of the noise and of
-    the clip norm.
+    rate, on momentum or on anything else that the step makes of it. Served are ``DPOptimizer``,
+    ``DPOptimizerFastGradientClipping`` (ghost clipping), ``DPPerLayerOptimizer``, ``AdaClipDPOptimizer``, virtual
+    steps, secure mode, and schedulers of the noise and of the clip norm.
+
+    With per-layer clipping, a canary's part in each layer has that layer's clip norm. With adaptive clipping, a canary
+    counts as a clipped example, and scores are of the gradients: their claim is ``noise_multiplier``'s.
+
+    Of several processes (``DPDDP``), each makes ``OpacusCanaries`` with the same arguments. Canaries enter once, in the
+    first process. Sums are added up over the processes, and all of them have the scores.
 
     Parameters
     ----------
@@ -88,13 +100,34 @@ class OpacusCanaries:
             raise ValueError("optimizer: trains no parameters, so that nothing is released")
         self._initial = flatten(self._params)
         self.dim = len(self._initial)
-        canaries = Canaries(seed, len(np.asarray(participation.included)), self.dim)
+        count = len(np.asarray(participation.included))
+        # With per-layer clipping, each parameter has a clip norm.
+        self._clip_norms = tuple(map(float, getattr(optimizer, "max_grad_norms", ())))
+        sizes = tuple(len(flatten([param])) for param in self._params)
+        canaries = (
+            GroupedCanaries(seed, count, sizes, self._clip_norms)
+            if self._clip_norms
+            else Canaries(seed, count, self.dim)
+        )
         # The score of who knows how rounds were drawn needs the claimed noise multiplier.
         drawn = getattr(participation, "canary_sampling", SCHEDULED).rate
-        noise = float(optimizer.noise_multiplier) if drawn else 0.0
+        noise = self.noise_multiplier if drawn else 0.0
         self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=noise or None)
         self._add_noise = optimizer.add_noise
         optimizer.add_noise = self._add_canaries_and_noise
+
+    @property
+    def noise_multiplier(self) -> float:
+        """Noise multiplier of the sum of gradients.
+
+        With adaptive clipping it is larger than the accountant's σ, since the noised count of unclipped examples is
+        released too. With the count's deviation s it is (σ⁻² − (2s)⁻²)^(−½) (Andrew et al., arXiv 1905.03871,
+        Theorem 1).
+        """
+        sigma = float(self._optimizer.noise_multiplier)
+        if type(self._optimizer).__name__ != "AdaClipDPOptimizer" or not sigma:
+            return sigma
+        return float((sigma**-2 - (2.0 * float(self._optimizer.unclipped_num_std)) ** -2) ** -0.5)
 
     def scores(self, score: str) -> Scores:
         """Return the canaries' scores for an attacker, with the traces that measure the noise.
@@ -160,13 +193,29 @@ class OpacusCanaries:
         now = self.canary_clients.rounds
         self._check_step(now)
         # A step goes against the gradient, so that an update is a gradient's negative.
-        known = -flatten([param.summed_grad for param in self._params]) if self._known else None
+        known = -self._over_processes([param.summed_grad for param in self._params]) if self._known else None
         total = -self.canary_clients.total(now, float(self._optimizer.max_grad_norm))
-        for param, part in zip(self._params, split(total, self._params), strict=True):
-            # In place, since Opacus marks a sum as used by an attribute of it.
-            param.summed_grad += part
+        # The first of several processes has the canaries, as it has the noise.
+        if getattr(self._optimizer, "rank", 0) == 0:
+            for param, part in zip(self._params, split(total, self._params), strict=True):
+                # In place, since Opacus marks a sum as used by an attribute of it.
+                param.summed_grad += part
+        if hasattr(self._optimizer, "sample_size"):
+            # A canary counts like an example, one that was clipped, in the share that moves an adaptive clip norm.
+            self._optimizer.sample_size += len(self.canary_clients.participants(now))
         self._add_noise()
-        self.canary_clients.add(-flatten([param.grad for param in self._params]), now, known)
+        self.canary_clients.add(-self._over_processes([param.grad for param in self._params]), now, known)
+
+    def _over_processes(self, gradients: list[Any]) -> NDArray[np.floating]:
+        """Return gradients as one vector, added up over the processes of a distributed optimizer."""
+        vector = flatten(gradients)
+        if not hasattr(self._optimizer, "world_size"):
+            return vector
+        torch = sys.modules["torch"]
+        # A process group of GPUs takes tensors that are there.
+        held = torch.as_tensor(vector.astype(np.float64), device=gradients[0].device)
+        torch.distributed.all_reduce(held)
+        return on_host(held)
 
     def _check_step(self, now: int) -> None:
         if now >= self.canary_clients.participation.rounds:
@@ -179,7 +228,12 @@ class OpacusCanaries:
                 "use BatchMemoryManager"
             )
         if hasattr(self._optimizer, "_adjusted_noise_multiplier"):
-            raise ValueError(f"optimizer: adaptive clipping is not served: {_REFUSED['AdaClipDPOptimizer']}")
+            raise ValueError(
+                "optimizer: adaptive clipping with ghost clipping is not served: a step's clip norm follows a count of "
+                "the same step, which is taken before canaries enter; use grad_sample_mode='hooks'"
+            )
+        if tuple(map(float, getattr(self._optimizer, "max_grad_norms", ()))) != self._clip_norms:
+            raise ValueError("optimizer: the layers' clip norms have changed, and canaries have those of the start")
 
 
 def check_served(optimizer: Any) -> None:

@@ -29,14 +29,17 @@ from canaryproof.kernels.arrays import floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.slices import PartialProducts
+from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import checked_members
 from canaryproof.verify.files.errors import RuleError
 from canaryproof.verify.files.reading import regular, require
 from canaryproof.verify.files.writing import replaced
 
-AnyCanaries = Canaries | OrthonormalCanaries
+AnyCanaries = Canaries | OrthonormalCanaries | GroupedCanaries
 
 _FORMAT = 3
+# Stands for canaries of groups where other files have a number of layers.
+_GROUPED = 2**32
 _NUMBERS = ("format", "seed", "count", "dim", "layers", "block", "rounds")
 _SETTINGS = ("rate", "noise_multiplier")
 _SCORES = ("maxima", "sums", "counts", "likelihoods")
@@ -48,7 +51,9 @@ BLOCK = 32
 
 
 def layers_of(canaries: AnyCanaries) -> int:
-    """Return the layers of orthonormal canaries, 0 of others."""
+    """Return the layers of orthonormal canaries, 0 of independent ones, and a number for groups that no layers have."""
+    if isinstance(canaries, GroupedCanaries):
+        return _GROUPED
     return canaries.layers if isinstance(canaries, OrthonormalCanaries) else 0
 
 
@@ -286,13 +291,15 @@ class RoundScores:
             np.savez(file, **state, members=self._members[:waiting], buffer=self._buffer[:waiting])
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
+    def load(cls, path: str | os.PathLike[str], canaries: AnyCanaries | None = None) -> Self:
         """Read the state that ``save`` wrote; going on from it gives the same bits as before.
 
         Parameters
         ----------
         path
             File to read. Nothing in it is unpickled.
+        canaries
+            Canaries of the file, needed where they are ``GroupedCanaries``.
 
         Returns
         -------
@@ -308,7 +315,7 @@ class RoundScores:
         with regular(Path(path)) as file:
             try:
                 with zipfile.ZipFile(file) as archive:
-                    return cls._read(archive)
+                    return cls._read(archive, canaries)
             except MemoryError as error:
                 raise ValueError(f"{path}: does not fit in memory") from error
             # zipfile and numpy's header parser have no closed list of what they raise over a damaged file.
@@ -317,7 +324,7 @@ class RoundScores:
                 raise ValueError(f"{path}: {reason}") from error
 
     @classmethod
-    def _read(cls, archive: zipfile.ZipFile) -> Self:
+    def _read(cls, archive: zipfile.ZipFile, canaries: AnyCanaries | None) -> Self:
         names = {name.removesuffix(".npy") for name in archive.namelist()}
         require(names == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
         numbers = {name: int(_read_field(archive, name, np.uint64, ())) for name in _NUMBERS}
@@ -336,7 +343,12 @@ class RoundScores:
             sampling = SampledTrace(rate, multiplier) if rate or multiplier else None
             made = numbers["seed"], numbers["count"], numbers["dim"]
             layers = numbers["layers"]
-            scores = cls(OrthonormalCanaries(*made, layers) if layers else Canaries(*made), numbers["block"], sampling)
+            if layers == _GROUPED:
+                require(isinstance(canaries, GroupedCanaries), "canaries: must be given, since they have groups")
+            else:
+                canaries = OrthonormalCanaries(*made, layers) if layers else Canaries(*made)
+            scores = cls(canaries, numbers["block"], sampling)  # type: ignore[arg-type]
+            require((scores.canaries.seed, scores.canaries.count, scores.canaries.dim) == made, "canaries: are others")
         except ValueError as error:
             raise RuleError(str(error)) from error
         scores.rounds, scores._scores = numbers["rounds"], stored

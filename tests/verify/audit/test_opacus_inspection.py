@@ -113,7 +113,7 @@ def test_wrong_use_is_refused():
     with pytest.raises(ValueError, match="numbers: must be of the batch's"):
         inspection.enter(np.append(numbers, 3))
     layers = private(clipping="per_layer", norm=[1.0] * 4)[1]
-    with pytest.raises(ValueError, match="DPPerLayerOptimizer is not served: each layer has a clip norm of its own"):
+    with pytest.raises(ValueError, match="DPPerLayerOptimizer is not served: an inspection clips to one norm"):
         OpacusInspection(layers, members=MEMBERS, rate=RATE)
     ghost = private(grad_sample_mode="ghost")[1]
     with pytest.raises(ValueError, match="optimizer: ghost clipping makes no gradients of examples"):

@@ -15,12 +15,7 @@ CLIP_NORM, NOISE, SEED, COUNT, STEPS = 0.7, 0.3, 5, 20, 6
 SHAPES = ((4, 3), (4,))
 DIM = 16
 NAMES = {
-    "AdaClipDPOptimizer": "its clip norm follows a count",
-    "DPPerLayerOptimizer": "each layer has a clip norm",
-    "SimpleDistributedPerLayerOptimizer": "each layer has a clip norm",
-    "DistributedDPOptimizer": "every process would add",
-    "DistributedDPOptimizerFastGradientClipping": "every process would add",
-    "FSDPOptimizerFastGradientClipping": "every process would add",
+    "FSDPOptimizerFastGradientClipping": "each process has a shard",
     "SomethingNew": "is not known",
 }
 needs_opacus = pytest.mark.skipif(importlib.util.find_spec("opacus") is None, reason="needs the extra 'opacus'")
@@ -195,7 +190,8 @@ def test_what_is_none_of_opacus_is_refused():
     ("change", "message"),
     [
         (lambda one: setattr(one, "accumulated_iterations", 2), "gradients of several batches in one step"),
-        (lambda one: setattr(one, "_adjusted_noise_multiplier", 1.0), "adaptive clipping is not served"),
+        (lambda one: setattr(one, "_adjusted_noise_multiplier", 1.0), "adaptive clipping with ghost clipping is not"),
+        (lambda one: setattr(one, "max_grad_norms", [1.0, 1.0]), "the layers' clip norms have changed"),
         (lambda one: one.params.pop(), "trains other parameters than at the start"),
     ],
 )
@@ -236,10 +232,9 @@ def private(mode="hooks", **options):
         criterion=criterion,
         data_loader=loader,
         noise_multiplier=NOISE,
-        max_grad_norm=CLIP_NORM,
         grad_sample_mode=mode,
         noise_generator=torch.Generator().manual_seed(1),
-        **options,
+        **{"max_grad_norm": CLIP_NORM} | options,
     )
     return made if mode == "ghost" else (made[0], made[1], criterion, made[2])
 
@@ -305,25 +300,75 @@ def test_in_opacus_the_trained_parameters_alone_count():
     assert OpacusCanaries(optimizer, drawn(len(loader)), SEED).dim == 4 + 4 * 3 + 3
 
 
+ADAPTIVE = {
+    "target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2, "max_clipbound": 5.0, "min_clipbound": 0.1,
+    "unclipped_num_std": 2.0,
+}  # fmt: skip
+NORMS = [0.2, 0.4, 0.3, 0.5]
+
+
+def clipped_otherwise(clipping):
+    """A training with another clipping; the model has four parameters."""
+    if clipping == "per_layer":
+        return private(clipping=clipping, max_grad_norm=NORMS)
+    return private(clipping=clipping, **ADAPTIVE)
+
+
 @needs_opacus
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("clipping", ["per_layer", "adaptive"])
-def test_opacus_other_optimizers_are_refused_by_name(clipping):
-    options = {"per_layer": {"max_grad_norm": [CLIP_NORM] * 4}, "adaptive": {}}[clipping]
+def test_in_opacus_canaries_have_the_norms_of_the_clipping_and_measure_the_noise(clipping):
     import torch
-    from opacus.optimizers import get_optimizer_class
 
-    param = torch.nn.Parameter(torch.ones(3))
-    kind = get_optimizer_class(clipping, distributed=False)
-    more = {
-        "target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2, "max_clipbound": 1.0, "min_clipbound": 0.1,
-        "unclipped_num_std": 2.0,
-    } if clipping == "adaptive" else {}  # fmt: skip
-    settings = {"noise_multiplier": 1.0, "max_grad_norm": 1.0, "expected_batch_size": 4} | more | options
-    settings["max_grad_norm"] = [1.0] if clipping == "per_layer" else 1.0
-    optimizer = kind(torch.optim.SGD([param], lr=0.1), **settings)
-    with pytest.raises(ValueError, match=f"^optimizer: {kind.__name__} is not served: "):
-        OpacusCanaries(optimizer, drawn(), SEED)
+    model, optimizer, criterion, loader = clipped_otherwise(clipping)
+    steps, count = 3 * len(loader), 200
+    inserted = OpacusCanaries(optimizer, bernoulli(0, 0.5, steps, 3, Insertion(count, count // 2)), SEED)
+    before, norms, counts = [], [], []
+    add_noise = inserted._add_noise
+
+    def look():
+        before.append([p.summed_grad.clone().numpy() for p in optimizer.params])
+        counts.append(int(getattr(optimizer, "sample_size", 0)))
+        add_noise()
+
+    inserted._add_noise = look
+    for t in range(steps):
+        batch = next(iter(loader))
+        optimizer.zero_grad()
+        criterion(model(batch[0]), batch[1]).backward()
+        norms.append(float(optimizer.max_grad_norm))
+        optimizer.step()
+        others = len(batch[0])
+        members = len(inserted.canary_clients.participants(t))
+        assert counts[t] == (others + members if clipping == "adaptive" else 0)
+    if clipping == "per_layer":
+        canary = inserted.canary_clients.canaries.vector(3) * float(np.linalg.norm(NORMS))
+        parts = np.split(canary, np.cumsum([p.numel() for p in optimizer.params])[:-1])
+        assert [np.linalg.norm(part) for part in parts] == pytest.approx(NORMS, rel=1e-5)
+        assert len({*norms}) == 1
+        assert inserted.noise_multiplier == NOISE
+    else:
+        # The clip norm moves, and a step's canaries have the norm of that step.
+        assert len({*norms}) > 1
+        assert inserted.noise_multiplier == pytest.approx((NOISE**-2 - 4.0**-2) ** -0.5)
+    # The canaries are longer than the noise, so that the noise's length decides: 24 steps of 38 coordinates across have
+    # the standard error 1/√(2·24·38) = 2.3%. Half or twice the noise is 14 standard errors outside the interval.
+    measured = inserted.scores("known rounds").record.traces.noise_multiplier(1 - 1e-7)
+    assert measured.low < inserted.noise_multiplier < measured.high
+    assert measured.low > 0.5 * inserted.noise_multiplier
+    assert measured.high < 2.0 * inserted.noise_multiplier
+    assert torch.is_tensor(optimizer.params[0].grad)
+
+
+@needs_opacus
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("clipping", ["per_layer", "adaptive"])
+def test_an_inspection_refuses_a_clipping_that_it_cannot_repeat(clipping):
+    from canaryproof.verify.audit.opacus_inspection import OpacusInspection
+
+    _, optimizer, _, _ = clipped_otherwise(clipping)
+    with pytest.raises(ValueError, match=f"^optimizer: {type(optimizer).__name__} is not served: an inspection clips"):
+        OpacusInspection(optimizer, members=64, rate=1 / 8)
 
 
 @needs_opacus
@@ -334,3 +379,66 @@ def test_every_optimizer_of_opacus_is_served_or_refused_with_a_reason():
 
     known = {name for name in dir(opacus.optimizers) if "Optimizer" in name}
     assert known == {*opacus_canaries._SERVED, *opacus_canaries._REFUSED}
+
+
+# Trains on its part of a batch, alone or with another process, and prints its scores. The noise is the first one's.
+PROCESSES = """
+import json, sys
+import numpy as np
+import torch
+from opacus import GradSampleModule
+from opacus.grad_sample import GradSampleModuleFastGradientClipping
+from opacus.optimizers import get_optimizer_class
+from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
+from canaryproof import Insertion, OpacusCanaries, bernoulli
+
+store, rank, size, clipping, mode = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:]
+if size > 1:
+    torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=size)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(9, 7), torch.nn.ReLU(), torch.nn.Linear(7, 3))
+ghost = {"max_grad_norm": 0.7, "use_ghost_clipping": True} if mode == "ghost" else {}
+model = (GradSampleModuleFastGradientClipping if ghost else GradSampleModule)(model, **ghost)
+kind = get_optimizer_class(clipping, distributed=size > 1, grad_sample_mode=mode)
+norm = [0.2, 0.3, 0.4, 0.5] if clipping == "per_layer" else 0.7
+optimizer = kind(
+    torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=0.8, max_grad_norm=norm,
+    expected_batch_size=16 // size, generator=torch.Generator().manual_seed(1),
+)
+criterion = torch.nn.CrossEntropyLoss()
+if ghost:
+    criterion = DPLossFastGradientClipping(model, optimizer, criterion)
+inserted = OpacusCanaries(optimizer, bernoulli(0, 0.5, 6, 3, Insertion(20, 10)), 5)
+for t in range(6):
+    batch = np.random.default_rng(t).normal(size=(16, 9)).astype(np.float32)[rank::size]
+    optimizer.zero_grad()
+    criterion(model(torch.tensor(batch)), torch.arange(16)[rank::size] % 3).backward()
+    optimizer.step()
+scores = {score: inserted.scores(score).observed.tolist() for score in ("known rounds", "likelihood", "largest")}
+print(json.dumps([type(optimizer).__name__, scores, inserted.final()[0].tolist()]))
+"""
+
+
+@needs_opacus
+@pytest.mark.parametrize(("clipping", "mode"), [("flat", "hooks"), ("flat", "ghost"), ("per_layer", "hooks")])
+def test_two_processes_have_the_scores_of_one(clipping, mode, tmp_path):
+    import json
+    import subprocess
+    import sys
+
+    def trained(size):
+        commands = [
+            [sys.executable, "-W", "ignore", "-c", PROCESSES, str(tmp_path / "s"), str(rank), str(size), clipping, mode]
+            for rank in range(size)
+        ]
+        running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
+        return [json.loads(each.communicate(timeout=200)[0].splitlines()[-1]) for each in running]
+
+    ((_, alone, final),), both = trained(1), trained(2)
+    for name, scores, last in both:
+        assert "Distributed" in name
+        for score, values in scores.items():
+            # Opacus adds gradients in float32, in another order.
+            assert values == pytest.approx(alone[score], abs=2e-4)
+        assert last == pytest.approx(final, abs=2e-4)
+    assert both[0] == both[1]

@@ -1,0 +1,72 @@
+"""Private training in two processes with Opacus, audited by canaries: ``python examples/distributed_training.py``.
+
+Each process trains on its half of scikit-learn's digits, and gloo adds their gradients up. The lines that end in
+``# audit`` are all that an audit adds. Each process makes the same canaries, which enter once.
+
+Whom the ε holds against: neighbours are data with and without one digit. The attacker sees the noised sum of the
+gradients of every step, of both processes together. He knows all other digits and the rate at which they are drawn.
+The processes trust each other: the sum of the first one has all of the noise, and that of the other one has none.
+"""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import torch
+from opacus import PrivacyEngine
+from opacus.distributed import DifferentiallyPrivateDistributedDataParallel
+from opacus_training import CLIP_NORM, DELTA, digits, perceptron
+from torch import multiprocessing, nn
+from torch.utils.data import DataLoader
+
+from canaryproof import Insertion, OpacusCanaries, audit, bernoulli  # audit
+from canaryproof.verify.accounting import accountant
+
+FAULTS = {"noise-halved": "half of the noise is added, where the accountant counts on all of it"}
+
+
+def train(rank, processes, folder, fault=None, noise_multiplier=1.0, batches=8, epochs=8, canaries=100):
+    """Train in one of some processes; the first one writes the audit into the folder."""
+    torch.set_num_threads(1)
+    store = f"file://{folder}/store"
+    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=processes)
+    torch.manual_seed(rank)
+    data, _ = digits()
+    engine = PrivacyEngine(accountant="prv")
+    model = DifferentiallyPrivateDistributedDataParallel(perceptron())
+    model, optimizer, loader = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD(model.parameters(), lr=0.5),
+        data_loader=DataLoader(data, batch_size=-(-len(data) // batches)),
+        noise_multiplier=noise_multiplier / (2 if fault == "noise-halved" else 1),
+        max_grad_norm=CLIP_NORM,
+    )
+    steps = epochs * len(loader)
+    participation = bernoulli(0, 1 / len(loader), steps, 0, Insertion(2 * canaries, canaries))  # audit
+    inserted = OpacusCanaries(optimizer, participation, seed=7)  # audit
+    for _ in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+    claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
+    if rank == 0:
+        text = f"{claim}: ε = {claim.epsilon(DELTA):.3f} at δ = {DELTA:g}, for one digit\n\n"
+        text += str(audit(inserted.scores("likelihood"), DELTA, claim=claim))  # audit
+        (Path(folder) / "audit.txt").write_text(text, encoding="utf-8")
+    torch.distributed.destroy_process_group()
+
+
+def main():
+    """Do as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, default=2, help="number of processes")
+    parser.add_argument("--break", dest="fault", choices=FAULTS, help="break the privacy on purpose")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        multiprocessing.spawn(train, (options.processes, folder, options.fault), options.processes)
+        print((Path(folder) / "audit.txt").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""Canaries for clipping with several norms: a canary's part in each group of coordinates has that group's norm."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.kernels.arrays import Array, floating
+from canaryproof.kernels.canaries import Canaries
+
+
+@dataclass(frozen=True)
+class GroupedCanaries:
+    """Unit vectors with an independent uniform direction in each group of coordinates, and fixed norms there.
+
+    An example that is clipped in each group alone has at most these norms. So a canary is as long as an example may be,
+    in each group, and the noise that all groups share measures it.
+
+    Parameters
+    ----------
+    seed
+        Seed of the canaries, 0 ≤ seed < 2⁶⁴.
+    count
+        Number of canaries.
+    sizes
+        Numbers of coordinates of the groups, in their order, at least 2 each.
+    norms
+        Clip norms of the groups, positive. Canaries have unit norm, and their parts these proportions.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of its range, or there are not as many norms as groups.
+
+    Notes
+    -----
+    The direction of a whole canary is not uniform. Its cosines have no law of their own without a trace, so that
+    unobserved canaries are the null. With known data the noise alone decides, and it is measured as exactly.
+    """
+
+    seed: int
+    count: int
+    sizes: tuple[int, ...]
+    norms: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.sizes) != len(self.norms) or not self.sizes:
+            raise ValueError(f"norms: must be one for each of {len(self.sizes)} groups, not {len(self.norms)}")
+        for size in self.sizes:
+            if size < 2:
+                raise ValueError("sizes: must be at least 2 each, since one coordinate has no random direction")
+        for norm in self.norms:
+            if not 0.0 < norm < math.inf:
+                raise ValueError(f"norms: must be positive and finite, not {norm!r}")
+        _ = self._parts
+
+    @property
+    def dim(self) -> int:
+        """Number of all coordinates."""
+        return sum(self.sizes)
+
+    @cached_property
+    def _parts(self) -> tuple[Canaries, ...]:
+        """Independent canaries of each group."""
+        groups = np.random.SeedSequence(self.seed).spawn(len(self.sizes))
+        seeds = (int(group.generate_state(1, np.uint64)[0]) for group in groups)
+        return tuple(Canaries(seed, self.count, size) for seed, size in zip(seeds, self.sizes, strict=True))
+
+    @cached_property
+    def _weights(self) -> Array:
+        return np.asarray(np.asarray(self.norms) / np.linalg.norm(self.norms))
+
+    def vector(self, j: int) -> NDArray[np.float32]:
+        """Return canary j, shape (dim,); errors as for ``Canaries.vector``."""
+        parts = zip(self._weights, self._parts, strict=True)
+        return np.concatenate([np.float32(weight) * part.vector(j) for weight, part in parts])
+
+    def sum(self, indices: ArrayLike | None = None, weights: ArrayLike | None = None) -> Array:
+        """Return a weighted sum of canaries, shape (dim,); arguments and errors as for ``Canaries.sum``."""
+        parts = zip(self._weights, self._parts, strict=True)
+        return np.concatenate([weight * part.sum(indices, weights) for weight, part in parts])
+
+    def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> Array:
+        """Return cosines with one vector or a block; arguments and errors as for ``Canaries.cosines``."""
+        given = floating(vectors)
+        block: NDArray[np.floating] = np.atleast_2d(given)
+        count = self.count if indices is None else len(np.asarray(indices))
+        cosines = self._added(block, count, lambda part, rows: part.cosines(rows, indices))
+        return cosines if given.ndim == 2 else cosines[0]
+
+    def block_cosines(self, vectors: ArrayLike) -> Array:
+        """Return cosines with a block of vectors, as ``Canaries.block_cosines`` makes them."""
+        return self._added(floating(vectors), self.count, Canaries.block_cosines)
+
+    def _added(
+        self, block: NDArray[np.floating], count: int, cosines: Callable[[Canaries, NDArray[np.floating]], Array]
+    ) -> Array:
+        """Add up the groups' inner products with the rows of a block, and divide by the rows' norms."""
+        if block.shape[1:] != (self.dim,):
+            raise ValueError(f"vectors must be of shape ({self.dim},) or (n, {self.dim}), not {block.shape}")
+        lengths = np.linalg.norm(block, axis=1)
+        if not (np.isfinite(lengths) & (lengths > 0.0)).all():
+            raise ValueError("vectors must be finite and not zero")
+        products, end = np.zeros((len(block), count)), 0
+        for weight, part in zip(self._weights, self._parts, strict=True):
+            start, end = end, end + part.dim
+            shares = np.linalg.norm(block[:, start:end], axis=1) / lengths
+            # A part may be zero in one group, where it has no direction.
+            some = shares > 0.0
+            if some.any():
+                products[some] += weight * shares[some, np.newaxis] * cosines(part, block[some, start:end])
+        return np.clip(products, -1.0, 1.0)
