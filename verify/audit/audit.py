@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from canaryproof.verify.audit.release_sums import ReleaseSums, Scoring
     from canaryproof.verify.audit.trade_off import TradeOffCurve
-    from canaryproof.verify.canaries.round_scores import AnyCanaries
+    from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
 
@@ -236,7 +236,7 @@ _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
 
 def audit_release(
     release: "ArrayLike | StoredRelease | ReleaseSums",
-    canaries: "AnyCanaries",
+    canaries: "ReleaseCanaries",
     delta: float,
     confidence: float = 0.95,
     claim: "float | Claim | DpEvent | None" = None,
@@ -342,7 +342,7 @@ def audit_release(
     return _audit(scores, delta, confidence, request, sums, traces)
 
 
-def release_traces(canaries: "AnyCanaries", cosines: float, length: float | None = None) -> "RoundTraces":
+def release_traces(canaries: "ReleaseCanaries", cosines: float, length: float | None = None) -> "RoundTraces":
     """Return the trace of all canaries in one release, from the sum of their cosines with it."""
     from canaryproof.verify.audit.release_sums import canaries_length
     from canaryproof.verify.estimators.noise_multiplier import RoundTraces

@@ -27,7 +27,7 @@ from canaryproof.verify.files.reading import floats
 from canaryproof.verify.files.stored_release import StoredRelease
 
 if TYPE_CHECKING:
-    from canaryproof.verify.canaries.round_scores import AnyCanaries
+    from canaryproof.verify.canaries.round_scores import ReleaseCanaries
 
 # Coordinates between two reports of progress; they take about a tenth of a second.
 _COORDINATES_AT_ONCE = 10**8
@@ -136,7 +136,7 @@ def as_source(release: ArrayLike | StoredRelease) -> Source:
     return release if isinstance(release, StoredRelease) else ArrayRelease(floats(release))
 
 
-def scored(canaries: "AnyCanaries") -> "AnyCanaries":
+def scored(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
     """Return the canaries, and with orthonormal ones the other directions that are scored too."""
     if isinstance(canaries, Canaries):
         return canaries
@@ -150,7 +150,7 @@ def scored(canaries: "AnyCanaries") -> "AnyCanaries":
     return replace(canaries, count=canaries.count + min(others, left))
 
 
-def release_sums(release: ArrayLike | StoredRelease, canaries: "AnyCanaries", start: int = 0) -> ReleaseSums:
+def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries", start: int = 0) -> ReleaseSums:
     """Sum up what an audit takes from a slice of a released vector's coordinates, in this process.
 
     Parameters
@@ -177,7 +177,7 @@ def release_sums(release: ArrayLike | StoredRelease, canaries: "AnyCanaries", st
 
 
 def block_sums(
-    source: Source, canaries: "AnyCanaries", block: int, advance: Callable[[int], None] = lambda _: None
+    source: Source, canaries: "ReleaseCanaries", block: int, advance: Callable[[int], None] = lambda _: None
 ) -> ReleaseSums:
     """Sum up a block of a release; ``advance`` gets the number of canaries scored."""
     part = blocks(source.dim)[block]
@@ -186,7 +186,7 @@ def block_sums(
 
 def _sums(
     values: NDArray[np.floating],
-    canaries: "AnyCanaries",
+    canaries: "ReleaseCanaries",
     start: int,
     canary_norm: float,
     advance: Callable[[int], None],
@@ -225,7 +225,7 @@ class Scoring(Protocol):
 
 def all_sums(
     source: Source,
-    canaries: "AnyCanaries",
+    canaries: "ReleaseCanaries",
     advance: Callable[[int], None] = lambda _: None,
     scoring: Scoring | None = None,
     state: Path | None = None,
@@ -254,7 +254,7 @@ def all_sums(
 
 
 def canaries_length(
-    canaries: "AnyCanaries", squared_norms: NDArray[np.float64] | None, scoring: Scoring | None = None
+    canaries: "ReleaseCanaries", squared_norms: NDArray[np.float64] | None, scoring: Scoring | None = None
 ) -> float:
     """Norm of the sum of all canaries."""
     if not isinstance(canaries, Canaries):
@@ -272,7 +272,7 @@ def canaries_length(
 
 
 def _here(
-    source: Source, every: "AnyCanaries", count: int, numbers: range, advance: Callable[[int], None]
+    source: Source, every: "ReleaseCanaries", count: int, numbers: range, advance: Callable[[int], None]
 ) -> Iterator[ReleaseSums]:
     """Score blocks in this process: independent canaries take all threads for one block, transforms one thread each."""
     if isinstance(every, Canaries):
@@ -295,7 +295,7 @@ def _in_order(answers: Iterable[tuple[int, Any]], first: int, advance: Callable[
             first += 1
 
 
-def _description(source: Source, canaries: "AnyCanaries") -> dict[str, Any]:
+def _description(source: Source, canaries: "ReleaseCanaries") -> dict[str, Any]:
     """Describe what sums are of: the files with their sizes and times, and the canaries."""
     if not isinstance(source, StoredRelease):
         raise ValueError("state: needs a release in files")
@@ -315,7 +315,7 @@ def _description(source: Source, canaries: "AnyCanaries") -> dict[str, Any]:
     }
 
 
-def _like(source: Source, canaries: "AnyCanaries") -> dict[str, NDArray[Any]]:
+def _like(source: Source, canaries: "ReleaseCanaries") -> dict[str, NDArray[Any]]:
     sums = np.zeros(canaries.count)
     squares = sums if isinstance(canaries, Canaries) else np.zeros(0)
     digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
@@ -323,7 +323,7 @@ def _like(source: Source, canaries: "AnyCanaries") -> dict[str, NDArray[Any]]:
     return {"products": sums, "squares": squares, "numbers": numbers, "counts": counts, "digests": digests}
 
 
-def _read(path: Path, source: Source, canaries: "AnyCanaries") -> tuple[ReleaseSums | None, int]:
+def _read(path: Path, source: Source, canaries: "ReleaseCanaries") -> tuple[ReleaseSums | None, int]:
     """Return the sums that a file has, and how many blocks they are of."""
     description = _description(source, canaries)
     if not path.exists():
@@ -345,7 +345,7 @@ def _read(path: Path, source: Source, canaries: "AnyCanaries") -> tuple[ReleaseS
     return ReleaseSums(products, square, zeros, largest, dim, source.canary_norm, digests), done
 
 
-def _write(path: Path, source: Source, canaries: "AnyCanaries", sums: ReleaseSums, done: int) -> None:
+def _write(path: Path, source: Source, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:
     squares = np.zeros(0) if sums.products.squares is None else sums.products.squares
     digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
     for number, digest in enumerate(sums.digests):

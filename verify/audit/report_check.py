@@ -26,7 +26,7 @@ from canaryproof.verify.audit.report import (
     escaped,
     sealed,
 )
-from canaryproof.verify.canaries.round_scores import AnyCanaries
+from canaryproof.verify.canaries.round_scores import ReleaseCanaries
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records, rules
 from canaryproof.verify.check.rules import shown
@@ -111,7 +111,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         made = asked.canaries
         if made.count > LARGEST_COUNT:
             raise ValueError(f"request.canaries.count: must be at most {LARGEST_COUNT:g}, not {made.count}")
-        canaries: AnyCanaries = Canaries(made.seed, made.count, made.dim)
+        canaries: ReleaseCanaries = Canaries(made.seed, made.count, made.dim)
         if made.layers:
             canaries = OrthonormalCanaries(made.seed, made.count, made.dim, made.layers)
         return audit_release(given, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]

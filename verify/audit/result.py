@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from canaryproof.verify.accounting.accountant import Claim, Neighbours
     from canaryproof.verify.blindspots.alarms import BlindSpots
-    from canaryproof.verify.canaries.round_scores import AnyCanaries
+    from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
     from canaryproof.verify.files.stored_release import StoredRelease
 
@@ -153,7 +153,7 @@ class Request:
     bounds: tuple[str, ...]
     force: bool
     neighbours: "Neighbours | None" = None
-    canaries: "AnyCanaries | None" = None
+    canaries: "ReleaseCanaries | None" = None
     release: str | None = None
     stored: "StoredRelease | None" = None
 

@@ -35,7 +35,9 @@ from canaryproof.verify.files.errors import RuleError
 from canaryproof.verify.files.reading import regular, require
 from canaryproof.verify.files.writing import replaced
 
-AnyCanaries = Canaries | OrthonormalCanaries | GroupedCanaries
+# Canaries of one release, and also those of several clip norms, whose training's record decides.
+ReleaseCanaries = Canaries | OrthonormalCanaries
+AnyCanaries = ReleaseCanaries | GroupedCanaries
 
 _FORMAT = 3
 # Stands for canaries of groups where other files have a number of layers.
@@ -57,7 +59,7 @@ def layers_of(canaries: AnyCanaries) -> int:
     return canaries.layers if isinstance(canaries, OrthonormalCanaries) else 0
 
 
-def directions_of(canaries: AnyCanaries) -> str:
+def directions_of(canaries: ReleaseCanaries) -> str:
     """Return ``independent`` or ``orthonormal``, as the command line has them."""
     return "orthonormal" if layers_of(canaries) else "independent"
 

@@ -25,7 +25,7 @@ from canaryproof.verify.files.stored_release import StoredRelease, open_release,
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
     from canaryproof.verify.audit.release_sums import Scoring
-    from canaryproof.verify.canaries.round_scores import AnyCanaries
+    from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.canaries.scores import Scores
 
 
@@ -576,7 +576,7 @@ def write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
         raise InputError(f"{out}: {error.strerror or error}") from error
 
 
-def _canaries(directions: str, seed: int, count: int, dim: int) -> "AnyCanaries":
+def _canaries(directions: str, seed: int, count: int, dim: int) -> "ReleaseCanaries":
     from canaryproof.kernels.canaries import Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 
