@@ -34,7 +34,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 
 @dataclass(frozen=True)
-class Case:
+class JUnitCase:
     """A check as JUnit has it.
 
     Attributes
@@ -65,7 +65,7 @@ def check(path: Path) -> None:
         raise InputError(f"{path}: No such file or directory")
 
 
-def write(path: Path, suites: Mapping[str, Sequence[Case]]) -> None:
+def write(path: Path, suites: Mapping[str, Sequence[JUnitCase]]) -> None:
     """Write suites of checks, whole or not at all."""
     every = [case for cases in suites.values() for case in cases]
     root = ET.Element("testsuites", {"name": "canaryproof"} | _numbers(every))
@@ -87,7 +87,7 @@ def write(path: Path, suites: Mapping[str, Sequence[Case]]) -> None:
         raise InputError(f"{path}: {error.strerror or error}") from error
 
 
-def _numbers(cases: Sequence[Case]) -> dict[str, str]:
+def _numbers(cases: Sequence[JUnitCase]) -> dict[str, str]:
     failures, skipped = (sum(map(bool, each)) for each in zip(*((c.failure, c.skipped) for c in cases), strict=True))
     return {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
 
@@ -96,7 +96,7 @@ def _legal(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
-def of_run(run: Run, changes: Sequence[str], budget: str) -> dict[str, list[Case]]:
+def of_run(run: Run, changes: Sequence[str], budget: str) -> dict[str, list[JUnitCase]]:
     """Return a case for each check of a run, which fails where the run does: in the same checks.
 
     Parameters
@@ -109,23 +109,23 @@ def of_run(run: Run, changes: Sequence[str], budget: str) -> dict[str, list[Case
         Why the levels of the tests are too large together; empty if they are not.
     """
     changed = {line.partition(": ")[0]: line.partition(": ")[2] for line in changes}
-    suites: dict[str, list[Case]] = {}
+    suites: dict[str, list[JUnitCase]] = {}
     for result in run.results:
         failure = f"{result.verdict}: {result.finding}" if result.failed else changed.pop(result.id, "")
         skipped = result.finding if result.verdict is Verdict.NEEDS_DATA and not failure else ""
         text = f"{result.verdict}: {result.statement}\n{result.finding}"
-        suites.setdefault(result.suite, []).append(Case(result.id, text, failure, skipped))
-    run_cases = [Case(name, line, line) for name, line in changed.items()]
-    run_cases.append(Case("levels of the tests", budget or "within the budget of false alarms", budget))
+        suites.setdefault(result.suite, []).append(JUnitCase(result.id, text, failure, skipped))
+    run_cases = [JUnitCase(name, line, line) for name, line in changed.items()]
+    run_cases.append(JUnitCase("levels of the tests", budget or "within the budget of false alarms", budget))
     return suites | {"run": run_cases}
 
 
-def of_audit(result: "AuditResult", notice: float) -> dict[str, list[Case]]:
+def of_audit(result: "AuditResult", notice: float) -> dict[str, list[JUnitCase]]:
     """Return a case for each question of a gate; one fails exactly where the gate does not pass."""
     return {"audit": list(_of_audit(result, notice))}
 
 
-def _of_audit(result: "AuditResult", notice: float) -> Iterator[Case]:
+def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     # Loads compiled kernels.
     from canaryproof.verify.audit.result import ClaimVerdict
     from canaryproof.verify.audit.text import answer
@@ -133,14 +133,14 @@ def _of_audit(result: "AuditResult", notice: float) -> Iterator[Case]:
     answered = answer(result)
     signs = "\n".join(f"{warning.kind}: {warning.message} {warning.what_to_do}" for warning in result.warnings)
     failure = "a sign of misuse" if result.withheld or result.doubtful else ""
-    yield Case("the input has no sign of misuse", signs or "none", failure)
+    yield JUnitCase("the input has no sign of misuse", signs or "none", failure)
     if result.claim is None:
-        yield Case("the audit", answered, skipped="nothing is claimed")
+        yield JUnitCase("the audit", answered, skipped="nothing is claimed")
         return
     failed = result.verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
-    yield Case("nothing contradicts the claim", answered, str(result.verdict) if failed else "")
+    yield JUnitCase("nothing contradicts the claim", answered, str(result.verdict) if failed else "")
     decided = result.verdict in (ClaimVerdict.CONSISTENT, ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
-    yield Case("the audit decides", answered, "" if decided else str(result.verdict))
+    yield JUnitCase("the audit decides", answered, "" if decided else str(result.verdict))
     noticed = result.noticed or 0.0
     text = f"noise at {noticed:.3g} of the claim would be noticed with probability 90%; {notice:g} is asked for"
-    yield Case("missing noise would be noticed", text, "" if noticed >= notice else text)
+    yield JUnitCase("missing noise would be noticed", text, "" if noticed >= notice else text)

@@ -109,5 +109,5 @@ def test_a_file_that_cannot_be_written_costs_no_work(run, tmp_path, name, rule):
 def test_characters_that_xml_does_not_have_are_replaced(tmp_path):
     from canaryproof.verify.cli import junit
 
-    junit.write(tmp_path / "a.xml", {"suite": [junit.Case("name\x1b", json.loads('"\\ud800 \\u0000"'), "a\x00b")]})
+    junit.write(tmp_path / "a.xml", {"suite": [junit.JUnitCase("name\x1b", json.loads('"\\ud800 \\u0000"'), "a\x00b")]})
     assert shape(tmp_path / "a.xml")[0] == {"name\ufffd"}
