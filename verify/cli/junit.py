@@ -14,13 +14,12 @@ from xml.etree import ElementTree as ET
 
 import click
 
-from canaryproof.verify.check.results import Run, Verdict
 from canaryproof.verify.cli.command_line import FilePath
 from canaryproof.verify.files.errors import InputError
-from canaryproof.verify.files.writing import replaced
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.result import AuditResult
+    from canaryproof.verify.check.results import Run
 
 junit_option = click.option(
     "--junit",
@@ -67,6 +66,9 @@ def check(path: Path) -> None:
 
 def write(path: Path, suites: Mapping[str, Sequence[JUnitCase]]) -> None:
     """Write suites of checks, whole or not at all."""
+    # This import loads what reads runs, which an audit without the option does without; so below.
+    from canaryproof.verify.files.writing import replaced
+
     every = [case for cases in suites.values() for case in cases]
     root = ET.Element("testsuites", {"name": "canaryproof"} | _numbers(every))
     for name, cases in suites.items():
@@ -96,7 +98,7 @@ def _legal(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
-def of_run(run: Run, changes: Sequence[str], budget: str) -> dict[str, list[JUnitCase]]:
+def of_run(run: "Run", changes: Sequence[str], budget: str) -> dict[str, list[JUnitCase]]:
     """Return a case for each check of a run, which fails where the run does: in the same checks.
 
     Parameters
@@ -108,6 +110,8 @@ def of_run(run: Run, changes: Sequence[str], budget: str) -> dict[str, list[JUni
     budget
         Why the levels of the tests are too large together; empty if they are not.
     """
+    from canaryproof.verify.check.results import Verdict
+
     changed = {line.partition(": ")[0]: line.partition(": ")[2] for line in changes}
     suites: dict[str, list[JUnitCase]] = {}
     for result in run.results:
