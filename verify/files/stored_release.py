@@ -222,7 +222,7 @@ def open_release(
 
 
 def reopened(path: Path, record: object) -> StoredRelease:
-    """Open a release again as its record says, its base beside it; an ``InputError`` says that the record is none."""
+    """Open a release as its record says, with its base from the same folder; an ``InputError`` refuses others."""
     if not isinstance(record, dict):
         return open_release(path)
     only, skip, base, norm = (record.get(name) for name in ("only", "skip", "base", "canary_norm"))
