@@ -1,8 +1,8 @@
 """How often an audit of adapters has ε, and what it costs: ``python examples/adapter_coverage.py``.
 
 It trains the adapters of ``transformer_training.py`` for 32 steps, with ten seeds and all of the noise, and with ten
-and half of it. A Markdown table says how many composed intervals have the ε that is claimed, how many trainings with
-half of the noise are stopped by an alarm, and which share of the training's time the canaries take.
+seeds and half of it. A Markdown table says how many composed intervals have the ε that is claimed, how many trainings
+with half of the noise are stopped by an alarm, and what the canaries add to a training's time.
 """
 
 import sys
