@@ -28,20 +28,20 @@ split=> //; have := before_find 0%N j_before; rewrite nth_iota // add0n /=.
 by move/negbFE.
 Qed.
 
-(* What is observed is one of the finitely many values of T, and P is its law under the mechanism. [private e P] stands
-   for "the mechanism is (e, delta)-private". Those sets of mechanisms grow with e. Each test has level alpha: under
-   every mechanism that is private for its value it rejects with probability at most alpha. Then the bound is above an
-   epsilon for which the mechanism is private with probability at most alpha. *)
-Theorem fixed_sequence (T : finType) (private : R -> law R T -> Prop) (eps : nat -> R) (n : nat)
-    (rejects : nat -> T -> bool) (alpha : R) :
-  (forall e e' P, e <= e' -> private e P -> private e' P) ->
+(* [observed m] is the law of what the audit sees of the mechanism m, one of the finitely many values of T. [private e m]
+   stands for "m is (e, delta)-private". Those sets of mechanisms grow with e. Each test has level alpha: under every
+   mechanism that is private for its value it rejects with probability at most alpha. Then the bound is above an epsilon
+   for which the mechanism is private with probability at most alpha. *)
+Theorem fixed_sequence (mechanism : Type) (T : finType) (observed : mechanism -> law R T)
+    (private : R -> mechanism -> Prop) (eps : nat -> R) (n : nat) (rejects : nat -> T -> bool) (alpha : R) :
+  (forall e e' m, e <= e' -> private e m -> private e' m) ->
   (forall i j, (i <= j)%N -> eps i <= eps j) ->
-  (forall j P, private (eps j) P -> Pr P (rejects j) <= alpha) ->
+  (forall j m, private (eps j) m -> Pr (observed m) (rejects j) <= alpha) ->
   0 <= alpha ->
-  forall (P : law R T) (epsilon : R), 0 <= epsilon -> private epsilon P ->
-  Pr P (fun x => epsilon < bound eps n (fun j => rejects j x)) <= alpha.
+  forall (m : mechanism) (epsilon : R), 0 <= epsilon -> private epsilon m ->
+  Pr (observed m) (fun x => epsilon < bound eps n (fun j => rejects j x)) <= alpha.
 Proof.
-move=> grow rise level alpha_ge0 P epsilon epsilon_ge0 P_private.
+move=> grow rise level alpha_ge0 m epsilon epsilon_ge0 m_private.
 (* J is the first value that is not below epsilon. It does not depend on what is observed. *)
 pose J := find (fun j => epsilon <= eps j) (iota 0 n).
 case: (ltnP J n) => [J_n|n_J]; last first.
@@ -56,7 +56,7 @@ have J_above : epsilon <= eps J.
   have : has (fun j => epsilon <= eps j) (iota 0 n) by rewrite has_find size_iota.
   by move/(nth_find 0%N); rewrite -/J nth_iota.
 (* If the bound is above epsilon, the test of J rejected, too. *)
-apply: le_trans (level J P (grow _ _ _ J_above P_private)); apply: Pr_sub => x.
+apply: le_trans (level J m (grow _ _ _ J_above m_private)); apply: Pr_sub => x.
 rewrite /bound; case rows: (rejected_in_a_row _ _) => [|j]; first by rewrite ltNge epsilon_ge0.
 move=> above; have J_j : (J <= j)%N.
   rewrite leqNgt; apply/negP => j_J; have := before_find 0%N j_J.

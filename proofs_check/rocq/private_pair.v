@@ -8,7 +8,7 @@
    at least 1. No proof needs the exponential function. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From canaryproof Require Import probability binomial fixed_sequence.
+From canaryproof Require Import probability binomial.
 Import Order.Theory GRing.Theory Num.Theory.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -72,6 +72,92 @@ Qed.
 Theorem count_under_worst_tail E delta T (P Q : law R T) (A : pred T) k c : 0 < E -> private E delta P Q ->
   Pr (iid P k) (fun t => c <= count A t)%N <= binomial_tail k c (worst_tail E delta (Pr Q A)).
 Proof. by move=> E_gt0 PQ; apply: count_in_law; rewrite ?worst_tail_le1 // tail_under_worst_tail. Qed.
+
+(* The test of summed weights. A score's weight is the number of thresholds that it reaches. The thresholds rise, and are
+   fixed in advance. *)
+Definition reached (thresholds : seq R) (score : R) : nat := count (fun t => t <= score) thresholds.
+
+(* The law of W on 0, ..., n with P(W >= l) = tail l: its probabilities are the steps of the tail. *)
+Section LawOfTails.
+Variables (n : nat) (tail : nat -> R).
+Hypothesis tail_begin : tail 0%N = 1.
+Hypothesis tail_falls : forall l, tail l.+1 <= tail l.
+Hypothesis tail_end : tail n.+1 = 0.
+
+Lemma step_ge0 (l : 'I_n.+1) : 0 <= tail l - tail l.+1.
+Proof. by rewrite subr_ge0. Qed.
+
+Lemma steps_from c : (c <= n.+1)%N -> \sum_(c <= l < n.+1) (tail l - tail l.+1) = tail c.
+Proof.
+move=> c_n; apply: oppr_inj; rewrite -sumrN (eq_bigr (fun l => tail l.+1 - tail l)) => [|l _]; last exact: opprB.
+by rewrite telescope_sumr // tail_end sub0r.
+Qed.
+
+Lemma steps_sum : \sum_(l < n.+1) (tail l - tail l.+1) = 1.
+Proof. by rewrite -(big_mkord xpredT (fun l => tail l - tail l.+1)) steps_from. Qed.
+
+Definition law_of_tails : law R [finType of 'I_n.+1] := Law step_ge0 steps_sum.
+
+Lemma Pr_law_of_tails c : (c <= n.+1)%N -> Pr law_of_tails (fun l => c <= l)%N = tail c.
+Proof. by move=> c_n; rewrite -(steps_from c_n) big_geq_mkord. Qed.
+
+End LawOfTails.
+
+(* A score's weight is at least l if and only if it reaches the l-th threshold. *)
+Lemma reached_nth thresholds score l : sorted <=%R thresholds -> (l < size thresholds)%N ->
+  (l < reached thresholds score)%N = (nth 0 thresholds l <= score).
+Proof.
+move=> rise l_n; rewrite /reached; elim: thresholds l rise l_n => // t ts IH [|l] /=.
+  move=> rise _; case: leP => //= score_t; apply/negbTE; rewrite -leqNgt leqn0; apply/eqP.
+  apply/eqP; rewrite -leqn0 leqNgt -has_count; apply/negP => /hasP[u u_ts].
+  by rewrite leNgt (lt_le_trans score_t) //; have /allP := order_path_min le_trans rise; apply.
+move=> rise l_n; have ts_rise := path_sorted rise.
+case: leP => [t_score|score_t]; first by rewrite add1n ltnS IH.
+have below u : u \in ts -> (u <= score) = false.
+  by move=> u_ts; rewrite leNgt (lt_le_trans score_t) //; have /allP := order_path_min le_trans rise; apply.
+by rewrite add0n below ?mem_nth // (eq_in_count (a2 := pred0)) ?count_pred0.
+Qed.
+
+Definition sum_tail (E delta : R) (X : finType) (Q : law R X) (score : X -> R) (thresholds : seq R) (l : nat) : R :=
+  if l is l'.+1 then
+    if (l' < size thresholds)%N then worst_tail E delta (Pr Q (fun x => nth 0 thresholds l' <= score x)) else 0
+  else 1.
+
+Lemma sum_tail_falls E delta X (Q : law R X) score thresholds l : 1 <= E -> 0 <= delta -> sorted <=%R thresholds ->
+  sum_tail E delta Q score thresholds l.+1 <= sum_tail E delta Q score thresholds l.
+Proof.
+move=> E_ge1 delta_ge0 rise; have E_gt0 := lt_le_trans ltr01 E_ge1.
+case: l => [|l] /=; first by case: ifP => _; rewrite ?worst_tail_le1 ?ler01.
+case: (ltnP l.+1 _) => [l_n|_]; last by case: ifP => // _; rewrite worst_tail_ge0 ?Pr_ge0.
+rewrite (ltnW l_n); apply: worst_tail_rises => //; apply: Pr_sub => x; apply: le_trans.
+by apply: (sorted_leq_nth le_trans lexx) => //; rewrite inE // ltnW.
+Qed.
+
+Lemma sum_tail_end E delta X (Q : law R X) score thresholds :
+  sum_tail E delta Q score thresholds (size thresholds).+1 = 0.
+Proof. by rewrite /= ltnn. Qed.
+
+(* W, with P(W >= l) = S*(S_Q(t_l)). *)
+Definition worst_weight E delta X (Q : law R X) (score : X -> R) thresholds
+    (E_ge1 : 1 <= E) (delta_ge0 : 0 <= delta) (rise : sorted <=%R thresholds) :=
+  law_of_tails (erefl 1) (fun l => sum_tail_falls Q score l E_ge1 delta_ge0 rise)
+    (sum_tail_end E delta Q score thresholds).
+
+(* The sum of the weights of k independent scores is at most that of k independent draws of W. *)
+Theorem sum_test E delta X (P Q : law R X) (score : X -> R) thresholds k c
+    (E_ge1 : 1 <= E) (delta_ge0 : 0 <= delta) (rise : sorted <=%R thresholds) : private E delta P Q ->
+  Pr (iid P k) (fun t => c <= sumn [seq reached thresholds (score x) | x <- t])%N <=
+  Pr (iid (worst_weight Q score E_ge1 delta_ge0 rise) k) (fun t => c <= sumn [seq nat_of_ord l | l <- t])%N.
+Proof.
+move=> PQ; have E_gt0 := lt_le_trans ltr01 E_ge1.
+apply: (@sum_in_law R X _ P (fun x => reached thresholds (score x)) _ (fun l => nat_of_ord l)) => l.
+case: (leqP l (size thresholds)) => [l_n|n_l]; last first.
+  rewrite {1}/Pr big_pred0 ?Pr_ge0 // => x; apply/negbTE; rewrite -ltnNge; apply: leq_ltn_trans n_l.
+  exact: count_size.
+rewrite (Pr_law_of_tails _ _ _ (leqW l_n)); case: l l_n => [|l] l_n /=; first exact: Pr_le1.
+rewrite l_n; apply: le_trans (tail_under_worst_tail (fun x => nth 0 thresholds l <= score x) E_gt0 PQ).
+by apply: Pr_sub => x; rewrite reached_nth.
+Qed.
 
 (* The bound at a threshold that is fixed in advance, with an exact null. With the upper limit u of FNR it is the larger
    of log((1 - delta - u)/FPR) and log((1 - delta - FPR)/u): above epsilon if and only if one of these holds. *)

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 
 # Each file needs those before it alone.
-NAMES = ("probability", "binomial", "fixed_sequence", "private_pair")
+NAMES = ("probability", "binomial", "private_pair", "one_run", "fixed_sequence", "default")
 # Debian's and Ubuntu's packages that have what the files need.
 PACKAGES = ("coq", "libcoq-mathcomp")
 NO_AXIOM = "Closed under the global context"

@@ -19,9 +19,16 @@ WRONG = [
     ("binomial", "(fun t => Pr P A < lower (count A t)) <= alpha", "(fun t => Pr P A <= lower (count A t)) <= alpha"),
     ("binomial", "binomial_tail n s.+1 (lower s.+1) <= alpha", "binomial_tail n s.+2 (lower s.+1) <= alpha"),
     ("fixed_sequence", "(fun x => epsilon < bound eps", "(fun x => epsilon <= bound eps"),
-    ("fixed_sequence", "e <= e' -> private e P -> private e' P", "e' <= e -> private e P -> private e' P"),
+    ("fixed_sequence", "e <= e' -> private e m -> private e' m", "e' <= e -> private e m -> private e' m"),
+    ("private_pair", "worst_tail E delta (Pr Q (fun", "worst_tail E 0 (Pr Q (fun"),
     ("private_pair", "1 - E^-1 * (1 - u - delta)", "1 - E^-1 * (1 - u)"),
     ("private_pair", "(E * fpr < 1 - delta - fnr)", "(E * fpr <= 1 - delta - fnr)"),
+    ("one_run", "m%:R * delta * beta E r v", "delta * beta E r v"),
+    ("one_run", "(v%:R * point E r v)", "(v.+1%:R * point E r v)"),
+    ("one_run", "0 < E -> private_in_every_coin E delta M", "0 < E -> private_in_every_coin (E + E) delta M"),
+    ("one_run", "<= beta E r v.\n", "<= beta E r v.+1.\n"),
+    ("default", "(critical i <= sumn [seq reached", "((critical i).-1 <= sumn [seq reached"),
+    ("default", "critical i kind) (E i) delta <= share kind", "critical i kind) (E i) 0 <= share kind"),
 ]
 
 
