@@ -11,6 +11,7 @@ import pytest
 
 from canaryproof.kernels import binomial
 from canaryproof.proofs_check.rocq import sources
+from canaryproof.proofs_check.rounding.primitives import UNITS
 from canaryproof.verify.bounds import block_tests, fixed_sequence, one_run, precedence, thresholds
 from canaryproof.verify.bounds.lower_bound import discrete_null, prepare
 
@@ -214,3 +215,7 @@ def test_shares_of_alpha_sum_to_it():
     for total, delta, epsilon in ((100, 1e-5, 0.5), (1000, 1e-3, 4.0)):
         tests = one_run.declared_tests(total, delta, epsilon)
         assert math.fsum(share for _, _, share in tests) == 1.0
+
+
+def test_errors_of_pairs_are_those_of_the_kernels():
+    assert {name: DEFINED[f"units_{name}"]() for name in UNITS} == UNITS
