@@ -12,7 +12,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove test test-deep test-lowest test-newest test-wheel test-frameworks test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove prove-rocq test test-deep test-lowest test-newest test-wheel test-frameworks test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -28,6 +28,10 @@ test-deep: $(STAMP)
 # The proofs of the kernels' error bounds, repeated: some minutes. Gappa checks some of them where it is installed.
 prove: $(STAMP)
 	$(BIN)/python -m canaryproof.proofs_check.rounding
+
+# Proofs of the bounds' statistics and of rounding, checked by Rocq's kernel where it is installed: about two minutes.
+prove-rocq: $(STAMP)
+	$(BIN)/python -m canaryproof.proofs_check.rocq
 
 # The tests that need PyTorch with Opacus, transformers, jax_privacy or Flower, in an environment of its own, as they are
 # large. PyTorch is installed first: where pip is told of builds for the processor alone, Opacus then brings no other.

@@ -1,0 +1,1 @@
+"""Proofs that Rocq's kernel checks: ``make prove-rocq``."""

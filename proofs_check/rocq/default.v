@@ -1,0 +1,100 @@
+(* The two default bounds: tests in a fixed order, each of them a test of this folder.
+
+   Code: fixed_sequence in verify/bounds/fixed_sequence.py, and steinke in verify/bounds/one_run.py.
+
+   Values of epsilon are given by E = e^epsilon, which rises with it. *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+From canaryproof Require Import probability binomial private_pair one_run fixed_sequence.
+Import Order.Theory GRing.Theory Num.Theory.
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+Local Open Scope ring_scope.
+
+Section Default.
+Variable R : realFieldType.
+
+(* The default with an exact null Q. For each E i there are thresholds that are fixed in advance, and a critical value
+   that k independent draws of W reach with probability at most the share [sharp]. A value is rejected if this test
+   rejects it or the test at declared ranks, which has the share [nested]: that one's level is a hypothesis here. *)
+Theorem default_with_exact_null (X : finType) (Q : law R X) (score : X -> R) (k n : nat) (delta sharp nested : R)
+    (E : nat -> R) (thresholds : nat -> seq R) (critical : nat -> nat) (ranks : nat -> k.-tuple X -> bool)
+    (E_ge1 : forall i, 1 <= E i) (delta_ge0 : 0 <= delta) (rise : forall i, sorted <=%R (thresholds i)) :
+  (forall i j, (i <= j)%N -> E i <= E j) ->
+  (forall i, Pr (iid (worst_weight Q score (E_ge1 i) delta_ge0 (rise i)) k)
+     (fun t => critical i <= sumn [seq nat_of_ord l | l <- t])%N <= sharp) ->
+  (forall i P, private (E i) delta P Q -> Pr (iid P k) (ranks i) <= nested) ->
+  0 <= sharp + nested ->
+  forall (P : law R X) (true_E : R), 0 <= true_E -> private true_E delta P Q ->
+  Pr (iid P k) (fun t => true_E < bound E n (fun i =>
+    (critical i <= sumn [seq reached (thresholds i) (score x) | x <- t])%N || ranks i t)) <= sharp + nested.
+Proof.
+move=> E_rises sharp_level nested_level alpha_ge0.
+apply: (@fixed_sequence R (law R X) _ (fun P => iid P k) (fun e P => private e delta P Q)) => //.
+  by move=> e e' P ee'; apply: private_grows.
+move=> i P PQ; apply: shares_of_alpha; last exact: nested_level.
+by apply: le_trans (sharp_level i); apply: sum_test.
+Qed.
+
+(* The default where each canary has a coin of its own. For each E i there are numbers of guesses that are fixed in
+   advance, of several kinds (at both ends, or at one), each with its share of alpha and its critical number of right
+   guesses, at which the p-value is at most the share. *)
+Section Coins.
+Variables (m : nat) (S : finType).
+
+(* Coins and what came out of the run, together. *)
+Definition joint_mass (M : coins m -> law R S) (cs : coins m * S) : R := M cs.1 cs.2 / (2 ^ m)%N%:R.
+
+Lemma joint_ge0 M cs : 0 <= joint_mass M cs.
+Proof. by rewrite divr_ge0 ?mass_ge0 ?ler0n. Qed.
+
+Lemma joint_average M (A : coins m -> pred S) :
+  \sum_(cs | A cs.1 cs.2) joint_mass M cs = average (fun c => Pr (M c) (A c)).
+Proof.
+rewrite /joint_mass -big_distrl /=; congr (_ / _).
+by rewrite -(pair_big_dep predT (fun c s => A c s) (fun c s => M c s)).
+Qed.
+
+Lemma joint_sum M : \sum_cs joint_mass M cs = 1.
+Proof.
+rewrite (joint_average M (fun _ _ => true)) -[RHS](@average_const R m 1) /average.
+by congr (_ / _); apply: eq_bigr => c _; apply: mass_sum.
+Qed.
+
+Definition joint (M : coins m -> law R S) := Law (joint_ge0 M) (joint_sum M).
+
+Theorem default_with_coins (kinds n : nat) (delta : R) (E : nat -> R) (share : 'I_kinds -> R)
+    (number : nat -> 'I_kinds -> nat) (guess : nat -> 'I_kinds -> S -> 'I_m -> option bool)
+    (critical : nat -> 'I_kinds -> nat) :
+  (forall i, 0 < E i) -> (forall i j, (i <= j)%N -> E i <= E j) ->
+  (forall i kind s, \sum_(j < m) (guess i kind s j != None) = number i kind)%N ->
+  (forall i kind, (0 < critical i kind)%N) ->
+  (forall i kind, (critical i kind <= number i kind)%N ->
+    p_value m (number i kind) (critical i kind) (E i) delta <= share kind) ->
+  (forall kind, 0 <= share kind) ->
+  forall (M : coins m -> law R S) (true_E : R), 0 <= true_E -> private_in_every_coin true_E delta M ->
+  Pr (joint M) (fun cs => true_E < bound E n (fun i =>
+    [exists kind, critical i kind <= right (guess i kind) cs.1 cs.2]%N)) <= \sum_kind share kind.
+Proof.
+move=> E_gt0 E_rises exact_number critical_gt0 small share_ge0.
+apply: (@fixed_sequence R _ _ joint (fun e M => private_in_every_coin e delta M)) => //; last exact: sumr_ge0.
+  move=> e e' M ee' private c j A; apply: le_trans (private c j A) _.
+  by rewrite ler_add2r; apply: ler_wpmul2r; rewrite ?Pr_ge0.
+move=> i M private.
+(* The union bound over the kinds. *)
+apply: (@le_trans _ _ (\sum_kind Pr (joint M) (fun cs => critical i kind <= right (guess i kind) cs.1 cs.2)%N)).
+  rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => cs _.
+  case: ifP => [/existsP[kind reached_kind]|_]; last by apply: sumr_ge0 => kind _; apply: joint_ge0.
+  by rewrite (bigD1 kind) //= ler_addl; apply: sumr_ge0 => other _; apply: joint_ge0.
+apply: ler_sum => kind _; rewrite /Pr (joint_average M (fun c s => critical i kind <= right (guess i kind) c s)%N).
+case: (leqP (critical i kind) (number i kind)) => [critical_le|critical_gt]; last first.
+  (* More right guesses than guesses: never. *)
+  rewrite (_ : average _ = 0) // /average big1 ?mul0r // => c _; rewrite /Pr big_pred0 // => s.
+  by apply/negbTE; rewrite -ltnNge; apply: leq_ltn_trans critical_gt; apply: right_le (exact_number i kind) c s.
+apply: le_trans (small i kind critical_le).
+by apply: one_run; rewrite ?critical_gt0.
+Qed.
+
+End Coins.
+End Default.

@@ -1,0 +1,165 @@
+(* Finite probability, as far as the other files need it.
+
+   Scores are float64 numbers, so that all that an audit sees is one of finitely many values: finite sums are enough.
+   [R] is any ordered field, such as the real or the rational numbers. [law T] is a probability distribution on the
+   finite set T. [Pr P A] is the probability of the event A. [iid P k] is the law of k independent draws of P. *)
+
+From mathcomp Require Import all_ssreflect all_algebra.
+Import Order.Theory GRing.Theory Num.Theory.
+Set Implicit Arguments.
+Unset Strict Implicit.
+Unset Printing Implicit Defensive.
+Local Open Scope ring_scope.
+
+Section Probability.
+Variable R : realFieldType.
+
+Record law (T : finType) := Law {
+  mass :> T -> R;
+  mass_ge0 : forall x, 0 <= mass x;
+  mass_sum : \sum_x mass x = 1 }.
+
+Definition Pr (T : finType) (P : law T) (A : pred T) : R := \sum_(x | A x) P x.
+
+Definition mean (T : finType) (P : law T) (f : T -> R) : R := \sum_x P x * f x.
+
+Lemma Pr_mean (T : finType) (P : law T) (A : pred T) : Pr P A = mean P (fun x => (A x)%:R).
+Proof. by rewrite /Pr big_mkcond; apply: eq_bigr => x _; case: (A x); rewrite ?mulr1 ?mulr0. Qed.
+
+Lemma Pr_ge0 (T : finType) (P : law T) (A : pred T) : 0 <= Pr P A.
+Proof. by apply: sumr_ge0 => x _; apply: mass_ge0. Qed.
+
+Lemma Pr_all (T : finType) (P : law T) : Pr P predT = 1.
+Proof. exact: mass_sum. Qed.
+
+Lemma Pr_eq (T : finType) (P : law T) (A B : pred T) : A =1 B -> Pr P A = Pr P B.
+Proof. by move=> AB; apply: eq_bigl. Qed.
+
+Lemma Pr_sub (T : finType) (P : law T) (A B : pred T) : (forall x, A x -> B x) -> Pr P A <= Pr P B.
+Proof.
+move=> AB; rewrite /Pr [leRHS](bigID A) /= -[leLHS]addr0.
+rewrite (eq_bigl A) ?ler_add2l; last by move=> x; case Ax: (A x); rewrite ?andbF // (AB _ Ax).
+by apply: sumr_ge0 => x _; apply: mass_ge0.
+Qed.
+
+Lemma Pr_not (T : finType) (P : law T) (A : pred T) : Pr P (predC A) = 1 - Pr P A.
+Proof. by rewrite -(mass_sum P) (bigID A) /= addrAC subrr add0r. Qed.
+
+Lemma Pr_le1 (T : finType) (P : law T) (A : pred T) : Pr P A <= 1.
+Proof. by rewrite -(Pr_all P); apply: Pr_sub. Qed.
+
+(* The union bound: one of two events. *)
+Lemma Pr_or (T : finType) (P : law T) (A B : pred T) : Pr P (predU A B) <= Pr P A + Pr P B.
+Proof.
+rewrite {1}/Pr (bigID A) /= ler_add //.
+  rewrite (eq_bigl A) // => x; by case: (A x); rewrite ?andbF ?andbT.
+by apply: (@Pr_sub _ P (fun x => (A x || B x) && ~~ A x) B) => x /andP[/orP[->|]].
+Qed.
+
+(* Independent draws: the probability of a tuple is the product of the probabilities of its members. *)
+Definition draws_mass (T : finType) (P : law T) k (t : k.-tuple T) : R := \prod_(x <- t) P x.
+
+Lemma sum_tuple0 (T : finType) (F : 0.-tuple T -> R) : \sum_t F t = F [tuple].
+Proof. by rewrite (big_pred1 [tuple]) // => t; rewrite [t]tuple0; apply/esym/eqP. Qed.
+
+Lemma sum_tupleS (T : finType) k (F : k.+1.-tuple T -> R) :
+  \sum_t F t = \sum_x \sum_(t : k.-tuple T) F [tuple of x :: t].
+Proof.
+rewrite pair_big /= (reindex (fun p : T * k.-tuple T => [tuple of p.1 :: p.2])) //=.
+exists (fun t : k.+1.-tuple T => (thead t, [tuple of behead t])) => [[x t] _|t _] /=.
+  by rewrite theadE; congr (_, _); apply: val_inj.
+by rewrite [t in RHS]tuple_eta.
+Qed.
+
+Lemma draws_ge0 (T : finType) (P : law T) k (t : k.-tuple T) : 0 <= draws_mass P t.
+Proof. by apply: prodr_ge0 => x _; apply: mass_ge0. Qed.
+
+Lemma draws_sum (T : finType) (P : law T) k : \sum_(t : k.-tuple T) draws_mass P t = 1.
+Proof.
+elim: k => [|k IH]; first by rewrite sum_tuple0 /draws_mass big_nil.
+rewrite sum_tupleS -(mass_sum P); apply: eq_bigr => x _.
+rewrite -[RHS]mulr1 -IH big_distrr /=; apply: eq_bigr => t _.
+by rewrite /draws_mass big_cons.
+Qed.
+
+Definition iid (T : finType) (P : law T) k : law [finType of k.-tuple T] := Law (@draws_ge0 T P k) (draws_sum P k).
+
+Lemma mean_iid0 (T : finType) (P : law T) (f : seq T -> R) : mean (iid P 0) (fun t => f t) = f [::].
+Proof. by rewrite /mean sum_tuple0 /= /draws_mass big_nil mul1r. Qed.
+
+(* The first draw, then the others. *)
+Lemma mean_iidS (T : finType) (P : law T) k (f : seq T -> R) :
+  mean (iid P k.+1) (fun t => f t) = mean P (fun x => mean (iid P k) (fun t => f (x :: t))).
+Proof.
+rewrite /mean sum_tupleS; apply: eq_bigr => x _; rewrite big_distrr /=; apply: eq_bigr => t _.
+by rewrite /draws_mass big_cons mulrA.
+Qed.
+
+Lemma mean_le (T : finType) (P : law T) (f g : T -> R) : (forall x, f x <= g x) -> mean P f <= mean P g.
+Proof. by move=> fg; apply: ler_sum => x _; apply: ler_wpmul2l; rewrite ?mass_ge0. Qed.
+
+(* "T is at most T' in law": P(T >= c) <= P(T' >= c) for all c. *)
+Definition at_most_in_law (X Y : finType) (P : law X) (T : X -> nat) (P' : law Y) (T' : Y -> nat) :=
+  forall c, Pr P (fun x => (c <= T x)%N) <= Pr P' (fun y => (c <= T' y)%N).
+
+(* The mean of a function of a count, from the count's tail. *)
+Lemma mean_by_tails (X : finType) (P : law X) (T : X -> nat) (g : nat -> R) n : (forall x, T x <= n)%N ->
+  mean P (fun x => g (T x)) = g 0%N + \sum_(l < n) (g l.+1 - g l) * Pr P (fun x => (l < T x)%N).
+Proof.
+move=> Tn; pose d x := \sum_(l < n) (g l.+1 - g l) * (l < T x)%N%:R.
+have gT x : g (T x) = g 0%N + d x.
+  rewrite /d (eq_bigr (fun l : 'I_n => if (l < T x)%N then g l.+1 - g l else 0)); last first.
+    by move=> l _; case: ltnP => _; rewrite ?mulr1 ?mulr0.
+  rewrite -big_mkcond /= -(big_ord_widen _ (fun l => g l.+1 - g l) (Tn x)).
+  have -> : \sum_(i < T x) (g i.+1 - g i) = g (T x) - g 0%N by rewrite -(big_mkord xpredT (fun i => g i.+1 - g i)) telescope_sumr.
+  by rewrite addrC subrK.
+rewrite /mean (eq_bigr (fun x => P x * g 0%N + P x * d x)); last by move=> x _; rewrite gT mulrDr.
+rewrite big_split /= -big_distrl /= mass_sum mul1r; congr (_ + _).
+rewrite /d (eq_bigr (fun x => \sum_(l < n) P x * ((g l.+1 - g l) * (l < T x)%N%:R))); last by move=> x _; rewrite big_distrr.
+rewrite exchange_big /=; apply: eq_bigr => l _; rewrite Pr_mean /mean big_distrr /=.
+by apply: eq_bigr => x _; rewrite mulrCA.
+Qed.
+
+(* What is larger in law has the larger mean of every rising function. *)
+Lemma mean_in_law (X Y : finType) (P : law X) (T : X -> nat) (P' : law Y) (T' : Y -> nat) (g : nat -> R) :
+  at_most_in_law P T P' T' -> (forall l, g l <= g l.+1) -> mean P (fun x => g (T x)) <= mean P' (fun y => g (T' y)).
+Proof.
+move=> TT' g_rises.
+pose n := maxn (\max_x T x) (\max_y T' y).
+rewrite (@mean_by_tails _ P T g n) ?(@mean_by_tails _ P' T' g n).
+- rewrite ler_add2l; apply: ler_sum => l _; apply: ler_wpmul2l; first by rewrite subr_ge0.
+  exact: TT'.
+- by move=> y; rewrite leq_max (leq_bigmax y) orbT.
+- by move=> x; rewrite leq_max (leq_bigmax x).
+Qed.
+
+(* Sums of independent variables keep that order, and so does every statistic that rises in each variable
+   (lower_bounds.md, section 3: "any statistic that rises in every score"). *)
+Definition rises (f : seq nat -> R) := forall s l s', f (s ++ l :: s') <= f (s ++ l.+1 :: s').
+
+Theorem rising_statistic (X Y : finType) (P : law X) (T : X -> nat) (P' : law Y) (T' : Y -> nat) k f :
+  at_most_in_law P T P' T' -> rises f ->
+  mean (iid P k) (fun t => f (map T t)) <= mean (iid P' k) (fun t => f (map T' t)).
+Proof.
+move=> TT'; elim: k f => [|k IH] f f_rises.
+  by rewrite (mean_iid0 P (fun s => f (map T s))) (mean_iid0 P' (fun s => f (map T' s))).
+rewrite (mean_iidS P k (fun s => f (map T s))) (mean_iidS P' k (fun s => f (map T' s))) /=.
+apply: (@le_trans _ _ (mean P (fun x => mean (iid P' k) (fun t => f (T x :: map T' t))))).
+  apply: mean_le => x; apply: (IH (fun s => f (T x :: s))) => s l s'.
+  exact: (f_rises (T x :: s)).
+apply: (mean_in_law (g := fun l => mean (iid P' k) (fun t => f (l :: map T' t))) TT') => l.
+by apply: mean_le => t; apply: (f_rises [::]).
+Qed.
+
+(* The case that the tests use: a sum of counts. *)
+Corollary sum_in_law (X Y : finType) (P : law X) (T : X -> nat) (P' : law Y) (T' : Y -> nat) k :
+  at_most_in_law P T P' T' ->
+  at_most_in_law (iid P k) (fun t => sumn (map T t)) (iid P' k) (fun t => sumn (map T' t)).
+Proof.
+move=> TT' c; rewrite !Pr_mean.
+apply: (@rising_statistic _ _ P T P' T' k (fun s => (c <= sumn s)%N%:R) TT') => s l s'.
+rewrite !sumn_cat /= ler_nat addSn addnS.
+by case: (leqP c (_ + (l + _))%N) => // c_le; rewrite (leqW c_le).
+Qed.
+
+End Probability.

@@ -1,0 +1,221 @@
+"""The code computes what the theorems are about: their definitions are read from the Rocq sources, and evaluated."""
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from canaryproof.kernels import binomial
+from canaryproof.proofs_check.rocq import sources
+from canaryproof.proofs_check.rounding.primitives import UNITS
+from canaryproof.verify.bounds import block_tests, fixed_sequence, one_run, precedence, thresholds
+from canaryproof.verify.bounds.lower_bound import discrete_null, prepare
+
+_DEFINITION = re.compile(r"^Definition (\w+)((?: \([^()]* : \w+\))*) : \w+ :=\s(.*?)\.$", re.MULTILINE | re.DOTALL)
+_TOKEN = re.compile(r"\\sum_|'C|%:R|\^-1|\^\+|\.\+1|<=|\|\||[\w.]+|\S")
+
+
+class Reader:
+    """Evaluate the formula of a definition, in rational numbers."""
+
+    def __init__(self, formula: str, names: dict[str, object]) -> None:
+        self.tokens, self.at, self.names = _TOKEN.findall(formula.replace(".+1", " .+1")), 0, dict(names)
+
+    def next(self, *expected: str) -> str:
+        token = self.tokens[self.at] if self.at < len(self.tokens) else ""
+        if expected and token not in expected:
+            return ""
+        self.at += 1
+        return token
+
+    def either(self):
+        value = self.compared()
+        while self.next("||"):
+            other = self.compared()
+            value = value or other
+        return value
+
+    def compared(self):
+        value = self.total()
+        if relation := self.next("<", "<="):
+            other = self.total()
+            return value < other if relation == "<" else value <= other
+        return value
+
+    def total(self):
+        value = self.product()
+        while sign := self.next("+", "-"):
+            other = self.product()
+            value = value + other if sign == "+" else value - other
+        return value
+
+    def product(self):
+        value = self.power()
+        while sign := self.next("*", "/"):
+            other = self.power()
+            value = value * other if sign == "*" else Fraction(value) / other
+        return value
+
+    def power(self):
+        value = self.applied()
+        while self.next("^+"):
+            value = value ** int(self.applied())
+        return value
+
+    def applied(self):
+        value = self.atom()
+        while callable(value) and self.at < len(self.tokens):
+            value = value(self.atom())
+        return value
+
+    def atom(self):
+        token = self.next()
+        if token == "(":
+            value = self.either()
+            assert self.next(")")
+        elif token == "'C":
+            assert self.next("(")
+            above = self.total()
+            assert self.next(",")
+            value = math.comb(above, self.total())
+            assert self.next(")")
+        elif token == "\\sum_":
+            value = self.summed()
+        else:
+            value = int(token) if token.isdigit() else self.names[token]
+        while mark := self.next("%:R", "^-1", ".+1"):
+            value = 1 / Fraction(value) if mark == "^-1" else value + (mark == ".+1")
+        return value
+
+    def summed(self):
+        assert self.next("(")
+        first = self.total()
+        assert self.next("<=")
+        index = self.next()
+        assert self.next("<")
+        end = self.total()
+        assert self.next(")")
+        begin, value = self.at, Fraction(0)
+        for self.names[index] in range(first, end):
+            self.at = begin
+            value += self.product()
+        return value
+
+
+def curried(function: Callable, count: int, *given: object) -> object:
+    return function(*given) if count == 0 else lambda value: curried(function, count - 1, *given, value)
+
+
+def definitions() -> dict[str, Callable]:
+    """All formulas of the sources that rational numbers can evaluate, by name."""
+    names: dict[str, object] = {"Num.min": lambda x: lambda y: min(x, y)}
+    functions = {}
+    for text in map(sources.read, sources.NAMES):
+        for name, typed, formula in _DEFINITION.findall(text):
+            arguments = [word for group in re.findall(r"\(([^:]*):", typed) for word in group.split()]
+
+            def function(*values, formula=formula, arguments=arguments):
+                return Reader(formula, names | dict(zip(arguments, values, strict=True))).either()
+
+            functions[name] = function
+            names[name] = curried(function, len(arguments))
+    return functions
+
+
+DEFINED = definitions()
+
+
+def rational(rng: np.random.Generator, least: float, most: float) -> Fraction:
+    return Fraction(rng.uniform(least, most)).limit_denominator(10**4)
+
+
+def test_formulas_are_read_as_mathematical_components_writes_them():
+    names = {"a": Fraction(1, 3), "f": lambda x: lambda y: x - y}
+    for formula, value in (
+        ("1 - a^-1 * (2 - a)", -4),
+        ("\\sum_(1 <= j < 3) j%:R * a + 1", 2),
+        ("'C(4, 2)%:R * a ^+ 2 / (1 + a) ^+ 1", Fraction(1, 2)),
+        ("(f (1 + a) a < 1) || (f 2 1 <= 1)", True),
+    ):
+        assert Reader(formula, names).either() == value
+
+
+def test_worst_tail():
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        epsilon, delta, u = rational(rng, 0, 4), rational(rng, 0, 0.3), rational(rng, 1e-3, 1)
+        exact = DEFINED["worst_tail"](Fraction(math.exp(epsilon)), delta, u)
+        found = float(precedence.worst_tail(float(epsilon), np.log(float(u)), float(delta)))
+        assert found == pytest.approx(float(exact), rel=1e-13)
+
+
+def test_p_value_and_its_parts():
+    rng = np.random.default_rng(2)
+    for _ in range(200):
+        number, epsilon = int(rng.integers(1, 40)), rational(rng, 0, 4)
+        right, total = int(rng.integers(1, number + 1)), int(rng.integers(number, 60))
+        delta = rng.choice([Fraction(0), rational(rng, 0, 1e-2), rational(rng, 0, 0.5)])
+        exact = DEFINED["p_value"](total, number, right, Fraction(math.exp(epsilon)), delta)
+        assert one_run.p_value(total, number, right, float(epsilon), float(delta)) == pytest.approx(
+            float(exact), rel=1e-12
+        )
+
+
+def test_lower_limits_of_clopper_and_pearson():
+    for trials, alpha in itertools.product((1, 5, 40), (0.05, 1e-6)):
+        assert binomial.lower(0, trials, 1.0 - alpha) == 0.0
+        for successes in range(1, trials + 1):
+            limit = Fraction(float(binomial.lower(successes, trials, 1.0 - alpha)))
+            assert limit <= 1
+            assert float(DEFINED["binomial_tail"](trials, successes, limit)) == pytest.approx(
+                1.0 - (1.0 - alpha), rel=1e-12
+            )
+
+
+def test_the_bound_at_one_threshold_is_where_equation_1_is_exceeded_no_more():
+    rng = np.random.default_rng(3)
+    positive = 0
+    for _ in range(50):
+        tail, delta, count = rational(rng, 0.01, 0.5), rational(rng, 0, 0.05), int(rng.integers(10, 60))
+        null = discrete_null([0.0, 1.0], [1.0 - float(tail), float(tail)])
+        hits = int(rng.integers(0, count + 1))
+        scores = prepare(np.repeat([1.0, 0.0], [hits, count - hits]), null=null, independent=True)
+        bound = float(thresholds.fixed(scores, float(delta), 0.05)[0][0])
+        misses = 1 - Fraction(float(binomial.lower(hits, count, 0.95)))
+        positive += bound > 0.0
+        if bound > 0.0:
+            assert DEFINED["exceeds"](Fraction(math.exp(bound - 1e-9)), delta, misses, tail)
+        assert not DEFINED["exceeds"](Fraction(math.exp(bound + 1e-9)), delta, misses, tail)
+    assert positive > 10
+
+
+def test_the_critical_value_of_the_sum_is_of_the_law_with_the_worst_tails():
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        nulls, count = np.sort(rng.uniform(0.01, 0.99, 4))[::-1], int(rng.integers(1, 9))
+        tails = precedence.worst_tail(1.0, np.log(nulls), 0.01)
+        steps = [Fraction(a) - Fraction(b) for a, b in itertools.pairwise([1.0, *tails.tolist(), 0.0])]
+        law = [Fraction(1)]
+        for _ in range(count):
+            law = [
+                sum(steps[w] * law[s - w] for w in range(len(steps)) if 0 <= s - w < len(law))
+                for s in range(len(law) + len(steps) - 1)
+            ]
+        critical = fixed_sequence.least_rejecting(tails, count, 0.05)
+        assert sum(law[critical:]) <= Fraction(5, 100)
+        assert sum(law[critical - 1 :]) > Fraction(5, 100) * (1 - Fraction(1, 10**6))
+
+
+def test_shares_of_alpha_sum_to_it():
+    assert block_tests.NESTED + block_tests.SHARP == 1.0
+    for total, delta, epsilon in ((100, 1e-5, 0.5), (1000, 1e-3, 4.0)):
+        tests = one_run.declared_tests(total, delta, epsilon)
+        assert math.fsum(share for _, _, share in tests) == 1.0
+
+
+def test_errors_of_pairs_are_those_of_the_kernels():
+    assert {name: DEFINED[f"units_{name}"]() for name in UNITS} == UNITS

@@ -1,0 +1,119 @@
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.proofs_check.rocq import __main__ as command
+from canaryproof.proofs_check.rocq import sources
+
+
+def needs(name):
+    packages = sources.missing(name)
+    return pytest.mark.skipif(bool(packages), reason=f"not installed: {' '.join(packages)}")
+
+
+# An error in a statement, by the file it is in: each makes the statement false, and its proof must fail.
+WRONG = [
+    ("probability", "f (s ++ l :: s') <= f (s ++ l.+1 :: s')", "f (s ++ l.+1 :: s') <= f (s ++ l :: s')"),
+    ("binomial", "\\sum_(c <= j < n.+1) 'C(n, j)", "\\sum_(c <= j < n) 'C(n, j)"),
+    ("binomial", "0 <= p -> p <= q -> q <= 1", "0 <= p -> q <= p -> p <= 1"),
+    ("binomial", "(fun t => Pr P A < lower (count A t)) <= alpha", "(fun t => Pr P A <= lower (count A t)) <= alpha"),
+    ("binomial", "binomial_tail n s.+1 (lower s.+1) <= alpha", "binomial_tail n s.+2 (lower s.+1) <= alpha"),
+    ("fixed_sequence", "(fun x => epsilon < bound eps", "(fun x => epsilon <= bound eps"),
+    ("fixed_sequence", "e <= e' -> private e m -> private e' m", "e' <= e -> private e m -> private e' m"),
+    ("private_pair", "worst_tail E delta (Pr Q (fun", "worst_tail E 0 (Pr Q (fun"),
+    ("private_pair", "1 - E^-1 * (1 - u - delta)", "1 - E^-1 * (1 - u)"),
+    ("private_pair", "(E * fpr < 1 - delta - fnr)", "(E * fpr <= 1 - delta - fnr)"),
+    ("one_run", "m%:R * delta * beta E r v", "delta * beta E r v"),
+    ("one_run", "(v%:R * point E r v)", "(v.+1%:R * point E r v)"),
+    ("one_run", "0 < E -> private_in_every_coin E delta M", "0 < E -> private_in_every_coin (E + E) delta M"),
+    ("one_run", "<= beta E r v.\n", "<= beta E r v.+1.\n"),
+    ("default", "(critical i <= sumn [seq reached", "((critical i).-1 <= sumn [seq reached"),
+    ("default", "critical i kind) (E i) delta <= share kind", "critical i kind) (E i) 0 <= share kind"),
+    ("double_double", "units_add : R := 6", "units_add : R := 5"),
+    ("double_double", "- (ah + al) * (bh + bl)) <=", "- (ah + al) * (bh + bl)) <= units_add / 2 ^ 106 /\\ 0 <="),
+]
+
+
+@pytest.fixture(scope="module")
+def checked_before(tmp_path_factory) -> Callable[[str], Path]:
+    """Return the folder in which all files before one are compiled, each once."""
+    folder, done = tmp_path_factory.mktemp("rocq"), set()
+
+    def compiled(name: str) -> Path:
+        for before in sources.STATISTICS[: sources.NAMES.index(name)]:
+            if before not in done:
+                sources.check(before, sources.read(before), folder)
+                done.add(before)
+        return folder
+
+    return compiled
+
+
+def test_every_file_is_listed():
+    folder = files(sources.__package__)
+    assert {path.name for path in folder.iterdir() if path.name.endswith(".v")} == {f"{n}.v" for n in sources.NAMES}
+
+
+def test_no_file_has_a_gap_and_every_one_has_theorems():
+    for name in sources.NAMES:
+        assert not sources.gaps(sources.read(name)), name
+        assert sources.theorems(sources.read(name)), name
+
+
+def test_the_page_lists_the_theorems():
+    page = Path(__file__).parents[3] / "docs/theory/machine_checked.md"
+    listed = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    checked = [theorem for name in sources.NAMES for theorem in sources.theorems(sources.read(name))]
+    assert sorted(listed) == sorted(checked)
+
+
+@pytest.mark.parametrize("gap", ["Admitted.", "Axiom all : False.", "Variable x : nat. Parameter y : nat.", "admit."])
+def test_a_gap_is_noticed(gap):
+    assert sources.gaps(f"(* no Axiom here *) Lemma a : True. {gap}")
+
+
+def test_without_rocq_nothing_is_checked_and_a_line_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(sources, "_libraries", frozenset)
+    monkeypatch.setattr(sources.gappa, "installed", lambda: False)
+    run = CliRunner().invoke(command.main)
+    assert run.exit_code == 0
+    assert "binomial.v: not checked, install coq libcoq-mathcomp\n" in run.output
+    assert run.output.endswith("double_double.v: not checked, install coq gappa libcoq-gappa\n")
+    assert run.output.count("not checked") == len(sources.NAMES)
+
+
+@pytest.mark.parametrize(
+    ("name", "statement", "wrong"),
+    [
+        pytest.param(*row, marks=[needs(row[0]), *([pytest.mark.deep] if row is not WRONG[0] else [])], id=str(index))
+        for index, row in enumerate(WRONG)
+    ],
+)
+def test_a_wrong_statement_is_not_proven(name, statement, wrong, checked_before):
+    text = sources.read(name)
+    assert statement in text
+    with pytest.raises(sources.NotProvenError, match=rf"(?s){name}\.v: .*Error"):
+        sources.check(name, text.replace(statement, wrong), checked_before(name))
+
+
+@needs("probability")
+@pytest.mark.deep
+def test_an_axiom_is_noticed(tmp_path):
+    text = (
+        "Require Import ProofIrrelevance.\n"
+        "Theorem same (A : Prop) (p q : A) : p = q.\nProof. apply proof_irrelevance. Qed."
+    )
+    with pytest.raises(sources.NotProvenError, match="same rests on proof_irrelevance"):
+        sources.check("same", text, tmp_path)
+
+
+@pytest.mark.deep
+def test_all_files_are_proven():
+    run = CliRunner().invoke(command.main)
+    assert run.exit_code == 0, run.output
+    for name in sources.NAMES:
+        assert f"{name}.v: {'not checked' if sources.missing(name) else 'checked'}" in run.output
