@@ -41,7 +41,7 @@ Task = tuple[int, tuple[Any, ...]]
 SCORED, SUMMED = (f"{__name__}:{name}" for name in ("block_sums", "summed_square"))
 
 
-class Source(Protocol):
+class ReadableRelease(Protocol):
     """A released vector that is read in pieces."""
 
     @property
@@ -131,7 +131,7 @@ class ReleaseSums:
         return math.sqrt(self.dim) / (math.sqrt(self.square) / self.canary_norm)
 
 
-def as_source(release: ArrayLike | StoredRelease) -> Source:
+def as_source(release: ArrayLike | StoredRelease) -> ReadableRelease:
     """Return a release as it is read; a ``ValueError`` says that it is no vector of floating-point numbers."""
     return release if isinstance(release, StoredRelease) else ArrayRelease(floats(release))
 
@@ -177,7 +177,7 @@ def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries"
 
 
 def block_sums(
-    source: Source, canaries: "ReleaseCanaries", block: int, advance: Callable[[int], None] = lambda _: None
+    source: ReadableRelease, canaries: "ReleaseCanaries", block: int, advance: Callable[[int], None] = lambda _: None
 ) -> ReleaseSums:
     """Sum up a block of a release; ``advance`` gets the number of canaries scored."""
     part = blocks(source.dim)[block]
@@ -224,7 +224,7 @@ class Scoring(Protocol):
 
 
 def all_sums(
-    source: Source,
+    source: ReadableRelease,
     canaries: "ReleaseCanaries",
     advance: Callable[[int], None] = lambda _: None,
     scoring: Scoring | None = None,
@@ -272,7 +272,7 @@ def canaries_length(
 
 
 def _here(
-    source: Source, every: "ReleaseCanaries", count: int, numbers: range, advance: Callable[[int], None]
+    source: ReadableRelease, every: "ReleaseCanaries", count: int, numbers: range, advance: Callable[[int], None]
 ) -> Iterator[ReleaseSums]:
     """Score blocks in this process: independent canaries take all threads for one block, transforms one thread each."""
     if isinstance(every, Canaries):
@@ -295,7 +295,7 @@ def _in_order(answers: Iterable[tuple[int, Any]], first: int, advance: Callable[
             first += 1
 
 
-def _description(source: Source, canaries: "ReleaseCanaries") -> dict[str, Any]:
+def _description(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, Any]:
     """Describe what sums are of: the files with their sizes and times, and the canaries."""
     if not isinstance(source, StoredRelease):
         raise ValueError("state: needs a release in files")
@@ -315,7 +315,7 @@ def _description(source: Source, canaries: "ReleaseCanaries") -> dict[str, Any]:
     }
 
 
-def _like(source: Source, canaries: "ReleaseCanaries") -> dict[str, NDArray[Any]]:
+def _like(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, NDArray[Any]]:
     sums = np.zeros(canaries.count)
     squares = sums if isinstance(canaries, Canaries) else np.zeros(0)
     digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
@@ -323,7 +323,7 @@ def _like(source: Source, canaries: "ReleaseCanaries") -> dict[str, NDArray[Any]
     return {"products": sums, "squares": squares, "numbers": numbers, "counts": counts, "digests": digests}
 
 
-def _read(path: Path, source: Source, canaries: "ReleaseCanaries") -> tuple[ReleaseSums | None, int]:
+def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> tuple[ReleaseSums | None, int]:
     """Return the sums that a file has, and how many blocks they are of."""
     description = _description(source, canaries)
     if not path.exists():
@@ -345,7 +345,7 @@ def _read(path: Path, source: Source, canaries: "ReleaseCanaries") -> tuple[Rele
     return ReleaseSums(products, square, zeros, largest, dim, source.canary_norm, digests), done
 
 
-def _write(path: Path, source: Source, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:
+def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:
     squares = np.zeros(0) if sums.products.squares is None else sums.products.squares
     digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
     for number, digest in enumerate(sums.digests):
