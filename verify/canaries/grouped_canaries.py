@@ -39,6 +39,15 @@ class GroupedCanaries:
     -----
     The direction of a whole canary is not uniform. Its cosines have no law of their own without a trace, so that
     unobserved canaries are the null. With known data the noise alone decides, and it is measured as exactly.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.GroupedCanaries(seed=7, count=10, sizes=(300, 100), norms=(3.0, 4.0))
+    >>> vector = canaries.vector(0).astype(float)
+    >>> print([round(float(np.linalg.norm(part)), 3) for part in (vector[:300], vector[300:])])
+    [0.6, 0.8]
     """
 
     seed: int

@@ -10,11 +10,17 @@ import canaryproof as cp
 
 _NAMES = [name for name in cp.__all__ if name != "__version__"]
 # Their trainings are in examples/, as PyTorch and Opacus are large; what each of them shows is tested there.
-_OPACUS = {"OpacusCanaries": "examples/opacus_training.py", "OpacusInspection": "examples/inspected_privacy.py"}
+_OPACUS = {
+    "OpacusCanaries": "examples/opacus_training.py",
+    "OpacusInspection": "examples/inspected_privacy.py",
+    "TrainingAudit": "examples/transformer_training.py",
+    "left_out": "examples/transformer_training.py",
+}
 
 
 @pytest.mark.parametrize("name", [name for name in _NAMES if name not in _OPACUS])
-def test_examples_give_what_they_show(name):
+def test_examples_give_what_they_show(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = inspect.getdoc(getattr(cp, name)) or ""
     examples = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     assert examples.examples, "no example"
