@@ -16,8 +16,7 @@ from rich.filesize import decimal
 
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.rules import Rule
-from canaryproof.verify.cli import junit as junit_file
-from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, one_line
+from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_scores
 from canaryproof.verify.files.stored_release import StoredRelease, open_release, write_sum, written_size
@@ -121,7 +120,7 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
     show_default=True,
     help="Share of the claimed noise that --fail-above-claim asks to be noticed with probability 90%.",
 )
-@junit_file.junit_option
+@junit_option
 @click.option(
     "--confidence",
     type=_number(rules.CONFIDENCE),
@@ -228,6 +227,9 @@ def audit_command(
     and a share of its noise, --notice, would have been noticed.
     """
     if junit is not None:
+        # This import loads a writer of XML, which an audit without the option does without; so below.
+        from canaryproof.verify.cli import junit as junit_file
+
         junit_file.check(junit)
     if plot is not None:
         check_output(plot, _PICTURES, 0)
@@ -267,6 +269,8 @@ def audit_command(
     if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
     if junit is not None:
+        from canaryproof.verify.cli import junit as junit_file
+
         junit_file.write(junit, junit_file.of_audit(result, notice))
     if plot is not None:
         # Loads matplotlib.

@@ -245,6 +245,13 @@ def _silence_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+junit_option = click.option(
+    "--junit",
+    type=FilePath(),
+    metavar="FILE",
+    help="Write the checks as a JUnit .xml file, which must not exist.",
+)
+
 _DASK = "dask"
 
 engine_option = click.option(

@@ -12,21 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-import click
-
-from canaryproof.verify.cli.command_line import FilePath
 from canaryproof.verify.files.errors import InputError
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.result import AuditResult
     from canaryproof.verify.check.results import Run
-
-junit_option = click.option(
-    "--junit",
-    type=FilePath(),
-    metavar="FILE",
-    help="Write the checks as a JUnit .xml file, which must not exist.",
-)
 
 # XML 1.0 has none of these characters, not even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
 from canaryproof.verify.cli import junit as junit_file
-from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, given_again
+from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, given_again, junit_option
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
@@ -68,7 +68,7 @@ def _seconds(text: str) -> float:
 )
 @engine_option
 @click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
-@junit_file.junit_option
+@junit_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
     suites: tuple[str, ...],
