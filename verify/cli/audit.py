@@ -268,10 +268,6 @@ def audit_command(
         result = _audit_release(file, release, count, seed, directions, engine_name, **asked)
     if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
-    if junit is not None:
-        from canaryproof.verify.cli import junit as junit_file
-
-        junit_file.write(junit, junit_file.of_audit(result, notice))
     if plot is not None:
         # Loads matplotlib.
         from canaryproof.verify.audit import picture
@@ -292,6 +288,10 @@ def audit_command(
     if comparison is not None:
         click.echo(f"\n{comparison}", err=as_json)
     planned = comparison is None or not comparison.differences
+    if junit is not None:
+        from canaryproof.verify.cli import junit as junit_file
+
+        junit_file.write(junit, junit_file.of_audit(result, notice, comparison))
     return _status(result, notice, planned=planned) if fail_above_claim else 0
 
 

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 from canaryproof.verify.files.errors import InputError
 
 if TYPE_CHECKING:
+    from canaryproof.verify.audit.plan_file import Comparison
     from canaryproof.verify.audit.result import AuditResult
     from canaryproof.verify.check.results import Run
 
@@ -114,9 +115,15 @@ def of_run(run: "Run", changes: Sequence[str], budget: str) -> dict[str, list[JU
     return suites | {"run": run_cases}
 
 
-def of_audit(result: "AuditResult", notice: float) -> dict[str, list[JUnitCase]]:
+def of_audit(
+    result: "AuditResult", notice: float, comparison: "Comparison | None" = None
+) -> dict[str, list[JUnitCase]]:
     """Return a case for each question of a gate; one fails exactly where the gate does not pass."""
-    return {"audit": list(_of_audit(result, notice))}
+    cases = list(_of_audit(result, notice))
+    if comparison is not None:
+        text = str(comparison)
+        cases.append(JUnitCase("the audit is as planned", text, text if comparison.differences else ""))
+    return {"audit": cases}
 
 
 def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:

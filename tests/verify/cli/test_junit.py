@@ -111,3 +111,13 @@ def test_characters_that_xml_does_not_have_are_replaced(tmp_path):
 
     junit.write(tmp_path / "a.xml", {"suite": [junit.JUnitCase("name\x1b", json.loads('"\\ud800 \\u0000"'), "a\x00b")]})
     assert shape(tmp_path / "a.xml")[0] == {"name\ufffd"}
+
+
+def test_an_audit_that_is_not_as_planned_fails_there(releases, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    planned = ["plan", "--noise-multiplier", "1.54", "--dim", "20000", "--delta", "1e-6", "--canary-seed", "8"]
+    assert CliRunner().invoke(main, [*planned, "--out", "plan.json"]).exit_code == 0
+    arguments = ["audit", str(releases / "honest.npy"), *CANARIES, "--noise-multiplier", "1.54", "--fail-above-claim"]
+    shown = CliRunner().invoke(main, [*arguments, "--plan", "plan.json", "--junit", "audit.xml"])
+    assert shown.exit_code == 3
+    assert shape(tmp_path / "audit.xml")[1] == {"the audit is as planned"}
