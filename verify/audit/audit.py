@@ -33,7 +33,6 @@ from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.moments import Moments, from_dimension, from_unobserved
 from canaryproof.verify.files.reading import ScoreKind
-from canaryproof.verify.files.stored_release import StoredRelease
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.trade_off import TradeOffCurve
     from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+    from canaryproof.verify.files.stored_release import StoredRelease
 
 
 @dataclass(frozen=True, repr=False)
@@ -337,7 +337,7 @@ def audit_release(
     if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
         length = release_sums.canaries_length(canaries, sums.products.squares, scoring)
         traces = release_traces(canaries, float(scores.observed.sum()), length)
-    stored = release if isinstance(release, StoredRelease) else None
+    stored = release if isinstance(release, release_sums.StoredRelease) else None
     request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored)
     return _audit(scores, delta, confidence, request, sums, traces)
 

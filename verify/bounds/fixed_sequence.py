@@ -18,8 +18,7 @@ from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, NESTED, SHARP, BlockTest, designs, last_before
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, guess_test
 from canaryproof.verify.bounds.ladders import ladder_bound, largest_deltas
-from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
-from canaryproof.verify.bounds.memory import cached_table
+from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, cached_table, if_independent
 from canaryproof.verify.bounds.precedence import worst_tail
 from canaryproof.verify.bounds.thresholds import simultaneous
 

@@ -13,8 +13,7 @@ from scipy import fft, special, stats
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
 from canaryproof.verify.bounds.block_tests import DESIGN_ALPHA, BlockTest
-from canaryproof.verify.bounds.lower_bound import ScoreSample
-from canaryproof.verify.bounds.memory import cached_table
+from canaryproof.verify.bounds.lower_bound import ScoreSample, cached_table
 
 # The least count, and the probabilities of it and of those that follow.
 Law = tuple[int, Array]

@@ -29,8 +29,7 @@ from canaryproof.verify.bounds.guesses import (
     pooled_order,
     rates_of_labels,
 )
-from canaryproof.verify.bounds.lower_bound import ScoreSample
-from canaryproof.verify.bounds.memory import cached_table
+from canaryproof.verify.bounds.lower_bound import ScoreSample, cached_table
 from canaryproof.verify.bounds.precedence import (
     EPSILONS,
     counts_beyond,

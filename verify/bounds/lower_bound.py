@@ -1,17 +1,27 @@
-"""Lower bounds on ε, and their input: the null hypothesis, and scores that are checked and sorted once."""
+"""Lower bounds on ε, and their input: the null hypothesis, and scores that are checked and sorted once.
+
+Tables that bounds share are kept for further audits, within a size in bytes.
+"""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import astuple, dataclass, field, is_dataclass
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
+from threading import Lock
+from typing import ParamSpec, TypeVar
 
 import numpy as np
+from cachetools import LRUCache, cached
+from cachetools.keys import hashkey
 from numpy.typing import ArrayLike
 from scipy import special
 
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.arrays import Array
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
@@ -404,3 +414,31 @@ def if_coins(scores: ScoreSample) -> Coverage:
 def never(_: ScoreSample) -> Coverage:
     """Return the coverage of a bound without a proof."""
     return Coverage.HEURISTIC
+
+
+# A table grows with the number of scores, so that a number of tables would limit nothing.
+_TABLES_SIZE = 2**26
+_OVERHEAD = 1024  # A key, and the objects around arrays
+
+
+def _size(table: object) -> int:
+    """Return the bytes of a table's arrays, and some for each object that holds them."""
+    if isinstance(table, np.ndarray):
+        return table.nbytes + _OVERHEAD
+    if is_dataclass(table) and not isinstance(table, type):
+        table = astuple(table)
+    if isinstance(table, Iterable):
+        return _OVERHEAD + sum(map(_size, table))
+    return 0
+
+
+TABLES: LRUCache[object, object] = LRUCache(_TABLES_SIZE, getsizeof=lambda table: _OVERHEAD + _size(table))
+_TABLES_LOCK = Lock()
+
+
+def cached_table(function: Callable[P, T]) -> Callable[P, T]:
+    """Keep the tables that a function has made, as long as all tables together take at most 64 MiB.
+
+    A larger table is made anew each time. Of the others the one that was used least recently goes first.
+    """
+    return cached(TABLES, key=partial(hashkey, function.__qualname__), lock=_TABLES_LOCK)(function)

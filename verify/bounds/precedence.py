@@ -16,8 +16,7 @@ from scipy import special
 
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Ints
-from canaryproof.verify.bounds.lower_bound import ScoreSample
-from canaryproof.verify.bounds.memory import cached_table
+from canaryproof.verify.bounds.lower_bound import ScoreSample, cached_table
 
 # Absolute step between tested values of ε, and the ratio between them where that is the larger step.
 _STEP, _RATIO, _LAST = 0.002, 1.004, 1e4

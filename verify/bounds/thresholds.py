@@ -18,8 +18,7 @@ from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.binomial import Method as Limits
 from canaryproof.verify.bounds.block_tests import designs
-from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, if_independent
-from canaryproof.verify.bounds.memory import cached_table
+from canaryproof.verify.bounds.lower_bound import Method, ScoreSample, cached_table, if_independent
 from canaryproof.verify.bounds.precedence import precedence
 
 

@@ -19,13 +19,13 @@ from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_scores
-from canaryproof.verify.files.stored_release import StoredRelease, open_release, write_sum, written_size
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit
     from canaryproof.verify.audit.release_sums import Scoring
     from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.canaries.scores import Scores
+    from canaryproof.verify.files.stored_release import StoredRelease
 
 
 def _number(rule: Rule) -> Callable[[str], float]:
@@ -263,6 +263,9 @@ def audit_command(
     elif kind != ScoreKind.COSINE:
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     else:
+        # Audits of scores do without; so below.
+        from canaryproof.verify.files.stored_release import open_release
+
         release = open_release(file, only, skip, base, canary_norm)
         asked |= {"state": state, "neighbours": neighbours}
         result = _audit_release(file, release, count, seed, directions, engine_name, **asked)
@@ -321,7 +324,7 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
         click.echo(text.details(result, *terminal))
 
 
-def _order(release: StoredRelease) -> str:
+def _order(release: "StoredRelease") -> str:
     """Say in which order the coordinates of a checkpoint stand, and what is left out."""
     tensors, left = release.tensors, release.left_out
     names = tensors[0].name if len(tensors) == 1 else f"{tensors[0].name} to {tensors[-1].name}"
@@ -379,6 +382,8 @@ def canaries_command(
     if add is not None:
         if dim is not None:
             raise InputError("--dim: must not be given with --add, as the file says it")
+        from canaryproof.verify.files.stored_release import open_release
+
         release = open_release(add, only, skip, canary_norm=canary_norm)
         _insert(add, release, seed, count, directions, out)
         return
@@ -441,8 +446,10 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
 _UNASKED = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
 
 
-def _insert(file: Path, release: StoredRelease, seed: int, count: int, directions: str, out: Path) -> None:
+def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directions: str, out: Path) -> None:
     """Write a file with all canaries added to it."""
+    from canaryproof.verify.files.stored_release import write_sum, written_size
+
     suffix = ".npy" if file.suffix.lower() == ".npy" else ".safetensors"
     if directions != _INDEPENDENT and count > release.dim:
         raise InputError(f"--count: must be at most {release.dim:,}, as no more directions are orthogonal")
@@ -485,7 +492,7 @@ def _insert(file: Path, release: StoredRelease, seed: int, count: int, direction
 
 def _audit_release(
     file: Path,
-    release: StoredRelease,
+    release: "StoredRelease",
     count: int,
     seed: int,
     directions: str,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.bounds import memory
-from canaryproof.verify.bounds.memory import TABLES, cached_table
+from canaryproof.verify.bounds import lower_bound
+from canaryproof.verify.bounds.lower_bound import TABLES, cached_table
 from canaryproof.verify.bounds.thresholds import alarms, misses
 
 
@@ -24,7 +24,7 @@ def test_a_table_is_made_once() -> None:
 def test_a_size_counts_the_arrays(count: int) -> None:
     table = misses(count, 1e-5, 0.05)
     arrays = table.log_rate.nbytes + table.log_rest.nbytes
-    assert arrays <= TABLES.currsize <= arrays + 8 * memory._OVERHEAD
+    assert arrays <= TABLES.currsize <= arrays + 8 * lower_bound._OVERHEAD
 
 
 def test_all_tables_together_stay_within_the_limit() -> None:
