@@ -11,8 +11,6 @@ that.
 All constants come from the kernels' own modules. Nothing underflows or overflows: the kernels' domains see to that.
 """
 
-import ast
-import hashlib
 import inspect
 import json
 import math
@@ -28,6 +26,7 @@ from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels import _tails, binomial, gaussian_mechanism, null_cosine, two_gaussians
 from canaryproof.kernels.certified import _pair_balls
 from canaryproof.kernels.certified._ball import at_precision
+from canaryproof.proofs_check.code_digest import code_digest
 
 TABLE = "primitives.json"
 _PRECISION = 700
@@ -387,24 +386,10 @@ def bounds() -> tuple[Bound, ...]:
     )
 
 
-def _says_nothing(line: ast.stmt) -> bool:
-    """Whether a statement is an import or a docstring."""
-    if isinstance(line, ast.Expr):
-        return isinstance(line.value, ast.Constant)
-    return isinstance(line, ast.Import | ast.ImportFrom)
-
-
 def digest() -> str:
-    """Digest of the modules that bounds are proven of: their code, without comments, docstrings and imports."""
-    hashed = hashlib.sha256()
-    for module in (dd, _tails, binomial, null_cosine, two_gaussians, gaussian_mechanism, _pair_balls):
-        tree = ast.parse(inspect.getsource(module))
-        for node in ast.walk(tree):
-            body = getattr(node, "body", None)
-            if isinstance(body, list):
-                body[:] = [line for line in body if not _says_nothing(line)]
-        hashed.update(ast.dump(tree).encode())
-    return hashed.hexdigest()
+    """Digest of the modules that bounds are proven of."""
+    modules = (dd, _tails, binomial, null_cosine, two_gaussians, gaussian_mechanism, _pair_balls)
+    return code_digest(inspect.getsource(module) for module in modules)
 
 
 def written() -> str:

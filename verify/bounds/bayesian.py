@@ -151,6 +151,7 @@ METHODS = (
         lambda scores, delta, alpha: _quantile(scores, delta, 1.0 - 0.5 * alpha),
         ("Jeffreys' prior on the rates of error", "independent scores", "threshold from the other half of the scores"),
         never,
+        ("7",),
         BoundKind.POSTERIOR,
         upper=lambda scores, delta, alpha: _quantile(scores, delta, 0.5 * alpha),
     ),

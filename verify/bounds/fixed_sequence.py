@@ -220,5 +220,6 @@ METHODS = (
         fixed_sequence,
         ("independent scores",),
         if_independent,
+        ("1", "2", "2a", "3", "3a", "3b", "4"),
     ),
 )

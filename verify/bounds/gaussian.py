@@ -113,6 +113,7 @@ METHODS = (
         normal_scores,
         ("independent scores", GAUSSIAN_CURVE),
         if_independent,
+        ("5",),
         needs="null",
     ),
     Method(
@@ -121,5 +122,6 @@ METHODS = (
         gaussian_dp,
         ("independent scores", GAUSSIAN_CURVE),
         if_independent,
+        ("1", "2a", "5"),
     ),
 )

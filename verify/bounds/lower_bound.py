@@ -332,6 +332,8 @@ class Method:
         What it needs beside what ``coverage`` says.
     coverage
         What is known of its coverage for the given scores.
+    proof
+        Sections of ``proofs_check/lower_bounds.md`` that prove its coverage, or say that nothing does.
     kind
         What its value is.
     printed
@@ -347,6 +349,7 @@ class Method:
     compute: Compute
     assumptions: tuple[str, ...]
     coverage: Callable[[ScoreSample], Coverage]
+    proof: tuple[str, ...]
     kind: BoundKind = BoundKind.LOWER_BOUND
     printed: bool = False
     upper: Compute | None = None

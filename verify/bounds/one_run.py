@@ -216,6 +216,7 @@ METHODS = (
         steinke,
         ("every canary's inclusion a fair coin of its own",),
         if_coins,
+        ("4", "6"),
         needs="unobserved",
     ),
     Method(
@@ -224,6 +225,7 @@ METHODS = (
         mahloujifar,
         ("every canary's inclusion a fair coin of its own", GAUSSIAN_CURVE),
         if_coins,
+        ("6",),
         needs="unobserved",
     ),
 )

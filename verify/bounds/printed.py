@@ -100,6 +100,7 @@ METHODS = (
         lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "clopper-pearson"),
         (_FIXED, _BOTH),
         never,
+        ("7",),
         printed=True,
     ),
     Bound(
@@ -108,6 +109,7 @@ METHODS = (
         lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "jeffreys"),
         (_FIXED, _BOTH, "rates drawn from Jeffreys' prior"),
         never,
+        ("7",),
         printed=True,
     ),
     Bound(
@@ -116,6 +118,7 @@ METHODS = (
         canife,
         (_FIXED,),
         never,
+        ("7",),
         printed=True,
         needs="unobserved",
     ),
@@ -125,6 +128,7 @@ METHODS = (
         canife_code,
         (_FIXED,),
         never,
+        ("7",),
         printed=True,
         needs="unobserved",
     ),

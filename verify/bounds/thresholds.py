@@ -463,6 +463,7 @@ METHODS = (
         simultaneous,
         ("independent scores",),
         if_independent,
+        ("1", "2", "2a"),
     ),
     Method(
         "fixed-threshold",
@@ -470,6 +471,7 @@ METHODS = (
         fixed,
         ("independent scores",),
         if_independent,
+        ("1",),
     ),
     Method(
         "bonferroni",
@@ -477,5 +479,6 @@ METHODS = (
         bonferroni,
         ("independent scores",),
         if_independent,
+        ("1",),
     ),
 )

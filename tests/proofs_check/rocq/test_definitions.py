@@ -149,8 +149,8 @@ def test_worst_tail():
     for _ in range(200):
         epsilon, delta, u = rational(rng, 0, 4), rational(rng, 0, 0.3), rational(rng, 1e-3, 1)
         exact = DEFINED["worst_tail"](Fraction(math.exp(epsilon)), delta, u)
-        found = float(precedence.worst_tail(float(epsilon), np.log(float(u)), float(delta)))
-        assert found == pytest.approx(float(exact), rel=1e-13)
+        computed = float(precedence.worst_tail(float(epsilon), np.log(float(u)), float(delta)))
+        assert computed == pytest.approx(float(exact), rel=1e-13)
 
 
 def test_p_value_and_its_parts():
