@@ -5,7 +5,7 @@
    Values of epsilon are given by E = e^epsilon, which rises with it. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From canaryproof Require Import probability binomial private_pair one_run fixed_sequence.
+From canaryproof Require Import probability binomial private_pair band one_run fixed_sequence.
 Import Order.Theory GRing.Theory Num.Theory.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -15,26 +15,32 @@ Local Open Scope ring_scope.
 Section Default.
 Variable R : realFieldType.
 
-(* The default with an exact null Q. For each E i there are thresholds that are fixed in advance, and a critical value
-   that k independent draws of W reach with probability at most the share [sharp]. A value is rejected if this test
-   rejects it or the test at declared ranks, which has the share [nested]: that one's level is a hypothesis here. *)
+(* The default with an exact null Q, of k independent scores. For each E i there are thresholds that are fixed in
+   advance, and a critical value that the sum of k independent draws of W reaches with probability at most the share
+   [sharp]. There are declared ranks with levels that k uniform numbers violate with probability at most the share
+   [nested]. A value is rejected by the sum of weights or by the band. Then the bound is above an epsilon for which the
+   mechanism is (epsilon, delta)-private with probability at most alpha = sharp + nested. *)
 Theorem default_with_exact_null (X : finType) (Q : law R X) (score : X -> R) (k n : nat) (delta sharp nested : R)
-    (E : nat -> R) (thresholds : nat -> seq R) (critical : nat -> nat) (ranks : nat -> k.-tuple X -> bool)
-    (E_ge1 : forall i, 1 <= E i) (delta_ge0 : 0 <= delta) (rise : forall i, sorted <=%R (thresholds i)) :
+    (E : nat -> R) (thresholds : nat -> seq R) (critical : nat -> nat) (declared : nat -> seq (nat * R))
+    (E_ge1 : forall i, 1 <= E i) (delta_ge0 : 0 <= delta) (rise : forall i, sorted <=%R (thresholds i))
+    (fall : forall i, falling (declared i)) :
   (forall i j, (i <= j)%N -> E i <= E j) ->
   (forall i, Pr (iid (worst_weight Q score (E_ge1 i) delta_ge0 (rise i)) k)
      (fun t => critical i <= sumn [seq nat_of_ord l | l <- t])%N <= sharp) ->
-  (forall i P, private (E i) delta P Q -> Pr (iid P k) (ranks i) <= nested) ->
+  (forall i, Pr (iid (uniform_cell (fall i)) k)
+     (fun t => leaves (declared i) [seq nat_of_ord c | c <- t]) <= nested) ->
   0 <= sharp + nested ->
   forall (P : law R X) (true_E : R), 0 <= true_E -> private true_E delta P Q ->
   Pr (iid P k) (fun t => true_E < bound E n (fun i =>
-    (critical i <= sumn [seq reached (thresholds i) (score x) | x <- t])%N || ranks i t)) <= sharp + nested.
+    (critical i <= sumn [seq reached (thresholds i) (score x) | x <- t])%N ||
+    band_rejects (E i) delta Q score (declared i) t)) <= sharp + nested.
 Proof.
 move=> E_rises sharp_level nested_level alpha_ge0.
 apply: (@fixed_sequence R (law R X) _ (fun P => iid P k) (fun e P => private e delta P Q)) => //.
   by move=> e e' P ee'; apply: private_grows.
-move=> i P PQ; apply: shares_of_alpha; last exact: nested_level.
-by apply: le_trans (sharp_level i); apply: sum_test.
+move=> i P PQ; apply: shares_of_alpha.
+  by apply: le_trans (sharp_level i); apply: sum_test.
+by apply: le_trans (nested_level i); apply: band => //; apply: lt_le_trans ltr01 _.
 Qed.
 
 (* The default where each canary has a coin of its own. For each E i there are numbers of guesses that are fixed in

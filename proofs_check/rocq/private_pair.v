@@ -103,19 +103,26 @@ Proof. by move=> c_n; rewrite -(steps_from c_n) big_geq_mkord. Qed.
 
 End LawOfTails.
 
+(* Where what holds of a member holds of all before it, the first members are those of which it holds. *)
+Lemma prefix_count (a : pred R) (s : seq R) l : (forall i j, (i <= j < size s)%N -> a (nth 0 s j) -> a (nth 0 s i)) ->
+  (l < size s)%N -> (l < count a s)%N = a (nth 0 s l).
+Proof.
+elim: s l => // x s IH l before l_n /=; case ax: (a x).
+  case: l l_n => [|l] l_n; first by rewrite /= ax.
+  by rewrite add1n ltnS IH //= => i j ij; apply: (before i.+1 j.+1).
+have none y : y \in s -> a y = false.
+  move=> y_s; apply/negP => ay; have := before 0%N (index y s).+1; rewrite /= ltnS index_mem y_s nth_index //.
+  by rewrite ax => /(_ isT ay).
+rewrite (eq_in_count (a2 := pred0)) ?count_pred0 //.
+by case: l l_n => [|l] l_n; rewrite /= ?ax // none // mem_nth.
+Qed.
+
 (* A score's weight is at least l if and only if it reaches the l-th threshold. *)
 Lemma reached_nth thresholds score l : sorted <=%R thresholds -> (l < size thresholds)%N ->
   (l < reached thresholds score)%N = (nth 0 thresholds l <= score).
 Proof.
-move=> rise l_n; rewrite /reached; elim: thresholds l rise l_n => // t ts IH [|l] /=.
-  move=> rise _; case: leP => //= score_t; apply/negbTE; rewrite -leqNgt leqn0; apply/eqP.
-  apply/eqP; rewrite -leqn0 leqNgt -has_count; apply/negP => /hasP[u u_ts].
-  by rewrite leNgt (lt_le_trans score_t) //; have /allP := order_path_min le_trans rise; apply.
-move=> rise l_n; have ts_rise := path_sorted rise.
-case: leP => [t_score|score_t]; first by rewrite add1n ltnS IH.
-have below u : u \in ts -> (u <= score) = false.
-  by move=> u_ts; rewrite leNgt (lt_le_trans score_t) //; have /allP := order_path_min le_trans rise; apply.
-by rewrite add0n below ?mem_nth // (eq_in_count (a2 := pred0)) ?count_pred0.
+move=> rise l_n; apply: prefix_count => // i j /andP[ij j_n]; apply: le_trans.
+by apply: (sorted_leq_nth le_trans lexx) => //; rewrite inE // (leq_ltn_trans ij).
 Qed.
 
 Definition sum_tail (E delta : R) (X : finType) (Q : law R X) (score : X -> R) (thresholds : seq R) (l : nat) : R :=

@@ -11,7 +11,7 @@ from canaryproof.proofs_check.rocq import gappa_terms
 from canaryproof.proofs_check.rounding import gappa
 
 # Statistics, each file after those that it needs. They need Mathematical Components alone.
-STATISTICS = ("probability", "binomial", "private_pair", "one_run", "fixed_sequence", "default")
+STATISTICS = ("probability", "binomial", "private_pair", "band", "one_run", "fixed_sequence", "default")
 # Rounding, from the terms that Gappa writes.
 ROUNDING = ("double_double",)
 NAMES = (*STATISTICS, *ROUNDING)

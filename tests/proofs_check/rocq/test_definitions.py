@@ -210,6 +210,20 @@ def test_the_critical_value_of_the_sum_is_of_the_law_with_the_worst_tails():
         assert sum(law[critical - 1 :]) > Fraction(5, 100) * (1 - Fraction(1, 10**6))
 
 
+def test_a_band_is_left_as_often_as_by_numbers_in_the_cells_between_its_levels():
+    rng = np.random.default_rng(5)
+    for ranks in ([1], [1, 2], [2, 3, 5], [1, 2, 4, 5]):
+        levels, count = np.sort(rng.uniform(0.0, 0.6, len(ranks))), 5
+        # The largest level first: a cell is the number of levels above a uniform number.
+        steps = -np.diff(np.concatenate([[1.0], levels[::-1], [0.0]]))
+        left = math.fsum(
+            math.prod(steps[list(cells)])
+            for cells in itertools.product(range(len(steps)), repeat=count)
+            if any(sum(cell > n for cell in cells) >= rank for n, rank in enumerate(ranks[::-1]))
+        )
+        assert thresholds.staying_above(levels, np.array(ranks), count) == pytest.approx(1.0 - left, rel=1e-12)
+
+
 def test_shares_of_alpha_sum_to_it():
     assert block_tests.NESTED + block_tests.SHARP == 1.0
     for total, delta, epsilon in ((100, 1e-5, 0.5), (1000, 1e-3, 4.0)):

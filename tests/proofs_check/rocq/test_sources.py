@@ -27,6 +27,8 @@ WRONG = [
     ("private_pair", "worst_tail E delta (Pr Q (fun", "worst_tail E 0 (Pr Q (fun"),
     ("private_pair", "1 - E^-1 * (1 - u - delta)", "1 - E^-1 * (1 - u)"),
     ("private_pair", "(E * fpr < 1 - delta - fnr)", "(E * fpr <= 1 - delta - fnr)"),
+    ("band", "exceeds E delta (1 - d.2)", "exceeds E delta (1 - d.2 - d.2)"),
+    ("band", "count (fun c => l < c)%N cells", "count (fun c => l.+1 < c)%N cells"),
     ("one_run", "m%:R * delta * beta E r v", "delta * beta E r v"),
     ("one_run", "(v%:R * point E r v)", "(v.+1%:R * point E r v)"),
     ("one_run", "0 < E -> private_in_every_coin E delta M", "0 < E -> private_in_every_coin (E + E) delta M"),
