@@ -30,8 +30,16 @@ def main() -> None:
                 sys.exit(1)
             click.echo(f"{name}.v: checked ({time.perf_counter() - began:.0f} s)")
             for theorem, axioms in theorems.items():
-                rests = f"the axioms of real numbers: {', '.join(sorted(axioms))}" if axioms else "no axiom"
-                click.echo(f"  {theorem}: {rests}")
+                click.echo(f"  {theorem}: {_resting(axioms)}")
+
+
+def _resting(axioms: list[str]) -> str:
+    """Say what a theorem rests on."""
+    real = sorted(axiom.split(".")[-1] for axiom in axioms if not sources.machine_integer(axiom))
+    machine = len(axioms) - len(real)
+    if not axioms:
+        return "no axiom"
+    return f"real numbers ({', '.join(real)})" + (f" and machine integers ({machine} axioms)" if machine else "")
 
 
 if __name__ == "__main__":

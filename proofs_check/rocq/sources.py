@@ -10,13 +10,14 @@ from pathlib import Path
 from canaryproof.proofs_check.rocq import gappa_terms
 from canaryproof.proofs_check.rounding import gappa
 
-# Statistics, each file after those that it needs. They need Mathematical Components alone.
+# Each file stands after those that it needs. The statistics need Mathematical Components alone.
 STATISTICS = ("probability", "binomial", "private_pair", "band", "one_run", "fixed_sequence", "default")
-# Rounding, from the terms that Gappa writes.
-ROUNDING = ("double_double",)
-NAMES = (*STATISTICS, *ROUNDING)
-# Axioms of Rocq's own real numbers, which the files on rounding use.
+# Rounding rests on the terms that Gappa writes, single numbers on arithmetic with intervals.
+_OTHERS = {"double_double": ("gappa", "libcoq-gappa"), "normal_distance": ("libcoq-interval",)}
+NAMES = (*STATISTICS, *_OTHERS)
+# Axioms of Rocq's own real numbers, and the modules with those of the machine's integers, which intervals are made of.
 REAL_NUMBERS = {"sig_not_dec", "sig_forall_dec", "functional_extensionality_dep", "classic"}
+MACHINE_INTEGERS = {"PrimInt63", "Uint63"}
 
 # Words that leave something unproven; comments may have them.
 _GAPS = re.compile(
@@ -25,7 +26,7 @@ _GAPS = re.compile(
 _COMMENT = re.compile(r"\(\*.*?\*\)", re.DOTALL)
 _THEOREM = re.compile(r"^(?:Theorem|Corollary) (\w+)", re.MULTILINE)
 _ANSWER = re.compile(r"^(?:Closed under the global context|Axioms:)$", re.MULTILINE)
-_AXIOM = re.compile(r"^(?:\w+\.)*(\w+)", re.MULTILINE)
+_AXIOM = re.compile(r"^[\w.]+", re.MULTILINE)
 # The libraries' own notations and coercions overlap; no warning is about this folder's files.
 _OPTIONS = ("-q", "-w", "-notation-overridden,-ambiguous-paths")
 
@@ -60,12 +61,20 @@ def _libraries() -> frozenset[str]:
 
 def missing(name: str) -> list[str]:
     """Return Debian's packages, also Ubuntu's, that a file needs and this machine lacks."""
-    present = {"coq": "" in _libraries()}
-    if name in ROUNDING:
-        present |= {"gappa": gappa.installed(), "libcoq-gappa": "Gappa" in _libraries()}
-    else:
-        present["libcoq-mathcomp"] = "mathcomp" in _libraries()
-    return [package for package, there in present.items() if not there]
+    libraries = _libraries()
+    present = {
+        "coq": "" in libraries,
+        "gappa": gappa.installed(),
+        "libcoq-gappa": "Gappa" in libraries,
+        "libcoq-interval": "Interval" in libraries,
+        "libcoq-mathcomp": "mathcomp" in libraries,
+    }
+    return [package for package in ("coq", *_OTHERS.get(name, ("libcoq-mathcomp",))) if not present[package]]
+
+
+def machine_integer(axiom: str) -> bool:
+    """Whether an axiom is one of the machine's integers."""
+    return axiom.split(".")[0] in MACHINE_INTEGERS
 
 
 def check(name: str, text: str, folder: Path) -> dict[str, list[str]]:
@@ -74,19 +83,20 @@ def check(name: str, text: str, folder: Path) -> dict[str, list[str]]:
     Raises
     ------
     NotProvenError
-        If it has an error or a gap, or a theorem rests on another axiom than those of the real numbers.
+        If it has an error or a gap, or a theorem rests on an axiom that is not Rocq's own.
     """
     if left := gaps(text):
         raise NotProvenError(f"{name}.v has {left[0]}")
-    if name in ROUNDING:
+    if name == "double_double":
         for module, terms in gappa_terms.modules().items():
             _compile(module, terms, folder)
     names = theorems(text)
     answers = _compile(name, text + "".join(f"\nPrint Assumptions {theorem}." for theorem in names) + "\n", folder)
     axioms = [_AXIOM.findall(answer) for answer in _ANSWER.split(answers)[1:]]
     for theorem, resting in zip(names, axioms, strict=True):
-        if others := set(resting) - REAL_NUMBERS:
-            raise NotProvenError(f"{name}.v: {theorem} rests on {', '.join(sorted(others))}")
+        others = [axiom for axiom in resting if not (machine_integer(axiom) or axiom.split(".")[-1] in REAL_NUMBERS)]
+        if others:
+            raise NotProvenError(f"{name}.v: {theorem} rests on {', '.join(others)}")
     return dict(zip(names, axioms, strict=True))
 
 

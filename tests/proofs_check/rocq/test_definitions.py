@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import binomial
+from canaryproof.proofs_check import normal_distance
 from canaryproof.proofs_check.rocq import sources
 from canaryproof.proofs_check.rounding.primitives import UNITS
 from canaryproof.verify.bounds import block_tests, fixed_sequence, one_run, precedence, thresholds
@@ -233,3 +234,9 @@ def test_shares_of_alpha_sum_to_it():
 
 def test_errors_of_pairs_are_those_of_the_kernels():
     assert {name: DEFINED[f"units_{name}"]() for name in UNITS} == UNITS
+
+
+def test_constants_of_the_distance_from_the_normal_law():
+    assert DEFINED["kolmogorov"]() == normal_distance.KOLMOGOROV
+    assert DEFINED["total_variation"]() == normal_distance.TOTAL_VARIATION
+    assert f"0 <= u <= 1 / {normal_distance.ANALYTIC_FROM} ->" in sources.read("normal_distance")
