@@ -97,6 +97,19 @@ apply: (@sum_in_law R X _ P (fun x => nat_of_bool (A x)) _ nat_of_bool) => -[|[|
 - by rewrite (@Pr_eq _ _ _ _ pred0) ?/Pr ?big_pred0_eq // => x; case: (A x).
 Qed.
 
+Theorem count_in_law_above (X : finType) (P : law R X) (A : pred X) k c (q : R) : 0 <= q -> q <= Pr P A ->
+  binomial_tail k c q <= Pr (iid P k) (fun t => c <= count A t)%N.
+Proof.
+move=> q_ge0 q_A; have q_ok : 0 <= q <= 1 by rewrite q_ge0 (le_trans q_A) ?Pr_le1.
+rewrite -(binomial_count _ _ q_ok).
+rewrite [leRHS](@Pr_eq _ _ _ _ (fun t : k.-tuple X => c <= sumn (map (fun x => nat_of_bool (A x)) t))%N); last first.
+  by move=> t; rewrite sumn_count.
+apply: (@sum_in_law R _ X _ nat_of_bool P (fun x => nat_of_bool (A x))) => -[|[|l]]; rewrite !Pr_trial /= ?mul1r ?mul0r ?addr0.
+- by rewrite addrC subrK -(Pr_all P).
+- by rewrite (@Pr_eq _ _ P _ A) // => x; case: (A x).
+- exact: Pr_ge0.
+Qed.
+
 (* Clopper and Pearson's lower limit of a rate, from s successes in n trials, is the p with P(B >= s) = alpha; it is 0
    for s = 0. All that the proof needs is P(B >= s) <= alpha there, so that a limit may be rounded down. *)
 Definition lower_limit (n : nat) (alpha : R) (lower : nat -> R) :=

@@ -1,11 +1,13 @@
-(* The two default bounds: tests in a fixed order, each of them a test of this folder.
+(* Bounds that are tests in a fixed order, each of them a test of this folder: the default with an exact null, the default
+   with coins, and the bound at declared ranks from unobserved scores.
 
-   Code: fixed_sequence in verify/bounds/fixed_sequence.py, and steinke in verify/bounds/one_run.py.
+   Code: fixed_sequence in verify/bounds/fixed_sequence.py, steinke in verify/bounds/one_run.py, and precedence in
+   verify/bounds/precedence.py.
 
    Values of epsilon are given by E = e^epsilon, which rises with it. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From canaryproof Require Import probability binomial private_pair band one_run fixed_sequence.
+From canaryproof Require Import probability binomial private_pair band precedence one_run fixed_sequence.
 Import Order.Theory GRing.Theory Num.Theory.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -103,4 +105,71 @@ by apply: one_run; rewrite ?critical_gt0.
 Qed.
 
 End Coins.
+
+(* Scores of k canaries that took part and of k0 that did not, all independent. For each E i there are declared ranks at
+   either end, each with its share of alpha and its critical count. *)
+Section Unobserved.
+
+Definition both_mass (X Y : finType) (P : law R X) (Q : law R Y) (xy : X * Y) : R := P xy.1 * Q xy.2.
+
+Lemma both_ge0 X Y (P : law R X) (Q : law R Y) xy : 0 <= both_mass P Q xy.
+Proof. by rewrite mulr_ge0 ?mass_ge0. Qed.
+
+Lemma both_by_first X Y (P : law R X) (Q : law R Y) (A : X -> pred Y) :
+  \sum_(xy | A xy.1 xy.2) both_mass P Q xy = mean P (fun x => Pr Q (A x)).
+Proof.
+rewrite -(pair_big_dep predT (fun x y => A x y) (fun x y => P x * Q y)) /=.
+by apply: eq_bigr => x _; rewrite /Pr big_distrr.
+Qed.
+
+Lemma both_by_second X Y (P : law R X) (Q : law R Y) (A : X -> pred Y) :
+  \sum_(xy | A xy.1 xy.2) both_mass P Q xy = mean Q (fun y => Pr P (A^~ y)).
+Proof.
+rewrite -(pair_big_dep predT (fun x y => A x y) (fun x y => P x * Q y)) /=.
+rewrite (exchange_big_dep predT) //=; apply: eq_bigr => y _; rewrite /Pr big_distrr /=.
+by apply: eq_bigr => x _; rewrite mulrC.
+Qed.
+
+Lemma both_sum X Y (P : law R X) (Q : law R Y) : \sum_xy both_mass P Q xy = 1.
+Proof.
+rewrite (both_by_first P Q (fun _ _ => true)) -(mass_sum P); apply: eq_bigr => x _.
+by rewrite Pr_all mulr1.
+Qed.
+
+Definition both X Y (P : law R X) (Q : law R Y) := Law (both_ge0 P Q) (both_sum P Q).
+
+Theorem ranks_of_unobserved_scores (S : finType) (score : S -> R) (k k0 kinds n : nat) (delta : R) (E : nat -> R)
+    (ends : seq R) (share : 'I_kinds -> R) (high : 'I_kinds -> bool) (rank : 'I_kinds -> nat)
+    (critical : nat -> 'I_kinds -> nat) :
+  (forall i, 1 <= E i) -> 0 <= delta -> (forall i j, (i <= j)%N -> E i <= E j) ->
+  sorted <=%R ends -> all (fun v => 0 <= v <= 1) ends ->
+  (forall i kind, rank_tail (E i) delta (if high kind then k else k0) (if high kind then k0 else k) (rank kind)
+    (critical i kind) ends <= share kind) ->
+  (forall kind, 0 <= share kind) ->
+  forall (P Q : law R S) (true_E : R), 0 <= true_E -> private true_E delta P Q ->
+  Pr (both (iid P k) (iid Q k0)) (fun xy => true_E < bound E n (fun i => [exists kind,
+    critical i kind <= if high kind then count (above_rank score (rank kind) xy.2) xy.1
+                       else count (below_rank score (rank kind) xy.1) xy.2]%N)) <= \sum_kind share kind.
+Proof.
+move=> E_ge1 delta_ge0 E_rises ends_rise ends_ok small share_ge0 P Q true_E true_ge0 PQ.
+apply: (@fixed_sequence R (law R S * law R S) _ (fun m => both (iid m.1 k) (iid m.2 k0))
+  (fun e m => private e delta m.1 m.2) E n _ _ _ E_rises _ _ (P, Q)) => //; last exact: sumr_ge0.
+  by move=> e e' m ee'; apply: private_grows.
+move=> i [P' Q'] /= private_i.
+pose reaches kind (x : k.-tuple S) (y : k0.-tuple S) := (critical i kind <=
+  if high kind then count (above_rank score (rank kind) y) x else count (below_rank score (rank kind) x) y)%N.
+apply: (@le_trans _ _ (\sum_kind Pr (both (iid P' k) (iid Q' k0)) (fun xy => reaches kind xy.1 xy.2))).
+  rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => xy _.
+  case: ifP => [/existsP[kind reached_kind]|_]; last by apply: sumr_ge0 => kind _; apply: both_ge0.
+  by rewrite (bigD1 kind) //= ler_addl; apply: sumr_ge0 => other _; apply: both_ge0.
+apply: ler_sum => kind _; apply: le_trans (small i kind); rewrite /Pr /reaches; case: (high kind).
+  rewrite (both_by_second _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
+    critical i kind <= count (above_rank score (rank kind) y) x)%N).
+  exact: precedence.
+rewrite (both_by_first _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
+  critical i kind <= count (below_rank score (rank kind) x) y)%N).
+exact: precedence_turned.
+Qed.
+
+End Unobserved.
 End Default.

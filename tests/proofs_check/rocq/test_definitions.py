@@ -123,7 +123,8 @@ def definitions() -> dict[str, Callable]:
                 return Reader(formula, names | dict(zip(arguments, values, strict=True))).either()
 
             functions[name] = function
-            names[name] = curried(function, len(arguments))
+            if arguments:
+                names[name] = curried(function, len(arguments))
     return functions
 
 
@@ -223,6 +224,19 @@ def test_a_band_is_left_as_often_as_by_numbers_in_the_cells_between_its_levels()
             if any(sum(cell > n for cell in cells) >= rank for n, rank in enumerate(ranks[::-1]))
         )
         assert thresholds.staying_above(levels, np.array(ranks), count) == pytest.approx(1.0 - left, rel=1e-12)
+
+
+def test_the_tail_of_a_count_beyond_a_rank_is_the_sum_over_the_cells():
+    rank, declared, counted, epsilon, delta = 2, 12, 9, 0.7, 1e-3
+    first, tail = precedence.rank_tail(rank, declared, counted, epsilon, delta)
+    ends = [Fraction(float(end)) for end in precedence.order_statistic(rank, declared)[0]]
+    beyond = [1.0, *(float(1 - DEFINED["binomial_tail"](declared, rank, end)) for end in ends)]
+    worst = [DEFINED["worst_tail"](Fraction(math.exp(epsilon)), Fraction(delta), end) for end in ends]
+    for count in range(first, first + len(tail)):
+        hits = [float(DEFINED["binomial_tail"](counted, count, rate)) for rate in worst]
+        cells = zip(itertools.pairwise(beyond), hits, strict=True)
+        total = math.fsum((before - after) * hit for (before, after), hit in cells)
+        assert tail[count - first] == pytest.approx(total + beyond[-1] * (count <= counted), rel=1e-9)
 
 
 def test_shares_of_alpha_sum_to_it():

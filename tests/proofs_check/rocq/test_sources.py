@@ -29,6 +29,8 @@ WRONG = [
     ("private_pair", "(E * fpr < 1 - delta - fnr)", "(E * fpr <= 1 - delta - fnr)"),
     ("band", "exceeds E delta (1 - d.2)", "exceeds E delta (1 - d.2 - d.2)"),
     ("band", "count (fun c => l < c)%N cells", "count (fun c => l.+1 < c)%N cells"),
+    ("precedence", "then 1 - below (nth 0 ends n) else 0", "then 1 - below (nth 0 ends n.+1) else 0"),
+    ("precedence", "(count (fun y => (score x <= score y)%R)", "(count (fun y => (score x < score y)%R)"),
     ("one_run", "m%:R * delta * beta E r v", "delta * beta E r v"),
     ("one_run", "(v%:R * point E r v)", "(v.+1%:R * point E r v)"),
     ("one_run", "0 < E -> private_in_every_coin E delta M", "0 < E -> private_in_every_coin (E + E) delta M"),
