@@ -91,7 +91,8 @@ move=> A_q q_le1; have q_ok : 0 <= q <= 1 by rewrite q_le1 (le_trans (Pr_ge0 P A
 rewrite -(binomial_count _ _ q_ok).
 rewrite (@Pr_eq _ _ _ _ (fun t : k.-tuple X => c <= sumn (map (fun x => nat_of_bool (A x)) t))%N); last first.
   by move=> t; rewrite sumn_count.
-apply: (@sum_in_law R X _ P (fun x => nat_of_bool (A x)) _ nat_of_bool) => -[|[|l]]; rewrite !Pr_trial /= ?mul1r ?mul0r ?addr0.
+apply: (@sum_in_law R X _ P (fun x => nat_of_bool (A x)) _ nat_of_bool) => -[|[|l]];
+  rewrite !Pr_trial /= ?mul1r ?mul0r ?addr0.
 - by rewrite addrC subrK Pr_le1.
 - by rewrite (@Pr_eq _ _ _ _ A) // => x; case: (A x).
 - by rewrite (@Pr_eq _ _ _ _ pred0) ?/Pr ?big_pred0_eq // => x; case: (A x).
@@ -104,7 +105,8 @@ move=> q_ge0 q_A; have q_ok : 0 <= q <= 1 by rewrite q_ge0 (le_trans q_A) ?Pr_le
 rewrite -(binomial_count _ _ q_ok).
 rewrite [leRHS](@Pr_eq _ _ _ _ (fun t : k.-tuple X => c <= sumn (map (fun x => nat_of_bool (A x)) t))%N); last first.
   by move=> t; rewrite sumn_count.
-apply: (@sum_in_law R _ X _ nat_of_bool P (fun x => nat_of_bool (A x))) => -[|[|l]]; rewrite !Pr_trial /= ?mul1r ?mul0r ?addr0.
+apply: (@sum_in_law R _ X _ nat_of_bool P (fun x => nat_of_bool (A x))) => -[|[|l]];
+  rewrite !Pr_trial /= ?mul1r ?mul0r ?addr0.
 - by rewrite addrC subrK -(Pr_all P).
 - by rewrite (@Pr_eq _ _ P _ A) // => x; case: (A x).
 - exact: Pr_ge0.
@@ -137,7 +139,8 @@ Theorem clopper_pearson_upper (X : finType) (P : law R X) (A : pred X) n alpha l
   lower_limit n alpha lower -> 0 <= alpha -> Pr (iid P n) (fun t => 1 - lower (n - count A t)%N < Pr P A) <= alpha.
 Proof.
 move=> limit alpha_ge0; apply: le_trans (clopper_pearson_lower P (predC A) limit alpha_ge0); apply: Pr_sub => t.
-have -> : count (predC A) t = (n - count A t)%N by rewrite -(addKn (count A t) (count (predC A) t)) count_predC size_tuple.
+have -> : count (predC A) t = (n - count A t)%N.
+  by rewrite -(addKn (count A t) (count (predC A) t)) count_predC size_tuple.
 by rewrite Pr_not !ltr_subl_addr addrC.
 Qed.
 

@@ -1,5 +1,5 @@
-(* Bounds that are tests in a fixed order, each of them a test of this folder: the default with an exact null, the default
-   with coins, and the bound at declared ranks from unobserved scores.
+(* Bounds that are tests in a fixed order, each of them a test of this folder: the default with an exact null, the
+   default with coins, and the bound at declared ranks from unobserved scores.
 
    Code: fixed_sequence in verify/bounds/fixed_sequence.py, steinke in verify/bounds/one_run.py, and precedence in
    verify/bounds/precedence.py.

@@ -1,11 +1,11 @@
 (* Sums, products, quotients and square roots of pairs of floats: the errors that rounding makes.
 
-   Code: kernels/_double_double.py. The scripts of proofs_check/rounding have the same statements, and Gappa writes their
-   proofs as terms for Rocq's kernel: the modules gappa_add and so on. Here the statements are written anew, by hand, so
-   that neither Gappa nor what prepares its terms must be believed.
+   Code: add, multiply, divide and square_root in kernels/_double_double.py. The scripts of proofs_check/rounding have
+   the same statements, and Gappa writes their proofs as terms for Rocq's kernel: the modules gappa_add and so on. Here
+   the statements are written anew, by hand, so that neither Gappa nor what prepares its terms must be believed.
 
-   [rnd] rounds to the nearest float64, halfway cases to the even one. Overflow is left aside, and arguments are scaled by
-   powers of two. A pair is high + low. What a sum or product leaves, such as [sl], is taken as exact. *)
+   [rnd] rounds to the nearest float64, halfway cases to the even one. Overflow is left aside, and arguments are scaled
+   by powers of two. A pair is high + low. What a sum or product leaves, such as [sl], is taken as exact. *)
 
 From Coq Require Import Reals Lra.
 From Gappa Require Import Gappa_library.

@@ -28,10 +28,10 @@ split=> //; have := before_find 0%N j_before; rewrite nth_iota // add0n /=.
 by move/negbFE.
 Qed.
 
-(* [observed m] is the law of what the audit sees of the mechanism m, one of the finitely many values of T. [private e m]
-   stands for "m is (e, delta)-private". Those sets of mechanisms grow with e. Each test has level alpha: under every
-   mechanism that is private for its value it rejects with probability at most alpha. Then the bound is above an epsilon
-   for which the mechanism is private with probability at most alpha. *)
+(* [observed m] is the law of what the audit sees of the mechanism m, one of the finitely many values of T.
+   [private e m] stands for "m is (e, delta)-private". Those sets of mechanisms grow with e. Each test has level alpha:
+   under every mechanism that is private for its value it rejects with probability at most alpha. Then the bound is
+   above an epsilon for which the mechanism is private with probability at most alpha. *)
 Theorem fixed_sequence (mechanism : Type) (T : finType) (observed : mechanism -> law R T)
     (private : R -> mechanism -> Prop) (eps : nat -> R) (n : nat) (rejects : nat -> T -> bool) (alpha : R) :
   (forall e e' m, e <= e' -> private e m -> private e' m) ->

@@ -1,6 +1,6 @@
 (* The constants of the distance between the cosine's law and the normal one: proofs_check/normal_distance.py, step 4.
 
-   Code: analytic_range in that file, and KOLMOGOROV and TOTAL_VARIATION.
+   Code: analytic_range, KOLMOGOROV and TOTAL_VARIATION in proofs_check/normal_distance.py.
 
    The steps before it, and the dimensions below 450, are judged there by other means. *)
 
@@ -17,7 +17,8 @@ Definition most_above : R := 3740 / 100000.
 
 Lemma wave_below t : 0 <= t <= sqrt 3 -> - wave t <= most_below.
 Proof.
-intros range; assert (0 <= t <= 1733 / 1000) by (split; [lra | apply (Rle_trans _ (sqrt 3)); [lra | interval with (i_prec 60)]]).
+intros range; assert (0 <= t <= 1733 / 1000)
+  by (split; [lra | apply (Rle_trans _ (sqrt 3)); [lra | interval with (i_prec 60)]]).
 unfold wave, most_below; interval with (i_bisect t, i_autodiff t, i_prec 60).
 Qed.
 

@@ -40,7 +40,8 @@ Proof. by rewrite /b /point divr_ge0 ?mulr_ge0 ?exprn_ge0 ?(ltW E_gt0) ?(ltW E1_
 Lemma point_sum : \sum_(0 <= j < r.+1) b j = 1.
 Proof.
 rewrite /b /point -big_distrl /= big_mkord.
-rewrite (eq_bigr (fun j : 'I_r.+1 => 1 ^+ (r - j) * E ^+ j *+ 'C(r, j))); last by move=> j _; rewrite expr1n mul1r mulr_natl.
+rewrite (eq_bigr (fun j : 'I_r.+1 => 1 ^+ (r - j) * E ^+ j *+ 'C(r, j))); last first.
+  by move=> j _; rewrite expr1n mul1r mulr_natl.
 by rewrite -exprDn divff // expf_neq0 // gt_eqF ?E1_gt0.
 Qed.
 
@@ -335,7 +336,8 @@ Lemma sums (U : pred nat) :
   \sum_(0 <= u < r | U u) (u.+1%:R * p u.+1 - E * (r - u)%:R * p u) <= m%:R * delta.
 Proof.
 rewrite sumrB ler_subl_addr.
-have turn f g : (forall c, f c = g c) -> average f = average g by move=> fg; rewrite /average (eq_bigr _ (fun c _ => fg c)).
+have turn f g : (forall c, f c = g c) -> average f = average g.
+  by move=> fg; rewrite /average (eq_bigr _ (fun c _ => fg c)).
 have sum_average (I : Type) (s : seq I) (A : pred I) (F : I -> coins -> R) :
     \sum_(i <- s | A i) average (F i) = average (fun c => \sum_(i <- s | A i) F i c).
   by rewrite /average -big_distrl /= exchange_big.
@@ -353,7 +355,8 @@ Qed.
 
 End Coins.
 
-(* Equation (4). With at least v right ones of r guesses, r fixed in advance, and all guesses decided by what came out: *)
+(* Equation (4): the probability of at least v right ones of r guesses, r fixed in advance, and all guesses decided by
+   what came out. *)
 Theorem one_run (m r v : nat) (S : finType) (guess : S -> 'I_m -> option bool) (E delta : R) (M : coins m -> law R S) :
   (forall s, \sum_(j < m) (guess s j != None) = r)%N ->
   0 < E -> private_in_every_coin E delta M -> (0 < v <= r)%N ->

@@ -38,7 +38,8 @@ case: (pickP (above_rank r y)) => [x0 x0_above|none]; last by rewrite /Pr big_pr
 case: (@arg_minP _ _ _ x0 (above_rank r y) score x0_above) => x x_above x_least.
 (* One of the unobserved scores in B is below x. *)
 have : has (fun z => B z && (score z < score x)) y.
-  case: (boolP (has _ _)) => // /hasPn none_below; have few : (count B y <= count (fun z => (score x <= score z)%R) y)%N.
+  case: (boolP (has _ _)) => // /hasPn none_below.
+  have few : (count B y <= count (fun z => (score x <= score z)%R) y)%N.
     rewrite (@eq_in_count _ B (fun z => B z && (score x <= score z))) => [|z z_y].
       by apply: sub_count => z /andP[].
     by have := none_below z z_y; case: (B z) => //=; rewrite -leNgt.
@@ -140,8 +141,8 @@ Qed.
 End Grid.
 End Precedence.
 
-(* M_r >= c: at least c of k0 unobserved scores are below the r-th lowest of k observed ones. The kinds are exchanged, and
-   all scores turned over. *)
+(* M_r >= c: at least c of k0 unobserved scores are below the r-th lowest of k observed ones. The kinds are exchanged,
+   and all scores turned over. *)
 Section Turned.
 Variable R : realFieldType.
 Variables (S : finType) (score : S -> R).

@@ -1,11 +1,11 @@
 (* What (epsilon, delta)-privacy says of a score's two laws, and the test of summed weights: lower_bounds.md, sections 1
    and 3.
 
-   Code: worst_tail in verify/bounds/precedence.py; sum_test and least_rejecting in verify/bounds/fixed_sequence.py; fixed
-   in verify/bounds/thresholds.py.
+   Code: worst_tail in verify/bounds/precedence.py, sum_test and least_rejecting in verify/bounds/fixed_sequence.py, and
+   fixed in verify/bounds/thresholds.py.
 
-   A canary that took part has a score with the law P, one that did not has the law Q. [E] stands for e^epsilon, which is
-   at least 1. No proof needs the exponential function. *)
+   A canary that took part has a score with the law P, one that did not has the law Q. [E] stands for e^epsilon, which
+   is at least 1. No proof needs the exponential function. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability binomial.
@@ -73,8 +73,8 @@ Theorem count_under_worst_tail E delta T (P Q : law R T) (A : pred T) k c : 0 < 
   Pr (iid P k) (fun t => c <= count A t)%N <= binomial_tail k c (worst_tail E delta (Pr Q A)).
 Proof. by move=> E_gt0 PQ; apply: count_in_law; rewrite ?worst_tail_le1 // tail_under_worst_tail. Qed.
 
-(* The test of summed weights. A score's weight is the number of thresholds that it reaches. The thresholds rise, and are
-   fixed in advance. *)
+(* The test of summed weights. A score's weight is the number of thresholds that it reaches. The thresholds rise, and
+   are fixed in advance. *)
 Definition reached (thresholds : seq R) (score : R) : nat := count (fun t => t <= score) thresholds.
 
 (* The law of W on 0, ..., n with P(W >= l) = tail l: its probabilities are the steps of the tail. *)

@@ -111,11 +111,13 @@ have gT x : g (T x) = g 0%N + d x.
   rewrite /d (eq_bigr (fun l : 'I_n => if (l < T x)%N then g l.+1 - g l else 0)); last first.
     by move=> l _; case: ltnP => _; rewrite ?mulr1 ?mulr0.
   rewrite -big_mkcond /= -(big_ord_widen _ (fun l => g l.+1 - g l) (Tn x)).
-  have -> : \sum_(i < T x) (g i.+1 - g i) = g (T x) - g 0%N by rewrite -(big_mkord xpredT (fun i => g i.+1 - g i)) telescope_sumr.
+  have -> : \sum_(i < T x) (g i.+1 - g i) = g (T x) - g 0%N.
+    by rewrite -(big_mkord xpredT (fun i => g i.+1 - g i)) telescope_sumr.
   by rewrite addrC subrK.
 rewrite /mean (eq_bigr (fun x => P x * g 0%N + P x * d x)); last by move=> x _; rewrite gT mulrDr.
 rewrite big_split /= -big_distrl /= mass_sum mul1r; congr (_ + _).
-rewrite /d (eq_bigr (fun x => \sum_(l < n) P x * ((g l.+1 - g l) * (l < T x)%N%:R))); last by move=> x _; rewrite big_distrr.
+rewrite /d (eq_bigr (fun x => \sum_(l < n) P x * ((g l.+1 - g l) * (l < T x)%N%:R))); last first.
+  by move=> x _; rewrite big_distrr.
 rewrite exchange_big /=; apply: eq_bigr => l _; rewrite Pr_mean /mean big_distrr /=.
 by apply: eq_bigr => x _; rewrite mulrCA.
 Qed.

@@ -1,4 +1,5 @@
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,8 @@ def needs(name):
     return pytest.mark.skipif(bool(packages), reason=f"not installed: {' '.join(packages)}")
 
 
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs/theory/machine_checked.md"
 # An error in a statement, by the file it is in: each makes the statement false, and its proof must fail.
 WRONG = [
     ("probability", "f (s ++ l :: s') <= f (s ++ l.+1 :: s')", "f (s ++ l.+1 :: s') <= f (s ++ l :: s')"),
@@ -71,10 +74,33 @@ def test_no_file_has_a_gap_and_every_one_has_theorems():
 
 
 def test_the_page_lists_the_theorems():
-    page = Path(__file__).parents[3] / "docs/theory/machine_checked.md"
-    listed = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), re.MULTILINE)
+    listed = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     checked = [theorem for name in sources.NAMES for theorem in sources.theorems(sources.read(name))]
     assert sorted(listed) == sorted(checked)
+
+
+def test_the_proofs_name_the_theorems_of_their_sections():
+    of_section = defaultdict(set)
+    row = r"^\| `(\w+)` \|.*\| ([\w, ]+) \| (?:`\w+`(?:, )?)+ \|$"
+    for theorem, numbers in re.findall(row, PAGE.read_text(encoding="utf-8"), re.MULTILINE):
+        for number in numbers.split(", "):
+            of_section[number].add(theorem)
+    proofs = (ROOT / "proofs_check/lower_bounds.md").read_text(encoding="utf-8")
+    line = r"^## (\w+)\. .*\n\n\*Checked by Rocq:\* ((?:.+\n)+)"
+    named = {number: set(re.findall(r"`(\w+)`", names)) for number, names in re.findall(line, proofs, re.MULTILINE)}
+    assert named == of_section
+
+
+def test_the_files_name_code_that_exists():
+    named = 0
+    for name in sources.NAMES:
+        (code, *_) = re.findall(r"Code: (.*?)\.\s", " ".join(sources.read(name).split())) or [""]
+        for functions, path in re.findall(r"((?:\w+(?:, | and )?)+) in ([\w/]+\.py)", code):
+            text = (ROOT / path).read_text(encoding="utf-8")
+            for function in set(re.split(r", | and ", functions)) - {"", "and"}:
+                named += 1
+                assert re.search(rf"^(def )?{function}\b", text, re.MULTILINE), (name, function)
+    assert named >= 20
 
 
 @pytest.mark.parametrize("gap", ["Admitted.", "Axiom all : False.", "Variable x : nat. Parameter y : nat.", "admit."])
