@@ -97,7 +97,11 @@ def _bound(attack: str, null: str, name: str) -> tuple[Callable[..., MethodValue
 
 
 def _known_rounds(knowledge: str) -> Callable[[AuditedTraining, BenchmarkSizes], MethodValue]:
-    return lambda training, _: training.known_rounds[knowledge].epsilon
+    def value(training: AuditedTraining, _: BenchmarkSizes) -> MethodValue:
+        assert training.known_rounds is not None
+        return training.known_rounds[knowledge].epsilon
+
+    return value
 
 
 def _no_cap(_: AuditedTraining, __: BenchmarkSizes) -> float:

@@ -127,7 +127,6 @@ class Bench:
             Analytical(**asdict(analytical_epsilon(*believed, FixedClip(plan.clip_norm)))),
             float(self.model.accuracy(trainer.params, *test)),
             audits(CanaryScores.of(trainer), self.model.dim, plan.delta, CONFIDENCE, "fixed"),
-            self._known_rounds(finished, scenario),
             finished.audits,
             SecondsRecord(
                 training=trainer.seconds["training"] + trainer.seconds["noise"],
@@ -135,6 +134,7 @@ class Bench:
                 canife=sum(audit.seconds for audit in finished.audits),
             ),
             tuple(trainer.canary_clients.warnings()),
+            self._known_rounds(finished, scenario),
         )
 
     def train(

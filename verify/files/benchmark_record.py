@@ -138,10 +138,10 @@ class AuditedTraining:
     analytical: Analytical
     accuracy: float
     oneshot: Mapping[str, Mapping[str, AuditRecord]]
-    known_rounds: Mapping[str, KnownRoundsRecord]
     canife: NonEmpty[RoundAuditRecord]
     seconds: SecondsRecord
     warnings: tuple[str, ...]
+    known_rounds: OmittedIfNone[Mapping[str, KnownRoundsRecord]] = None
 
 
 @dataclass(frozen=True)
