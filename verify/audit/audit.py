@@ -302,6 +302,7 @@ def audit_release(
     from canaryproof.kernels.canaries import Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
     from canaryproof.verify.audit import release_sums
+    from canaryproof.verify.files.stored_release import StoredRelease
 
     if not isinstance(canaries, Canaries | OrthonormalCanaries):
         raise ValueError(f"canaries: must be Canaries or OrthonormalCanaries, not {type(canaries).__name__}")
@@ -337,7 +338,7 @@ def audit_release(
     if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
         length = release_sums.canaries_length(canaries, sums.products.squares, scoring)
         traces = release_traces(canaries, float(scores.observed.sum()), length)
-    stored = release if isinstance(release, release_sums.StoredRelease) else None
+    stored = release if isinstance(release, StoredRelease) else None
     request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored)
     return _audit(scores, delta, confidence, request, sums, traces)
 
