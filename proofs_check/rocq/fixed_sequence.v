@@ -69,4 +69,11 @@ Theorem shares_of_alpha (T : finType) (P : law R T) (A B : pred T) (a b : R) :
   Pr P A <= a -> Pr P B <= b -> Pr P (fun x => A x || B x) <= a + b.
 Proof. by move=> A_a B_b; apply: le_trans (Pr_or P A B) _; apply: ler_add. Qed.
 
+(* A bound that is never larger than one with level alpha has level alpha: so has the least of the bounds of several
+   designs of delta, if one of them has it. *)
+Theorem least_of_bounds (T : finType) (P : law R T) (value least : T -> R) (epsilon alpha : R) :
+  (forall x, least x <= value x) -> Pr P (fun x => epsilon < value x) <= alpha ->
+  Pr P (fun x => epsilon < least x) <= alpha.
+Proof. by move=> smaller; apply: le_trans; apply: Pr_sub => x above; apply: lt_le_trans above (smaller x). Qed.
+
 End FixedSequence.
