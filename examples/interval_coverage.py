@@ -53,7 +53,7 @@ class TwoAttackers(cp.CanaryClients):
 @cache
 def start_page():
     """Run the start page's data and gradients, as they stand there."""
-    cells = re.findall(r"^```\{code-cell\}\n(.*?)^```", START.read_text(encoding="utf-8"), re.M | re.S)
+    cells = re.findall(r"^```python\n(.*?)^```", START.read_text(encoding="utf-8"), re.M | re.S)
     (cell,) = (cell for cell in cells if "def gradients" in cell)
     names = {}
     exec(cell, names)

@@ -145,7 +145,7 @@ FAULTS = (
     _fault(
         "details.ratio",
         "the mean for the ratio of deviations",
-        "verify.audit.text:_checks",
+        "verify.audit.text:checks",
         _mean_for_ratio,
         "verify.audit.test_details:test_mean_and_ratio_and_their_errors_stand_under_their_names",
     ),
