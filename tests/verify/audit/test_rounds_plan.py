@@ -64,7 +64,11 @@ def count_of(planned, share, known):
 
 @pytest.mark.parametrize(
     ("planned", "share", "known"),
-    [(once, 0.5, False), (sampled, 0.75, True), pytest.param(sampled, 0.5, False, marks=pytest.mark.deep)],
+    [
+        (once, 0.5, False),
+        pytest.param(sampled, 0.75, True, marks=pytest.mark.deep),
+        pytest.param(sampled, 0.5, False, marks=pytest.mark.deep),
+    ],
 )
 def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
     count, runs = count_of(planned(), share, known), 80

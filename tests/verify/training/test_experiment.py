@@ -134,6 +134,7 @@ def test_a_finished_training_is_not_done_again(configured, finished, tmp_path, m
     assert error.value.message.startswith(f"{file}: line 1, column 2: truncated or damaged")
 
 
+@pytest.mark.deep
 def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, cluster, tmp_path):
     pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
     from canaryproof.verify.engine.cluster import Cluster
