@@ -5,7 +5,7 @@ are the same bits on every machine. Neither threads nor the way the work is cut 
 Only ``Canaries.block_cosines`` adds products in the order of a BLAS, which threads do not change either.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cache
@@ -32,6 +32,9 @@ _HELD, _HELD_TOGETHER = 2**23, 2**22
 # A thread's rows of canaries, 1 MB, stay in its cache; float32 products are added up in float64 so many at a time. With
 # 32 rounds these make a matrix product of less than 10⁶ terms, which OpenBLAS does without copying its factors first.
 _ROWS, _PRODUCTS = 60, 512
+
+# Products and squared norms of canaries and of vectors, over the coordinates of a block.
+_Sums = Callable[..., tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]
 
 
 def _pieces(
@@ -202,18 +205,7 @@ class Canaries:
         ValueError
             If a vector is zero, not finite or of another shape or type, or an index is out of range.
         """
-        block, scales = checked_vectors(vectors, self.dim)
-        chosen = checked_indices(indices, self.count)
-        own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
-        products = np.zeros((len(block), len(chosen)))
-        with_squares = not self._knows(chosen)
-        for part in blocks(self.dim):
-            sums = self._sums(chosen, block[:, part], scales, part.start, with_squares)
-            for total, more in zip((products, squares, own_squares), sums, strict=True):
-                total += more
-        if with_squares:
-            self._learn(chosen, squares)
-        cosines = quotients(products, self._norms(chosen), own_squares)
+        cosines = self._quotients(self._sums, vectors, checked_indices(indices, self.count))
         return cosines if np.ndim(vectors) == 2 else cosines[0]
 
     def partial_products(self, vector: ArrayLike, start: int = 0, indices: ArrayLike | None = None) -> PartialProducts:
@@ -294,18 +286,21 @@ class Canaries:
         """
         if np.ndim(vectors) != 2:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
+        return self._quotients(self._block_sums, vectors, checked_indices(None, self.count))
+
+    def _quotients(self, sums: _Sums, vectors: ArrayLike, chosen: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Return cosines, shape (n, k), by a function that sums over the coordinates of a block."""
         block, scales = checked_vectors(vectors, self.dim)
-        chosen = checked_indices(None, self.count)
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
-        products = np.zeros((self.count, len(block)))
+        products = np.zeros((len(block), len(chosen)))
         with_squares = not self._knows(chosen)
         for part in blocks(self.dim):
-            sums = self._block_sums(chosen, block[:, part], scales, part.start, with_squares)
-            for total, more in zip((products, squares, own_squares), sums, strict=True):
+            added = sums(chosen, block[:, part], scales, part.start, with_squares)
+            for total, more in zip((products, squares, own_squares), added, strict=True):
                 total += more
         if with_squares:
             self._learn(chosen, squares)
-        return quotients(products.T, self._norms(chosen), own_squares)
+        return quotients(products, self._norms(chosen), own_squares)
 
     def _sums(
         self,
@@ -351,7 +346,7 @@ class Canaries:
         # Threads of a BLAS would wait for each other, busily, while others make canaries.
         with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
             list(pool.map(multiply, shares))
-        return products, squares, own_squares
+        return products.T, squares, own_squares
 
     def _multiply(
         self,
