@@ -20,6 +20,7 @@ print(json.dumps(fresh.memory("hold", "{DIM}", "1", "1")))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not fresh.RESET.exists(), reason="peak memory cannot be set back here")
 def test_memory_is_seen():
     found = json.loads(subprocess.run([sys.executable, "-c", HOLD], capture_output=True, check=True).stdout)

@@ -265,6 +265,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "Local", lambda _: Here())
 
 
+@pytest.mark.deep
 def test_faults_are_tried_in_another_process() -> None:
     # One, as each takes seconds to start.
     found = {one.fault: one for one in trials(["regime.always", "input.swapped"], Level.QUICK, 0, Local(1))}

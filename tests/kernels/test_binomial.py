@@ -71,6 +71,7 @@ def test_clopper_pearson_in_closed_form(trials, confidence):
         assert is_close(binomial.upper(trials - 1, trials, confidence), common)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize("method", METHODS)
 def test_small_confidence_keeps_its_digits(method):
     # 1 − confidence has lost half of them here.

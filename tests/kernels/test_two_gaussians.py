@@ -216,6 +216,7 @@ def test_epsilon_keeps_most_digits_where_delta_is_large(miss, pair, direction):
     assert holds_epsilon(float(two_gaussians.epsilon(delta, *pair, direction)), delta, pair, direction, slack=10)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_epsilon_is_a_number_where_delta_is_large(direction):
     rng = np.random.default_rng(4)
@@ -381,6 +382,7 @@ def test_log_delta_is_a_logarithm_of_a_probability_over_the_whole_stated_domain(
     assert np.count_nonzero(~(log_delta <= 0)) == 0
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_epsilon_is_a_number_over_the_whole_stated_domain(direction):
     rng, m, ratio = whole_domain(3)

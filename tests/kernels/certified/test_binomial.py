@@ -34,6 +34,7 @@ def twin(name, sample, confidence, method):
     return getattr(reference, name)(*sample, confidence, method, digits=22)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("name", ["lower", "upper"])
 @FEW
 @given(sample=samples(10**4), confidence=CONFIDENCES, method=METHODS)

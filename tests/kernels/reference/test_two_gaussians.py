@@ -71,6 +71,7 @@ def by_quadrature(epsilon, mu1, sigma1, mu2, sigma2):
         return integral(1, *ends) if near else integral(-1, -ends[1], -ends[0])
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(("pair", "epsilon"), chequered(PAIRS, [0, 30]))
 def test_divergence_is_an_integral(epsilon, pair):
     mu1, sigma1, mu2, sigma2 = pair

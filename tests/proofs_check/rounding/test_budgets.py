@@ -19,6 +19,7 @@ BY_NAME = {target.name: target for target in (*TARGETS, *PATHS)}
 PROVEN = budgets.proven()
 
 
+@pytest.mark.deep
 def test_the_table_is_what_is_proven(tables):
     assert tables[1] == (budgets.files(budgets.__package__) / budgets.TABLE).read_text()
 

@@ -69,6 +69,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize("fault", chequered(WRONG), ids=lambda fault: fault[1])
 def test_a_wrong_constant_breaks_its_bound(fault, monkeypatch):
     module, name, wrong, prove, bound = fault

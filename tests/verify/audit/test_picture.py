@@ -48,6 +48,7 @@ def drawn(found):
     return picture.data(found, "svg")
 
 
+@pytest.mark.deep(beyond=1)
 def test_equal_audits_make_equal_files(found, drawn):
     assert drawn.startswith(b"<?xml")
     assert drawn == picture.data(found, "svg")

@@ -132,6 +132,7 @@ def quarter_of_noise(planned):
     return next(one.count for one in planned.faults if (one.name, one.value) == ("less-noise", 0.25))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("share", "above", "needed"),
     [pytest.param(1.0, 0.0, lambda planned: planned.present, marks=pytest.mark.deep), (0.25, 3.1, quarter_of_noise)],

@@ -52,6 +52,7 @@ def numbers(audit: Any) -> Any:
     return json.loads(audit.to_json())
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_shards_and_processes_have_the_same_bits(kind: type, tmp_path: Path) -> None:

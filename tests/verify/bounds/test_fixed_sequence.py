@@ -52,6 +52,7 @@ def reference(seen, unseen, delta, alpha):
     return expected
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("deviation", [0.5, 1.0])
 def test_the_bound_is_the_last_rejected_value(deviation):
     rng = np.random.default_rng(1)
@@ -63,6 +64,7 @@ def test_the_bound_is_the_last_rejected_value(deviation):
     assert value[0] == reference(seen, unseen, 1e-5, 0.05) > 0.2
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("unobserved", [False, True])
 def test_no_weak_test_stops_the_sequence(unobserved):
     """Narrow scores, of which a sum of weights made for equal variances shows little: the bound grows with k."""

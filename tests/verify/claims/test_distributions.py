@@ -37,6 +37,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_no_tail_is_too_small(law, draw, distance):
     sample = draw(distance)

@@ -97,6 +97,7 @@ def same(out, done):
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in done[1].iterdir())
 
 
+@pytest.mark.deep
 def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
     out = tmp_path / "out"
     # Killed after a round, or also when it has begun and before the audits; meanwhile no other is let in.

@@ -78,6 +78,7 @@ def test_the_ratio_of_two_likelihoods_rises_with_the_cosine(dim, shift, factor):
 RUNS = 300
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("dim", "lengths"),
     [pytest.param(300, [12.0] * 3, marks=pytest.mark.deep), (20_000, [1.0, 2.0, 7.0, 30.0])],
