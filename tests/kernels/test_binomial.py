@@ -20,6 +20,7 @@ def is_close(value, expected):
     return error <= BUDGET * expected and error <= BUDGET * (1 - expected) + 2 * 2.0**-53
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence", "method"),
     [

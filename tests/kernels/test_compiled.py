@@ -58,6 +58,7 @@ def test_compiled_code_of_another_version_is_not_used(tmp_path, said, variable):
     assert said(1, **place) == (["4", "1"], "")
 
 
+@pytest.mark.deep
 def test_without_a_users_folder_the_packages_own_is_taken(tmp_path, said):
     (tmp_path / "file").touch()
     assert said(1, XDG_CACHE_HOME=str(tmp_path / "file")) == (["4", "0"], "")

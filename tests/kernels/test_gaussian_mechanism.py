@@ -149,6 +149,7 @@ def test_noise_multiplier_is_right_or_refused_where_delta_is_nearly_one(epsilon,
     assert value == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(("epsilon", "delta"), chequered([1.0, 0.0, 2000.0, 1e5], [2e-313, 5e-324, 1e-308]))
 def test_subnormal_deltas_are_served_or_refused(epsilon, delta):
     expected = float(reference.noise_multiplier(epsilon, delta, digits=18))

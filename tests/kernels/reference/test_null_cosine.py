@@ -114,6 +114,7 @@ def test_high_dimension_is_normal(z):
     assert agree(null_cosine.sf(z * mpf(10) ** -6, 10**12), mp.ncdf(-z), 9)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("x", "dim"), [pytest.param(*row, marks=pytest.mark.deep if i % 2 else ()) for i, row in enumerate(GRID)]
 )
@@ -124,6 +125,7 @@ def test_symmetry(x, dim):
     assert agree(null_cosine.cdf(x, dim, digits=40) + null_cosine.sf(x, dim, digits=40), 1, 39)
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     "q",
     [

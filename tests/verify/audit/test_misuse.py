@@ -314,6 +314,7 @@ def wider_null(rng):
     return (cosines[0], ratio * cosines[1], DIM), {}
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize("draw", [ranks_below, narrower, two_modes, other_trace, wider_null])
 def test_power_is_what_is_declared(draw):
     rng, audits = np.random.default_rng(5), 150

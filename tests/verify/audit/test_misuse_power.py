@@ -171,6 +171,7 @@ def shown(words):
     return tuple(int(number) for number in re.findall(r"\| (\d+) ", row))
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.words)
 def test_the_page_has_what_the_most_powerful_test_needs(mistake):
     assert shown(mistake.words)[0] == least(mistake.pairs)

@@ -61,6 +61,7 @@ def test_a_picture_may_be_of_pixels():
     assert made == picture.data(found, "png")
 
 
+@pytest.mark.deep(beyond=2)
 def test_a_notebook_shows_the_answer_the_rows_and_the_picture(found, drawn):
     page = found._repr_html_()
     root = ElementTree.fromstring(page)

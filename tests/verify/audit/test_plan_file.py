@@ -64,6 +64,7 @@ def carried_out(planned):
 SLOW = ("likelihood", "all rounds")
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.deep) if name in SLOW else name for name in PLANS]
 )

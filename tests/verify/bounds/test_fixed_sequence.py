@@ -196,6 +196,7 @@ def test_a_window_of_sums_is_enough():
     assert found == pytest.approx(600_000 + stats.norm.isf(0.05) * deviation, abs=2.0)
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize("middle", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-4])
 def test_each_test_has_level_alpha_at_every_value_of_its_block(middle, alpha):

@@ -63,6 +63,7 @@ def worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs):
     return (~took_part[:, :top]).sum(axis=1) + took_part[:, count + null_count - bottom :].sum(axis=1)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("count", "null_count", "top", "bottom", "epsilon", "delta"),
     [

@@ -206,6 +206,7 @@ def test_each_epsilon_below_the_bound_is_rejected_by_its_own_number_of_guesses(s
     assert not rejected(bound + 1e-6)
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0, 2.0])
 @pytest.mark.parametrize("delta", [0.0, 0.03])
 def test_enumerated_coins_keep_the_level_of_the_whole_sequence(epsilon, delta):

@@ -378,6 +378,7 @@ def test_the_probability_of_three_of_fifteen_by_drawing():
     assert (three, two) == pytest.approx((0.3958, 0.6814), abs=0.006)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("name", "count"), [("final.section3.close", 1000), ("review.sweep.variance", 100)])
 def test_a_fitted_deviation_overshoots_by_drawing(name, count):
     # 80 runs of Algorithm 1 at ε = 1, with the cosines' law for d → ∞.

@@ -282,6 +282,7 @@ def test_a_checkpoint_is_a_regular_file(config, done, tmp_path, kind):
     assert result.stderr.startswith(f"Error: {file}: must be a regular file")
 
 
+@pytest.mark.deep
 def test_the_command_gives_its_cluster_the_trainings(config, tmp_path, monkeypatch):
     told = []
     workers = SimpleNamespace(begun={0: 2})

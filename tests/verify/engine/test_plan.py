@@ -197,6 +197,7 @@ def test_an_interrupt_is_quiet_and_quick_and_keeps_results(start, tmp_path):
     assert sorted(kept(tmp_path / "run" / "run.sqlite")) == ["slow0", "slow1"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "share", [pytest.param(0.1, marks=pytest.mark.deep), 0.4, pytest.param(0.7, marks=pytest.mark.deep)]
 )

@@ -41,6 +41,7 @@ def tails_by_quadrature(cosine, shift, dim):
         )
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize(
     ("dim", "tail"), chequered([10, 1000, 10**6, 10**12], [(0.0, -8.0), (0.5, 0.0), (5.0, 8.0), (50.0, -3.0)])
 )

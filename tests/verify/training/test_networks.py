@@ -208,6 +208,7 @@ def plain_loss(network, federation, params, mask):
 MASK = np.float32([1, 1, 0, 1, 0, 1])
 
 
+@pytest.mark.deep(beyond=4)
 def test_loss_is_that_of_a_plain_computation(small):
     network, federation, loss_and_gradient, params = small
     loss, _ = loss_and_gradient(params, federation.inputs, federation.labels, MASK)
