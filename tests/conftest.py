@@ -58,12 +58,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _deep(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield tests marked ``deep``, and rows after the first n of those marked ``deep(beyond=n)``."""
+    """Yield tests marked ``deep``, and the rows that ``deep(beyond=n)`` and ``deep(every=n)`` do not keep."""
     rows: Counter[str] = Counter()
     for item in items:
-        rows[name := item.nodeid.partition("[")[0]] += 1
-        if any(rows[name] > marker.kwargs.get("beyond", 0) for marker in item.iter_markers("deep")):
+        row = rows[name := item.nodeid.partition("[")[0]]
+        rows[name] += 1
+        if any(not _keeps(row, **marker.kwargs) for marker in item.iter_markers("deep")):
             yield item
+
+
+def _keeps(row: int, beyond: int = 0, every: int = 0) -> bool:
+    return row % every == 0 if every else row < beyond
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,7 @@ def test_epsilon_is_a_number_where_delta_is_large():
     assert np.count_nonzero(~((epsilon >= 0) & np.isfinite(epsilon))) == 0
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("miss", [0.1, 1e-4, 1e-8, 1e-12, 1.2e-16])
 def test_noise_multiplier_is_right_or_refused_where_delta_is_nearly_one(epsilon, miss):

@@ -213,6 +213,7 @@ def judged(method):
     return perform("auditors", auditors._check(method), CONTEXT)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("value", "method", "verdict"),
     [

@@ -36,6 +36,7 @@ def tails(x):
     }
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("x", "dim"), chequered(COSINES, [2, 3, 4, 5]))
 def test_closed_forms(x, dim):
     x = mpf(x)
@@ -153,6 +154,7 @@ def test_ends_of_the_quantiles():
     assert agree(1 - null_cosine.isf(mpf(10) ** -40, 3, digits=60), 2 * mpf(10) ** -40, 18)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("q", "dim"),
     [
@@ -179,6 +181,7 @@ def test_quantiles_near_the_middle_keep_their_digits(dim):
     assert agree(null_cosine.cdf(x, dim, digits=80) - 0.5, p, 48)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("function", "point"), chequered(["logpdf", "logsf", "sf"], [*GRID, (5.0850e-06, 10**12)]))
 def test_precision(function, point):
     f = getattr(null_cosine, function)

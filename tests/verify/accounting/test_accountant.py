@@ -105,6 +105,7 @@ def truth_of_one_round(sigma, rate, delta):
     return math.log1p(rate * math.expm1(float(gaussian_mechanism.epsilon(delta / rate, sigma))))
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("delta", [1e-16, 1e-30, 1e-100, 1e-300])
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (0.5, 0.01), (5.0, 0.3)])
 def test_beyond_floats_of_distributions_the_next_bound_is_taken_and_named(sigma, rate, delta):

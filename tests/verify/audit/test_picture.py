@@ -27,6 +27,7 @@ def found(request):
     return audit(Scores(0.5 + OBSERVED, dim=10**6), 1e-6, claim=4.0)
 
 
+@pytest.mark.deep(every=2)
 def test_it_shows_the_null_the_scores_the_estimate_and_the_claim(found):
     above, below = found.plot().axes
     said = {text.get_text() for axes in (above, below) if (box := axes.get_legend()) for text in box.get_texts()}

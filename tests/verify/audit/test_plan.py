@@ -57,6 +57,7 @@ def faulty_release(name, value, dim, rng):
     return noise * (np.arange(dim) >= value * dim)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("name", "value"),
     [("less-noise", 0.5), ("less-noise", 0.75), ("dilution", 0.25), ("no-noise-on-a-share", 0.5)],

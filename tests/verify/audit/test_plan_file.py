@@ -109,6 +109,7 @@ def other(release, seed=5, count=None):
     return release, cp.Canaries(seed, count or PLANNED.count, DIM)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
     canaries = cp.Canaries(5, PLANNED.count, DIM)

@@ -237,6 +237,7 @@ def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
         assert np.sum(np.maximum(one - math.exp(epsilon) * other, 0.0) * q) * step == pytest.approx(delta, rel=0.02)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize("shift", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("count", [100, 1000])
 def test_a_sum_of_weights_finds_more_than_declared_ranks(count, shift):

@@ -39,6 +39,7 @@ def by_enumeration(count, null_count, top, bottom, epsilon):
     return law
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("count", "null_count", "top", "bottom"), [(4, 4, 2, 2), (4, 4, 4, 4), (5, 3, 6, 1), (2, 6, 1, 5), (3, 3, 2, 0)]
 )

@@ -245,6 +245,7 @@ def test_scores_that_one_end_tells_apart_have_a_bound(deviation):
     assert METHODS["one-run"].values(scores, 1e-5, 0.05)[0][0] > 1.5
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("total", "runs"), [(100, 2000), (1000, 400)])
 @pytest.mark.parametrize("epsilon", [2.0, 4.0, 10.0])
 def test_the_mean_bound_is_ninety_percent_of_that_of_the_best_number_of_guesses(total, runs, epsilon):

@@ -210,6 +210,7 @@ def facts(**changed):
     return json.dumps(FACTS | changed)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(
     ("name", "content", "rule"),
     [

@@ -272,6 +272,7 @@ def test_an_engine_that_is_not_there_is_named(refusal, engine, said):
         assert refusal(engine).startswith(said)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     "word", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2p1\r\n", b"\1" + bytes(15)]
 )

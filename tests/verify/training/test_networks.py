@@ -39,6 +39,7 @@ def with_vectors(federation, width):
     return replace(federation, vectors=RNG.normal(size=(federation.vocabulary, width)).astype(np.float32))
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(
     ("name", "federation", "dim"),
     [
@@ -232,6 +233,7 @@ def test_masked_examples_change_nothing(small):
     np.testing.assert_array_equal(flatten(gradient), 0)
 
 
+@pytest.mark.deep(every=3)
 def test_gradient_is_the_slope_of_the_loss(small):
     network, federation, loss_and_gradient, params = small
     mask = np.ones(6, np.float32)
@@ -265,6 +267,7 @@ def test_clients_with_parameters_of_their_own(small):
 
 
 # All but the network that takes longest to compile.
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("small", [name for name in SMALL if name != "resnet18"], indirect=True)
 def test_accuracy_counts_the_largest_logits(small):
     network, federation, _, params = small
