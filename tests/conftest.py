@@ -6,6 +6,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -48,11 +50,25 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    deep = [item for item in items if PROFILE != "deep" and item.get_closest_marker("deep")]
-    config.hook.pytest_deselected(items=deep)
+    deep = set() if PROFILE == "deep" else set(_deep(items))
+    config.hook.pytest_deselected(items=list(deep))
     items[:] = [item for item in items if item not in deep]
     # The run that these share takes longest: others do their own tests meanwhile, and do not wait for it.
     items.sort(key=lambda item: "quick_run" not in getattr(item, "fixturenames", ()))
+
+
+def _deep(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Yield tests marked ``deep``, and the rows that ``deep(beyond=n)`` and ``deep(every=n)`` do not keep."""
+    rows: Counter[str] = Counter()
+    for item in items:
+        row = rows[name := item.nodeid.partition("[")[0]]
+        rows[name] += 1
+        if any(not _keeps(row, **marker.kwargs) for marker in item.iter_markers("deep")):
+            yield item
+
+
+def _keeps(row: int, beyond: int = 0, every: int = 0) -> bool:
+    return row % every == 0 if every else row < beyond
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ AUDIT = "import canaryproof as cp, numpy as np; cp.audit(cp.Scores(np.array([0.1
 BOUND = "from canaryproof.kernels import binomial; binomial.interval(3, 10, 0.95)"
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("file", "function", "program"),
     [("verify/audit/audit.py", "audit", AUDIT), ("kernels/binomial.py", "_beta_quantiles", BOUND)],

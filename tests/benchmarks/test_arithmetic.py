@@ -51,6 +51,7 @@ def test_code_without_vectors_is_not_counted():
     assert isinstance(count(SCALAR), Skipped)
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="counts code of x86")
 def test_a_coordinate_takes_no_fewer_instructions_than_its_operations():
     found = arithmetic()

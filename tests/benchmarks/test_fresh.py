@@ -20,6 +20,7 @@ print(json.dumps(fresh.memory("hold", "{DIM}", "1", "1")))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not fresh.RESET.exists(), reason="peak memory cannot be set back here")
 def test_memory_is_seen():
     found = json.loads(subprocess.run([sys.executable, "-c", HOLD], capture_output=True, check=True).stdout)
@@ -60,6 +61,7 @@ def test_digests_notice_a_changed_bit(monkeypatch):
     assert before["sum"] == after["sum"]
 
 
+@pytest.mark.deep
 def test_it_runs_by_itself():
     command = [sys.executable, "-m", "tests.benchmarks.fresh", "work", "nothing", "300", "2"]
     assert json.loads(subprocess.run(command, capture_output=True, check=True).stdout) == {"done": "nothing"}

@@ -27,6 +27,7 @@ def found():
     return result
 
 
+@pytest.mark.deep
 def test_all_that_is_compared_is_there(found):
     labels = [row.label for row in found.algorithm_1]
     assert labels.count("canaryproof") == len({1, min(2, found.threads), found.threads})

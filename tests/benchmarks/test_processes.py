@@ -84,6 +84,7 @@ def test_a_tool_that_fails_is_named(monkeypatch):
     assert processes.instructions(10, 10) == (Skipped("instructions", "perf: instructions are not supported"),)
 
 
+@pytest.mark.deep
 def test_memory_of_two_operations():
     found = processes.memory((("Canaries.sum", 8192, 2), ("no such operation", 8192, 2)), 2)
     if isinstance(found[0], Memory):

@@ -40,6 +40,7 @@ print(json.dumps([np.asarray(drawn, float).tolist(), found.tolist()]))
 """
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 def test_jax_does_all_of_algorithm_1():
     done = subprocess.run([sys.executable, "-c", JAX], capture_output=True, check=True)

@@ -156,6 +156,7 @@ print(json.dumps([found.noise, DELTA] + [float(one.low) for one in pinned] + [fl
     assert math.sqrt(300) / noise > 8
 
 
+@pytest.mark.deep
 def test_the_interval_of_each_attacker_on_the_start_page_has_what_he_measures():
     program = f"""
 import json

@@ -66,7 +66,7 @@ def read(folder):
     )
 
 
-@pytest.fixture(scope="module", params=["numpy_loop", "jax_loop", "flower_app"])
+@pytest.fixture(scope="module", params=["numpy_loop", pytest.param("jax_loop", marks=pytest.mark.deep), "flower_app"])
 def runs(request, tmp_path_factory):
     """The runs of a loop, in a process of their own where any warning is an error."""
     if importlib.util.find_spec(NEEDS[request.param]) is None:

@@ -153,12 +153,8 @@ def _trial(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> trial.Trial:
     return trial.trial(fault.name, Level.QUICK, 0)
 
 
-def _rows(rows: Iterable[Any]) -> list[Any]:
-    """Return every fourth row as it is, and the others for ``make test-deep``."""
-    return [pytest.param(*row, marks=pytest.mark.deep if i % 4 else ()) for i, row in enumerate(rows)]
-
-
-@pytest.mark.parametrize(("name", "check"), _rows(CAUGHT.items()))
+@pytest.mark.deep(every=4)
+@pytest.mark.parametrize(("name", "check"), CAUGHT.items())
 def test_a_fault_is_caught(name: str, check: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(fnmatchcase(check, pattern) for pattern in FAULTS[name].checks)
     found = _trial(dataclasses.replace(FAULTS[name], checks=(check,)), monkeypatch)
@@ -166,7 +162,8 @@ def test_a_fault_is_caught(name: str, check: str, monkeypatch: pytest.MonkeyPatc
     assert (found.caught_by, found.said) == (check, Verdict.REFUTED)
 
 
-@pytest.mark.parametrize("check", _rows((check,) for check in (*CHEAP, "algorithm1.samplers.d100")))
+@pytest.mark.deep(every=4)
+@pytest.mark.parametrize("check", [*CHEAP, "algorithm1.samplers.d100"])
 def test_a_check_that_a_fault_lists_calls_its_function(check: str) -> None:
     listing = [fault for fault in FAULTS.values() if any(fnmatchcase(check, pattern) for pattern in fault.checks)]
     assert listing
@@ -265,6 +262,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "Local", lambda _: Here())
 
 
+@pytest.mark.deep
 def test_faults_are_tried_in_another_process() -> None:
     # One, as each takes seconds to start.
     found = {one.fault: one for one in trials(["regime.always", "input.swapped"], Level.QUICK, 0, Local(1))}
@@ -382,8 +380,9 @@ REPLACED = (
 )
 
 
+@pytest.mark.deep(every=4)
 @pytest.mark.parametrize(
-    ("place", "make", "check"), _rows(REPLACED), ids=lambda value: value if isinstance(value, str) else ""
+    ("place", "make", "check"), REPLACED, ids=lambda value: value if isinstance(value, str) else ""
 )
 def test_a_replaced_function_is_noticed(place: str, make: Callable[[Any], Any], check: str, quick_run: Any) -> None:
     with seeded(Fault("replaced", "", f"canaryproof.{place}", make, (check,))):

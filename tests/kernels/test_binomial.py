@@ -20,6 +20,7 @@ def is_close(value, expected):
     return error <= BUDGET * expected and error <= BUDGET * (1 - expected) + 2 * 2.0**-53
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence", "method"),
     [
@@ -71,6 +72,7 @@ def test_clopper_pearson_in_closed_form(trials, confidence):
         assert is_close(binomial.upper(trials - 1, trials, confidence), common)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize("method", METHODS)
 def test_small_confidence_keeps_its_digits(method):
     # 1 − confidence has lost half of them here.

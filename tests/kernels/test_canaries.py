@@ -364,6 +364,7 @@ def test_block_cosines_do_not_depend_on_threads(count: int, threads: Callable[[i
     assert np.array_equal(*found)
 
 
+@pytest.mark.deep
 def test_memory_does_not_grow_with_the_count() -> None:
     script = """
         import resource

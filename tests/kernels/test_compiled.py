@@ -58,12 +58,14 @@ def test_compiled_code_of_another_version_is_not_used(tmp_path, said, variable):
     assert said(1, **place) == (["4", "1"], "")
 
 
+@pytest.mark.deep
 def test_without_a_users_folder_the_packages_own_is_taken(tmp_path, said):
     (tmp_path / "file").touch()
     assert said(1, XDG_CACHE_HOME=str(tmp_path / "file")) == (["4", "0"], "")
     assert said(1, XDG_CACHE_HOME=str(tmp_path / "file")) == (["4", "1"], "")
 
 
+@pytest.mark.deep
 def test_a_user_whom_the_system_does_not_know_gets_no_folder_where_he_stands(tmp_path, said, monkeypatch):
     monkeypatch.chdir(tmp_path)
     unknown = "import os, pwd\ndef unknown(_): raise KeyError\npwd.getpwuid = unknown\ndel os.environ['HOME']\n"
@@ -71,6 +73,7 @@ def test_a_user_whom_the_system_does_not_know_gets_no_folder_where_he_stands(tmp
     assert [path.name for path in tmp_path.iterdir()] == ["package"]
 
 
+@pytest.mark.deep
 def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_path, said):
     (tmp_path / "file").touch()
     # The second function says it no more.
@@ -81,6 +84,7 @@ def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_pat
     assert re.fullmatch(lines, errors)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("mode", [0o720, pytest.param(0o702, marks=pytest.mark.deep), 0o1702])
 def test_a_folder_that_others_can_write_is_not_read(tmp_path, said, mode):
     place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -119,6 +123,7 @@ def test_a_folder_in_one_that_others_can_write_is_not_read(tmp_path, said, varia
     assert said(1, **place) == (["4", "1"], "")
 
 
+@pytest.mark.deep
 def test_a_folder_of_another_user_is_not_read(tmp_path, said):
     if os.geteuid() != 0:
         pytest.skip("only root can give a folder away")
@@ -158,6 +163,7 @@ def test_one_process_compiles_and_another_waits_for_it(tmp_path, said):
     assert sorted(outputs) == [["4", "0"], ["4", "1"]]
 
 
+@pytest.mark.deep
 def test_nobody_waits_forever(tmp_path, said):
     """Another signature finds the lock of somebody who does not end."""
     place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}

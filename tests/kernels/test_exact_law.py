@@ -244,6 +244,7 @@ def test_a_run_alone_is_that_of_one():
         np.testing.assert_array_equal(norms, lengths[0])
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("at_once", [False, True])
 def test_consecutive_runs_are_independent(at_once):
     rng = np.random.default_rng(7)

@@ -137,6 +137,7 @@ def test_epsilon_is_a_number_where_delta_is_large():
     assert np.count_nonzero(~((epsilon >= 0) & np.isfinite(epsilon))) == 0
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("miss", [0.1, 1e-4, 1e-8, 1e-12, 1.2e-16])
 def test_noise_multiplier_is_right_or_refused_where_delta_is_nearly_one(epsilon, miss):
@@ -149,6 +150,7 @@ def test_noise_multiplier_is_right_or_refused_where_delta_is_nearly_one(epsilon,
     assert value == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(("epsilon", "delta"), chequered([1.0, 0.0, 2000.0, 1e5], [2e-313, 5e-324, 1e-308]))
 def test_subnormal_deltas_are_served_or_refused(epsilon, delta):
     expected = float(reference.noise_multiplier(epsilon, delta, digits=18))

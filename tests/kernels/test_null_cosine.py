@@ -76,12 +76,14 @@ def test_budget_over_the_domain(name, point):
     assert within_budget(name, *point)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("name", "dim"), chequered(FUNCTIONS, [2, 3, 4, 17, 1000, 10**6, 10**12]))
 def test_budget_where_the_series_hands_over_to_the_fraction(name, dim):
     seam = 1 / math.sqrt(dim)
     assert all(within_budget(name, next_to(seam, steps), dim) for steps in (-1, 0, 1))
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("name", "dim"), chequered(FUNCTIONS, [2, next_to(2.0, 1), next_to(3.0, -1), 3, next_to(3.0, 1), 4, 10**12])
 )
@@ -121,6 +123,7 @@ def test_budget_of_isf(q, dim):
     assert holds_quantile(float(null_cosine.isf(q, dim)), q, dim)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("dim", "q"),
     chequered(

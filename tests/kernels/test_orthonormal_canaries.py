@@ -188,6 +188,7 @@ def test_floats_are_the_same_bits_everywhere() -> None:
     assert digest.hexdigest() == FLOATS_SHA256
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("dim", [2, 3, 97, 1000, 4096, 65_537, 2**18])
 def test_rounding_stays_within_what_is_proven_and_what_was_found(dim: int, layers: int) -> None:

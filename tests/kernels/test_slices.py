@@ -221,6 +221,7 @@ def test_canaries_are_addressed_to_the_last_of_2_40_coordinates(monkeypatch: pyt
     np.testing.assert_allclose(coordinates, far[-5:] / 2.0**20, rtol=1e-15)
 
 
+@pytest.mark.deep
 def test_scores_of_a_mapped_file_take_no_copy_of_it(tmp_path: Path) -> None:
     script = """
         import resource, sys

@@ -13,6 +13,7 @@ def test_one_threshold_is_optimal_at_equal_variances(delta):
     assert threshold_epsilon(delta, distance, np.ones(30)) == pytest.approx(exact, rel=1e-12, abs=1e-13)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("distance", "ratio"),
     [

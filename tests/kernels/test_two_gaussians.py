@@ -105,6 +105,7 @@ def test_budget_of_epsilon(delta, pair, direction):
     assert holds_epsilon(float(two_gaussians.epsilon(delta, *pair, direction)), delta, pair, direction)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("direction", "ratio", "point"),
     chequered(
@@ -118,6 +119,7 @@ def test_epsilon_agrees_with_the_twin(point, ratio, direction):
     assert epsilon_is_right(delta, (distance, ratio, 0, 1), direction)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(
     ("gap", "sign"), chequered([2.0**-52, 1e-15, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4], [-1, 1])
 )
@@ -216,6 +218,7 @@ def test_epsilon_keeps_most_digits_where_delta_is_large(miss, pair, direction):
     assert holds_epsilon(float(two_gaussians.epsilon(delta, *pair, direction)), delta, pair, direction, slack=10)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_epsilon_is_a_number_where_delta_is_large(direction):
     rng = np.random.default_rng(4)
@@ -226,6 +229,7 @@ def test_epsilon_is_a_number_where_delta_is_large(direction):
         assert np.count_nonzero(~((epsilon >= 0) & np.isfinite(epsilon))) == 0
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("ratio", "miss"), chequered([0.0024, 0.1, 1.0, 3.0], [1e-4, 1e-8, 1e-12, 1.2e-16]))
 def test_epsilon_is_right_or_refused_where_delta_is_nearly_one(ratio, miss):
     # A rounding of log δ, one part in 1e16 of 1, is a visible part of 1 − δ here; ε = 0 for 177 was once the answer.
@@ -381,6 +385,7 @@ def test_log_delta_is_a_logarithm_of_a_probability_over_the_whole_stated_domain(
     assert np.count_nonzero(~(log_delta <= 0)) == 0
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_epsilon_is_a_number_over_the_whole_stated_domain(direction):
     rng, m, ratio = whole_domain(3)

@@ -88,6 +88,7 @@ def test_a_tool_that_is_not_there_is_skipped_with_a_word(monkeypatch):
     assert (result.verdict, result.evidence["missing"]) == (Verdict.NEEDS_DATA, result.finding)
 
 
+@pytest.mark.deep
 def test_one_method_is_asked_by_a_command():
     assert "ε of one round, σ = 1, δ = 1e-05: 4.37" in accountants.main("canaryproof", "gaussian_mechanism")
     some = accountants.main("canaryproof", "gaussian_mechanism", "noise", "1e-12", "quick").splitlines()[1:]

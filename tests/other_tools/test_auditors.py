@@ -107,6 +107,7 @@ def test_the_fewest_audits_can_decide():
     assert level > auditors.ALPHA**auditors.LEAST
 
 
+@pytest.mark.deep
 def test_our_methods_go_the_same_way():
     cell = AuditorCell(mechanism("Gaussian", 3.0), 20, 3)
     version, (row,) = auditors.measure(CONTEXT, OWN, [cell])
@@ -212,6 +213,7 @@ def judged(method):
     return perform("auditors", auditors._check(method), CONTEXT)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("value", "method", "verdict"),
     [
@@ -286,6 +288,7 @@ worker._attempt(time.sleep, 60.0, 60.0, 0.05)
         auditors.measure(CONTEXT, OWN, [AuditorCell(mechanism("Gaussian", 1.0), 20, 1)])
 
 
+@pytest.mark.deep
 def test_one_cell_is_measured_by_a_command():
     text = auditors.main("canaryproof", "bonferroni", "Gaussian", "3", "20")
     assert text.splitlines()[1].startswith("Gaussian, ε = 3, k = 20: above in ")

@@ -133,6 +133,7 @@ def test_tail_agrees_with_sampling_of_the_series(estimated, scale):
     assert low <= (total > x).sum() <= high
 
 
+@pytest.mark.deep
 def test_power_agrees_with_samples_of_cosines():
     # Level 1e-6 with 0.02 for what n = 40000 and d = 100 leave over; a power of 0.15, that of no drift, would be
     # noticed with probability above 0.999.

@@ -28,6 +28,7 @@ def one_percent_off(delta, distance):
     return Slopes(found.epsilon, found.mean, 1.01 * found.forward, found.reverse)
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     "judge",
     [
@@ -101,6 +102,7 @@ def test_best_count_minimises_the_error():
     assert abs(counts[error.argmin()] - best_count(dim, sigma)) <= 1.0
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("statistic", ["A", "B", "W", "Y"])
 def test_a_variance_that_does_not_fall_as_it_should_is_found(statistic, monkeypatch):
     right = release_moments.moments

@@ -89,6 +89,7 @@ def release_moments(vectors, sigma, unit):
     return np.array([release @ release / vectors.shape[1], products.mean(), (products**2).mean()])
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("dim", "count", "sigma", "source"),
     [

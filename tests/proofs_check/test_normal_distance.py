@@ -29,6 +29,7 @@ def density(t, dim):
     return ratio / mp.sqrt(mp.pi * dim) * (1 - t * t / dim) ** (mp.mpf(dim - 3) / 2) if t * t < dim else mp.mpf(0)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("dim", [4, 7, 30])
 def test_distances_agree_with_quadrature_on_a_grid(dim):
     """No knowledge of where the densities cross."""

@@ -83,6 +83,7 @@ def test_fourth_moments_of_powers_of_two(dim, layers, data):
     assert dim * exact.sum() == pytest.approx(float(proof.fourth_moment(tuple(given), layers)), abs=1e-9)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("dim", [2, 3, 4, 5, 6, 7, 8, 9, 12, 15])
 def test_two_layers_are_within_the_bounds_whatever_the_data(dim):
     for data in vectors(dim):

@@ -110,6 +110,7 @@ def test_a_changed_recipe_is_found():
     assert kind_of(balle_wang(2)) is Kind.FALSE
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("first", "epsilon"),
     [(Gaussian(1, 1), 1), (Gaussian(1, 2), 1), (Gaussian(-2, Fraction(1, 2)), 1), (Gaussian(-1, 1), Fraction(1, 2))],

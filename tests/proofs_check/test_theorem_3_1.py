@@ -17,6 +17,7 @@ from canaryproof.proofs_check.theorem_3_1 import TAU, THETA, area, boundary, eve
 from canaryproof.verify.check.results import Context, Level
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("kind", "judge"),
     [

@@ -38,6 +38,7 @@ def test_every_printed_line_has_a_line():
     assert len({line.id for line in theorem_3_2.LINES}) == len(theorem_3_2.LINES)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(
     ("printed", "kind"),
     [

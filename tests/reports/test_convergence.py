@@ -79,6 +79,7 @@ def test_columns_without_values_are_left_out():
 NOTHING = SERIES | {"exact": [0.0] * 4, "bound": None, "simulated": [-1.0] * 4}
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     "series",
     [

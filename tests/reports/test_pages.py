@@ -49,6 +49,7 @@ def test_numbers_print_the_same_whatever_type_they_came_in(run, rendered):
     assert render(replace(run, results=(replace(first, evidence=floats), *run.results[1:]))) == rendered
 
 
+@pytest.mark.deep
 def test_a_suites_pictures_need_no_other_suite(quick_run):
     # A run draws them as soon as the suite is judged.
     def drawn(run):

@@ -266,9 +266,9 @@ def plan_rounds(
     Examples
     --------
     >>> import canaryproof as cp
-    >>> planned = cp.plan_rounds(1.0, dim=1e6, rounds=64, rate=1 / 8, delta=1e-6)
+    >>> planned = cp.plan_rounds(1.0, dim=1e6, rounds=64, participations=8, delta=1e-6)
     >>> print(" ".join(str(planned).split()).partition(" at δ")[0])
-    Claimed: ε = 8.2
+    Claimed: ε = 16.9
     """
     dimension, number = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta, data = rules.DELTA.number("delta", delta), _DATA.number("data_norm", data_norm)

@@ -34,6 +34,7 @@ def twin(name, sample, confidence, method):
     return getattr(reference, name)(*sample, confidence, method, digits=22)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("name", ["lower", "upper"])
 @FEW
 @given(sample=samples(10**4), confidence=CONFIDENCES, method=METHODS)
@@ -52,6 +53,7 @@ def test_an_interval_is_two_limits_at_half_the_miss(sample, confidence, method):
     )
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     ("successes", "method"), chequered([0, 1, 5 * 10**5, 10**6 - 1], ["clopper-pearson", "jeffreys"])
 )

@@ -56,6 +56,7 @@ def gain(a, delta, distance, ratio):
         )  # fmt: skip
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("ratio", [0.7, 1.0, 1.3])
 def test_no_threshold_exceeds_the_enclosure(ratio):
     delta, distance = 1e-6, 0.7
@@ -89,6 +90,7 @@ def test_too_few_bits_only_widen(distance, ratio):
     assert enclosure.lo <= estimates.fitted(1e-6, distance, ratio).hi <= 4.0 * enclosure.hi
 
 
+@pytest.mark.deep
 def test_next_to_the_null_the_search_ends():
     enclosure = estimates.threshold(1e-20, 0.0, 1.0 + 1e-9)
     assert 0.0 <= enclosure.lo <= enclosure.hi <= estimates.fitted(1e-20, 0.0, 1.0 + 1e-9).hi

@@ -50,6 +50,7 @@ def test_functions_hold_their_twins(holds, name, point):
     assert holds(enclosure, twin(name, x, dim, 60 if "pdf" in name else 30), 55 if "pdf" in name else 27)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("point", "name"),
     chequered(

@@ -86,6 +86,7 @@ def disagreements(name, rng, size):
             yield one
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_arrays_never_disagree_with_balls(name):
     assert not list(disagreements(name, np.random.default_rng(1), 150))

@@ -63,6 +63,7 @@ def test_no_certainty_from_none_or_all():
         assert binomial.interval(7, 7, method=method, digits=15)[1] == 1
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     ("successes", "trials", "confidence"),
     [
@@ -120,6 +121,7 @@ def test_interval_has_equal_tails():
     assert high == binomial.upper(4, 17, 0.875, "jeffreys", digits=15)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("successes", "trials", "method"),
     [(2, 7, "clopper-pearson"), (123456, 10**6, "jeffreys")],

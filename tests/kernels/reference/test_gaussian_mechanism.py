@@ -65,6 +65,7 @@ def test_log_of_a_divergence_beyond_floats():
         assert -(z**2) / 2 - 5 * mp.log(z) - 5 < gaussian_mechanism.log_delta(epsilon, sigma) < -(z**2) / 2
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("delta", "sigma"), chequered([1e-300, 1e-6, 0.3, 1 - 1e-16], [0.1, 0.002, 1, 4.22, 1e3]))
 def test_epsilon_inverts_the_divergence(delta, sigma):
     epsilon = gaussian_mechanism.epsilon(delta, sigma, digits=70)

@@ -36,6 +36,7 @@ def tails(x):
     }
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("x", "dim"), chequered(COSINES, [2, 3, 4, 5]))
 def test_closed_forms(x, dim):
     x = mpf(x)
@@ -114,6 +115,7 @@ def test_high_dimension_is_normal(z):
     assert agree(null_cosine.sf(z * mpf(10) ** -6, 10**12), mp.ncdf(-z), 9)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("x", "dim"), [pytest.param(*row, marks=pytest.mark.deep if i % 2 else ()) for i, row in enumerate(GRID)]
 )
@@ -124,6 +126,7 @@ def test_symmetry(x, dim):
     assert agree(null_cosine.cdf(x, dim, digits=40) + null_cosine.sf(x, dim, digits=40), 1, 39)
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     "q",
     [
@@ -151,6 +154,7 @@ def test_ends_of_the_quantiles():
     assert agree(1 - null_cosine.isf(mpf(10) ** -40, 3, digits=60), 2 * mpf(10) ** -40, 18)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("q", "dim"),
     [
@@ -177,6 +181,7 @@ def test_quantiles_near_the_middle_keep_their_digits(dim):
     assert agree(null_cosine.cdf(x, dim, digits=80) - 0.5, p, 48)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("function", "point"), chequered(["logpdf", "logsf", "sf"], [*GRID, (5.0850e-06, 10**12)]))
 def test_precision(function, point):
     f = getattr(null_cosine, function)

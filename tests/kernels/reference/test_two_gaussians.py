@@ -71,6 +71,7 @@ def by_quadrature(epsilon, mu1, sigma1, mu2, sigma2):
         return integral(1, *ends) if near else integral(-1, -ends[1], -ends[0])
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(("pair", "epsilon"), chequered(PAIRS, [0, 30]))
 def test_divergence_is_an_integral(epsilon, pair):
     mu1, sigma1, mu2, sigma2 = pair
@@ -144,6 +145,7 @@ def test_directions(pair):
     assert forward == two_gaussians.log_delta(0.5, -4 * mu1, 4 * sigma1, -4 * mu2, 4 * sigma2, "forward")
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(("pair", "delta"), chequered(PAIRS, [1e-300, 1e-5, 0.5]))
 def test_epsilon_inverts_the_divergence(pair, delta):
     for direction in ("forward", "reverse"):
@@ -185,6 +187,7 @@ def test_epsilon_next_to_zero(pair):
     assert two_gaussians.epsilon(at_zero * (1 + mpf(10) ** -25), *pair, "forward") == 0
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize("pair", chequered(PAIRS))
 def test_precision(pair):
     log_delta, epsilon = two_gaussians.log_delta(0.25, *pair, digits=60), two_gaussians.epsilon(1e-30, *pair, digits=60)

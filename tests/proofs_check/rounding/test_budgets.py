@@ -19,6 +19,7 @@ BY_NAME = {target.name: target for target in (*TARGETS, *PATHS)}
 PROVEN = budgets.proven()
 
 
+@pytest.mark.deep
 def test_the_table_is_what_is_proven(tables):
     assert tables[1] == (budgets.files(budgets.__package__) / budgets.TABLE).read_text()
 
@@ -36,6 +37,7 @@ def test_the_readme_says_how_many_budgets_are_proven():
     assert [int(number) for number in said.groups()] == [len(BY_NAME), len(PROVEN), len(BY_NAME) - len(PROVEN)]
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("name", PROVEN)
 def test_no_error_found_is_above_the_proven_bound(name):
     target, rng = BY_NAME[name], np.random.default_rng(8)

@@ -66,6 +66,7 @@ def test_cells_hold_every_word_once():
     assert all(cell.last + 2 == after.first for cell, after in pairwise(cells))
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("start", [0, pytest.param(2**18 * 1000, marks=pytest.mark.deep), proof._WORDS - 2**14])
 def test_a_part_is_what_plain_arithmetic_finds(start):
     length = 2**14

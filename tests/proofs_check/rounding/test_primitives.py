@@ -69,6 +69,7 @@ WRONG = [
 ]  # fmt: skip
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize("fault", chequered(WRONG), ids=lambda fault: fault[1])
 def test_a_wrong_constant_breaks_its_bound(fault, monkeypatch):
     module, name, wrong, prove, bound = fault
@@ -101,6 +102,7 @@ def test_scripts_in_the_package_are_those_of_the_generator():
         assert (files(gappa.__package__) / name).read_text() == script
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.skipif(not gappa.installed(), reason="gappa is not installed")
 @pytest.mark.parametrize("name", gappa.scripts())
 def test_gappa_proves_the_bound_and_no_bound_of_a_quarter(name, monkeypatch):

@@ -87,6 +87,7 @@ def test_noise_of_table_1_of_andrew_et_al(epsilon, printed):
     assert gaussian(noise_multiplier(epsilon, 1e-6)).epsilon(1e-6) == pytest.approx(epsilon, rel=1e-14)
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 @pytest.mark.parametrize(
     ("sigma", "rate", "delta"), [(1.0, 0.1, 1e-5), (0.5, 0.01, 1e-3), (3.0, 0.5, 1e-10), (0.3, 0.9, 1e-5)]
@@ -104,6 +105,7 @@ def truth_of_one_round(sigma, rate, delta):
     return math.log1p(rate * math.expm1(float(gaussian_mechanism.epsilon(delta / rate, sigma))))
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("delta", [1e-16, 1e-30, 1e-100, 1e-300])
 @pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (0.5, 0.01), (5.0, 0.3)])
 def test_beyond_floats_of_distributions_the_next_bound_is_taken_and_named(sigma, rate, delta):
@@ -154,6 +156,7 @@ def test_blocks_of_many_numbers_bound_their_mean():
     assert mean(found) <= 1e-6 < mean(found * 0.995)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 @pytest.mark.parametrize(("sigma", "rate", "rounds"), [(1.0, 0.125, 64), (3.0, 0.05, 1000), (0.7, 0.01, 300)])
 def test_composition_lies_between_distributions_rounded_down_and_up(sigma, rate, rounds, neighbours):
@@ -184,6 +187,7 @@ def test_finer_distances_of_losses_change_little(sigma, rate, rounds, distance):
     assert poisson(sigma, rate=rate, rounds=rounds).epsilon(1e-6) == pytest.approx(fine, rel=0.05)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 def test_two_sampled_rounds_are_the_integral_over_the_plane(neighbours):
     sigma, rate, delta = 1.0, 0.2, 1e-3
@@ -209,6 +213,7 @@ def test_two_sampled_rounds_are_the_integral_over_the_plane(neighbours):
     assert divergence(epsilon * (1.0 - 1e-3)) > delta
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
 def test_opposite_updates_dominate_every_replacement(epsilon):
     sigma, rate, rng = 0.7, 0.3, np.random.default_rng(5)
@@ -246,6 +251,7 @@ def test_replacement_beyond_floats_of_distributions(sigma, rate, delta):
     assert epsilon <= 2.0 * step.epsilon(max(1e-300, delta * delta)) + 1e-9
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("delta", [1e-3, 1e-16, 1e-100])
 def test_a_removal_and_an_addition_cost_twice_epsilon_and_a_little_more_than_delta(delta):
     claim, step = (poisson(1.0, rate=0.1, rounds=20, neighbours=each) for each in ("replace", "add-or-remove"))
@@ -261,6 +267,7 @@ def test_a_removal_and_an_addition_cost_twice_epsilon_and_a_little_more_than_del
         assert found > claim.epsilon(delta)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
 def test_a_fixed_cohort_is_no_better_than_one_of_its_pairs(sigma):
     # Of two records one is drawn; the other's update is 0. The pair is that of Poisson sampling at 1/2.
@@ -273,6 +280,7 @@ def test_a_fixed_cohort_is_no_better_than_one_of_its_pairs(sigma):
 # Distributions lose δ to rounding by transforms; without sampling the loss is known.
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("sigma", "rounds"), [(3.0, 100), (10.0, 1000), (100.0, 10_000)])
 def test_transforms_lose_far_less_than_is_allowed_for(sigma, rounds):
     library = pld.privacy_loss_distribution.from_gaussian_mechanism(sigma, value_discretization_interval=2e-4)
@@ -321,6 +329,7 @@ def test_sampled_rounds_are_monotone_at_random(sigma, rate, rounds, exponent, fa
     are_monotone(sigma, rate, rounds, 10.0**exponent, factor)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("sigma", "rate", "rounds", "delta", "factor"),
     [
@@ -355,6 +364,7 @@ def test_nothing_left_to_chance_is_known():
     assert nobody.power([0.0, 1e-9, 1.0]) == pytest.approx([0.0, 1e-9, 1.0], rel=1e-14)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(
     ("mechanism", "neighbours"),
     chequered(
@@ -388,6 +398,7 @@ def test_power_of_known_rounds_is_the_gaussian_one():
     assert list(replaced.power(alpha)) == list(power)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 def test_power_of_a_sampled_round_is_that_of_the_best_test(neighbours):
     sigma, rate = 0.8, 0.3
@@ -433,6 +444,7 @@ def test_a_stated_epsilon_is_all_that_is_known():
     assert claim.power(alpha) == pytest.approx(1.0 - expected, abs=1e-15)
 
 
+@pytest.mark.deep(beyond=3)
 @pytest.mark.parametrize(
     ("target", "known"),
     chequered(
@@ -614,6 +626,7 @@ def test_examples_run():
     assert done.failed == 0
 
 
+@pytest.mark.deep
 def test_the_library_is_loaded_for_sampling_alone():
     code = (
         "import sys, canaryproof as cp\n"

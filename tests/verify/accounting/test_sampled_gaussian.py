@@ -117,6 +117,7 @@ def test_composition_at_the_ends():
         composed_epsilon([1.0], [1], 0.0, 1e-5)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("epsilon", "rounds", "sampling"),
     # CelebA and Shakespeare of CANIFE, few clients, all of them, one round, the largest ε.

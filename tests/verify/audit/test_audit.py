@@ -619,6 +619,7 @@ def released(name: str, canaries: Canaries | OrthonormalCanaries, noise: np.ndar
     return honest
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
 @pytest.mark.parametrize(
     ("name", "kinds", "verdict"),

@@ -260,6 +260,7 @@ MISUSES = [
 ]
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("seed", "count", "dim"), SIZES)
 @pytest.mark.parametrize(("mistake", "kind", "withholds"), MISUSES)
 def test_a_misuse_is_noticed(mistake, kind, withholds, seed, count, dim):
@@ -314,6 +315,7 @@ def wider_null(rng):
     return (cosines[0], ratio * cosines[1], DIM), {}
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize("draw", [ranks_below, narrower, two_modes, other_trace, wider_null])
 def test_power_is_what_is_declared(draw):
     rng, audits = np.random.default_rng(5), 150
@@ -325,6 +327,7 @@ def test_power_is_what_is_declared(draw):
     assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("kind", "place"), [("less-noise", 0), ("dilution", 1)])
 @pytest.mark.parametrize("dim", [1000, DIM])
 def test_power_of_the_norm_is_what_is_declared(kind, place, dim):

@@ -171,11 +171,13 @@ def shown(words):
     return tuple(int(number) for number in re.findall(r"\| (\d+) ", row))
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.words)
 def test_the_page_has_what_the_most_powerful_test_needs(mistake):
     assert shown(mistake.words)[0] == least(mistake.pairs)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("mistake", chequered(MISTAKES), ids=lambda mistake: mistake.words)
 def test_so_many_canaries_show_a_misuse(mistake):
     audits, count = 150, shown(mistake.words)[1]

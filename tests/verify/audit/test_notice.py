@@ -142,6 +142,7 @@ def test_noise_that_the_claim_itself_exceeds_is_noticed_at_once():
     assert noticed_share(**cell(1000, 1000, 3.0, 1e-6) | {"noise_multiplier": 0.3}) == 1.0
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("exact", [True, False])
 def test_so_many_canaries_are_needed(exact):
     asked = {key: value for key, value in cell(2, 2, 2.0, 1e-6).items() if key not in ("count", "null_count")}
@@ -186,6 +187,7 @@ def deciding(count, null_count=None, *, lengths=None, bound=True, claim=CLAIM, e
     )
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("lengths", [None, (math.sqrt(300.0),)])
 def test_the_list_of_faults_begins_where_the_audit_s_own_promise_ends(lengths):
     tests = deciding(300, lengths=lengths, bound=lengths is None)
@@ -220,6 +222,7 @@ def test_faults_that_no_number_sees_are_never_listed_as_noticed():
     assert all(part.epsilon > 3.0 for part in spots.unnoticed)
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize("sigma", [0.01, 1e6])
 @pytest.mark.parametrize(
     ("delta", "dim", "count"),

@@ -27,6 +27,7 @@ def found(request):
     return audit(Scores(0.5 + OBSERVED, dim=10**6), 1e-6, claim=4.0)
 
 
+@pytest.mark.deep(every=2)
 def test_it_shows_the_null_the_scores_the_estimate_and_the_claim(found):
     above, below = found.plot().axes
     said = {text.get_text() for axes in (above, below) if (box := axes.get_legend()) for text in box.get_texts()}
@@ -48,6 +49,7 @@ def drawn(found):
     return picture.data(found, "svg")
 
 
+@pytest.mark.deep(beyond=1)
 def test_equal_audits_make_equal_files(found, drawn):
     assert drawn.startswith(b"<?xml")
     assert drawn == picture.data(found, "svg")
@@ -60,6 +62,7 @@ def test_a_picture_may_be_of_pixels():
     assert made == picture.data(found, "png")
 
 
+@pytest.mark.deep(beyond=2)
 def test_a_notebook_shows_the_answer_the_rows_and_the_picture(found, drawn):
     page = found._repr_html_()
     root = ElementTree.fromstring(page)

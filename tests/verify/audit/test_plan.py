@@ -57,6 +57,7 @@ def faulty_release(name, value, dim, rng):
     return noise * (np.arange(dim) >= value * dim)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("name", "value"),
     [("less-noise", 0.5), ("less-noise", 0.75), ("dilution", 0.25), ("no-noise-on-a-share", 0.5)],
@@ -132,6 +133,7 @@ def quarter_of_noise(planned):
     return next(one.count for one in planned.faults if (one.name, one.value) == ("less-noise", 0.25))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("share", "above", "needed"),
     [pytest.param(1.0, 0.0, lambda planned: planned.present, marks=pytest.mark.deep), (0.25, 3.1, quarter_of_noise)],

@@ -64,6 +64,7 @@ def carried_out(planned):
 SLOW = ("likelihood", "all rounds")
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.deep) if name in SLOW else name for name in PLANS]
 )
@@ -108,6 +109,7 @@ def other(release, seed=5, count=None):
     return release, cp.Canaries(seed, count or PLANNED.count, DIM)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("name", CHANGES)
 def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
     canaries = cp.Canaries(5, PLANNED.count, DIM)

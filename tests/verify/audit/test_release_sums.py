@@ -52,6 +52,7 @@ def numbers(audit: Any) -> Any:
     return json.loads(audit.to_json())
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_shards_and_processes_have_the_same_bits(kind: type, tmp_path: Path) -> None:
@@ -153,6 +154,7 @@ def test_a_release_in_the_files_own_unit_is_audited_as_in_canary_norms(path: Pat
     assert single == two
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_half_precision_is_audited_as_it_is(dtype: type) -> None:
     canaries = OrthonormalCanaries(7, 200, DIM)

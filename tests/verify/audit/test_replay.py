@@ -59,6 +59,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize("name", FAULTS)
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_a_step_that_changes_more_is_refuted_and_shrunk(name):

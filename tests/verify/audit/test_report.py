@@ -120,6 +120,7 @@ def test_a_report_is_read_as_it_was_written_in_every_form(made):
         assert len(read.whole) < 1_000_000
 
 
+@pytest.mark.deep
 def test_equal_audits_have_equal_reports(tmp_path):
     result, _ = KINDS["refuted"]()
     again, _ = KINDS["refuted"]()

@@ -62,6 +62,7 @@ def count_of(planned, share, known):
     return row.count_of_known if known else row.count
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("planned", "share", "known"),
     [

@@ -23,6 +23,7 @@ def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
     assert distance or expected == pytest.approx(exact.pvalue, rel=1e-6)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("count", "null_count"), [(100, 100), (1000, 0), (30, 1000)])
 def test_normal_scores_of_any_mean_and_variance_fit_at_the_level(count, null_count):
     rng, runs = np.random.default_rng([count, null_count]), 1500

@@ -89,6 +89,7 @@ def test_an_undecided_claim_says_why(found):
     assert answer(above).endswith("The claimed ε = 0.001 is not decided: the estimate is above it, no lower bound is.")
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("count", [1, 3, 9])
 def test_whatever_is_wrong_there_are_few_lines(found, count):
     warning = MisuseWarning("some", "Something that takes many words is wrong here. " * 3, "Mend it. " * 9, 0.0, False)

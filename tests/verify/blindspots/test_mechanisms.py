@@ -91,6 +91,7 @@ def test_other_canaries_are_noise():
     assert many.std() == pytest.approx(math.sqrt(499 * 2.0 / (1001 * 1000)), rel=0.1)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("rounds", [3, pytest.param(10, marks=pytest.mark.deep), 30])
 def test_with_fixed_batches_the_noise_is_what_poisson_sampling_needs(rounds):
     """At the atlas's ε = 3, whose noise the shares are rounded up to."""

@@ -54,6 +54,7 @@ def twin(fnr, fpr, least, delta):
         return mpmath.quad(outside, edges, maxdegree=5)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("fnr", "fpr", "above", "delta"),
     [

@@ -20,6 +20,7 @@ def test_a_table_is_made_once() -> None:
     assert misses(100, 1e-5, 0.05) is not alarms(100, 1e-5, 0.05)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("count", [1_000, 100_000])
 def test_a_size_counts_the_arrays(count: int) -> None:
     table = misses(count, 1e-5, 0.05)

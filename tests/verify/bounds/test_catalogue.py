@@ -86,6 +86,7 @@ def test_the_posterior_interval_leaves_half_of_alpha_at_either_end():
             assert probability == pytest.approx(above, abs=1e-8)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("delta", [0.0, 0.3, 0.999999])
 def test_any_delta_and_any_sizes(name, delta):

@@ -52,6 +52,7 @@ def reference(seen, unseen, delta, alpha):
     return expected
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("deviation", [0.5, 1.0])
 def test_the_bound_is_the_last_rejected_value(deviation):
     rng = np.random.default_rng(1)
@@ -63,6 +64,7 @@ def test_the_bound_is_the_last_rejected_value(deviation):
     assert value[0] == reference(seen, unseen, 1e-5, 0.05) > 0.2
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("unobserved", [False, True])
 def test_no_weak_test_stops_the_sequence(unobserved):
     """Narrow scores, of which a sum of weights made for equal variances shows little: the bound grows with k."""
@@ -194,6 +196,7 @@ def test_a_window_of_sums_is_enough():
     assert found == pytest.approx(600_000 + stats.norm.isf(0.05) * deviation, abs=2.0)
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize("middle", [0.1, 1.0, 6.0])
 @pytest.mark.parametrize("alpha", [0.5, 0.05, 1e-4])
 def test_each_test_has_level_alpha_at_every_value_of_its_block(middle, alpha):
@@ -234,6 +237,7 @@ def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
         assert np.sum(np.maximum(one - math.exp(epsilon) * other, 0.0) * q) * step == pytest.approx(delta, rel=0.02)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize("shift", [0.3, 1.0, 2.5])
 @pytest.mark.parametrize("count", [100, 1000])
 def test_a_sum_of_weights_finds_more_than_declared_ranks(count, shift):

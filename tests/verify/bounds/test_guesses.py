@@ -39,6 +39,7 @@ def by_enumeration(count, null_count, top, bottom, epsilon):
     return law
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     ("count", "null_count", "top", "bottom"), [(4, 4, 2, 2), (4, 4, 4, 4), (5, 3, 6, 1), (2, 6, 1, 5), (3, 3, 2, 0)]
 )
@@ -63,6 +64,7 @@ def worst_mechanism(count, null_count, top, bottom, epsilon, delta, runs):
     return (~took_part[:, :top]).sum(axis=1) + took_part[:, count + null_count - bottom :].sum(axis=1)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("count", "null_count", "top", "bottom", "epsilon", "delta"),
     [

@@ -41,6 +41,7 @@ def reached(ladder, scores):
     )
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.usefixtures("forgetful")
 @pytest.mark.parametrize(
     ("design", "every", "delta"),
@@ -73,6 +74,7 @@ def test_chances_by_enumeration_of_all_orders(monkeypatch, design, every, delta)
     assert any(0.0 < exact < 1.0 for exact in seen)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("count", "null_count", "epsilon", "delta"),
     [

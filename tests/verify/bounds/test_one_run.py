@@ -206,6 +206,7 @@ def test_each_epsilon_below_the_bound_is_rejected_by_its_own_number_of_guesses(s
     assert not rejected(bound + 1e-6)
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0, 2.0])
 @pytest.mark.parametrize("delta", [0.0, 0.03])
 def test_enumerated_coins_keep_the_level_of_the_whole_sequence(epsilon, delta):
@@ -244,6 +245,7 @@ def test_scores_that_one_end_tells_apart_have_a_bound(deviation):
     assert METHODS["one-run"].values(scores, 1e-5, 0.05)[0][0] > 1.5
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(("total", "runs"), [(100, 2000), (1000, 400)])
 @pytest.mark.parametrize("epsilon", [2.0, 4.0, 10.0])
 def test_the_mean_bound_is_ninety_percent_of_that_of_the_best_number_of_guesses(total, runs, epsilon):

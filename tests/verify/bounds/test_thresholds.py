@@ -115,6 +115,7 @@ def test_a_larger_delta_has_all_bands_of_smaller_ones(count, delta):
         assert len(band_ranks(count, skipped))
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(("share", "delta"), [(0.02, 0.003), (0.02, 0.005), (0.02, 0.01), (0.05, 0.02), (0.05, 0.03)])
 def test_rare_outliers_have_three_quarters_of_the_best_bound_at_a_large_delta(share, delta):
     rng = np.random.default_rng(11)

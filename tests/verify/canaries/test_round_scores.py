@@ -282,6 +282,7 @@ def test_the_file_is_on_disk_before_it_has_its_name(tmp_path, monkeypatch):
     assert seen == ["fsync", "replace", "fsync"]
 
 
+@pytest.mark.deep
 def test_a_killed_loop_resumes_with_the_same_bits(tmp_path):
     path = tmp_path / "state.npz"
     script = """

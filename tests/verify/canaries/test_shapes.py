@@ -122,6 +122,7 @@ def compare_with_jax():
     assert np.array_equal(flatten(added), [1, 2, 3, 4, 4, 5, 6])
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(find_spec("jax") is None, reason="needs the extra 'federated'")
 def test_jax_has_the_same_order():
     # JAX's threads would warn every later test of this process that forks.

@@ -49,6 +49,7 @@ ROWS = [
 ]
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(("widths", "examples", "count", "rate", "label", "loss", "steps"), ROWS)
 def test_the_descent_is_that_of_jax(widths, examples, count, rate, label, loss, steps):
     updates = FactoredUpdates(clip_norm=0.7, rate=rate)

@@ -38,6 +38,7 @@ def test_nothing_is_certain_where_a_number_is_not_positive():
     assert found.moves == "open"
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     "law", [stats.beta(8.0, 0.2), stats.bernoulli(0.9), pytest.param(stats.uniform(), marks=pytest.mark.deep)]
 )

@@ -70,6 +70,7 @@ def test_a_row_that_only_another_reading_has_is_qualified(tmp_path):
     assert outcome.finding.startswith("only from the change of the model")
 
 
+@pytest.mark.deep
 def test_figures_rise_and_separate(tmp_path):
     for name in ("final_figure2", "v1_figure2", "final_figure4", "submission_figure2"):
         figure(tmp_path, name)

@@ -37,6 +37,7 @@ CASES = [
 ]
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_no_tail_is_too_small(law, draw, distance):
     sample = draw(distance)
@@ -58,6 +59,7 @@ def test_both_tails_fall_to_nothing(law, draw, distance):
     assert below == sorted(below)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_another_distance_is_noticed_as_often_as_said(law, draw, distance):
     factor = distributions.noticed_factor(law, distance, 0.01)

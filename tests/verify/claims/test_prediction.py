@@ -9,6 +9,7 @@ from canaryproof.verify.claims import prediction
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("logarithmic", [False, True])
 def test_students_interval_misses_a_further_draw_as_often_as_it_says(logarithmic):
     rng = np.random.default_rng(11)

@@ -175,6 +175,7 @@ def converted(divergence, order, delta):
     return divergence + np.log1p(-1 / order) - np.log(delta * order) / (order - 1)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("number", "sigma"), [(4, 0.1836), (5, 0.2344)])
 def test_other_epsilons_of_the_first_version_are_of_the_rate_of_one_in_2048(number, sigma):
     delta, rate = FirstVersion.USERS**-1.1, 1 / 2048
@@ -377,6 +378,7 @@ def test_the_probability_of_three_of_fifteen_by_drawing():
     assert (three, two) == pytest.approx((0.3958, 0.6814), abs=0.006)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("name", "count"), [("final.section3.close", 1000), ("review.sweep.variance", 100)])
 def test_a_fitted_deviation_overshoots_by_drawing(name, count):
     # 80 runs of Algorithm 1 at ε = 1, with the cosines' law for d → ∞.
@@ -524,6 +526,7 @@ def test_a_count_of_zero_needs_no_perfect_attack_by_drawing():
     assert math.log(0.99 / 0.02) == pytest.approx(found["cap"], rel=1e-12)
 
 
+@pytest.mark.deep
 def test_25_is_of_fifty_epochs_at_a_delta_that_the_text_does_not_state():
     readings = evidence("canife.section4.1.epsilon")["readings"]
     for name, delta, epochs in (("δ = 1e-5", 1e-5, 50), ("δ = 1/50000", 1 / 50_000, 54)):

@@ -59,6 +59,7 @@ def seal(path, document):
     path.write_text(report.dumped(report.sealed(document)) + "\n")
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("suffix", report.SUFFIXES)
 def test_a_report_of_a_release_holds_in_every_form(suffix):
@@ -98,6 +99,7 @@ def test_the_lines_of_a_release_repeat_it():
     assert call(*check.split()[1:]).exit_code == 0
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("folder")
 def test_the_lines_of_a_checkpoint_repeat_it():
     released = np.load("release.npy").astype("<f4")

@@ -162,6 +162,7 @@ def test_scores_of_any_kind_are_audited_beside_unobserved_ones(folder: Path) -> 
         assert refusal("audit", *arguments, "--delta", 0.01).startswith(message)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("claim", "verdict", "status"), [(0.01, "exceeded", 1), (100, "consistent", 0)])
 def test_a_job_fails_where_a_bound_exceeds_the_claim(folder: Path, claim: float, verdict: str, status: int) -> None:  # noqa: ARG001
     strong = np.random.default_rng(1).normal(3.0, 1.0, 200) / 1000.0
@@ -317,6 +318,7 @@ def checkpoint(**tensors: np.ndarray) -> bytes:
     return len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in tensors.values())
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("directions", ["independent", "orthonormal"])
 def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directions: str) -> None:
     rng = np.random.default_rng(5)
@@ -590,6 +592,7 @@ def test_a_narrow_terminal_loses_nothing(folder: Path, monkeypatch: pytest.Monke
     assert max(map(len, wide.splitlines())) <= 80 + 3
 
 
+@pytest.mark.deep
 def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
     with start(
@@ -619,6 +622,7 @@ def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
 def test_a_full_disk_under_stdout_is_one_line(folder: Path) -> None:
     command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", "--json"]
@@ -649,6 +653,7 @@ def test_a_time_of_sources_that_numpy_refuses_is_one_line(
     assert said == f"SOURCE_DATE_EPOCH: must be a whole number of seconds, not {seconds!r}"
 
 
+@pytest.mark.deep
 def test_no_memory_for_a_library_is_one_line(folder: Path) -> None:
     limit = 300_000 * 1024
     done = subprocess.run(

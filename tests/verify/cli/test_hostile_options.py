@@ -125,6 +125,7 @@ def contents(folder):
     return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.deep(beyond=6)
 @pytest.mark.usefixtures("stubs")
 @pytest.mark.parametrize("name", COMMANDS)
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=10_000)

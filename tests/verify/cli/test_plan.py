@@ -98,6 +98,7 @@ PLANS = (
 )
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("words", [PLANS[0], *(pytest.param(words, marks=pytest.mark.deep) for words in PLANS[1:])])
 def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
     """At most 1 of 8 is noticed with probability 7e-7 if each is with 90%, and with 99% if each is with 2%."""

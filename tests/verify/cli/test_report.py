@@ -74,6 +74,7 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("[!.]*") if path.is_file()}
 
 
+@pytest.mark.deep
 def test_both_commands_write_the_same_bytes(folder, tmp_path):
     out = tmp_path / "a" / "b"
     result = call(folder, "--out", out)

@@ -97,6 +97,7 @@ def same(out, done):
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in done[1].iterdir())
 
 
+@pytest.mark.deep
 def test_a_killed_experiment_resumes_to_the_same_bits(config, done, tmp_path):
     out = tmp_path / "out"
     # Killed after a round, or also when it has begun and before the audits; meanwhile no other is let in.
@@ -209,6 +210,7 @@ def facts(**changed):
     return json.dumps(FACTS | changed)
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(
     ("name", "content", "rule"),
     [
@@ -281,6 +283,7 @@ def test_a_checkpoint_is_a_regular_file(config, done, tmp_path, kind):
     assert result.stderr.startswith(f"Error: {file}: must be a regular file")
 
 
+@pytest.mark.deep
 def test_the_command_gives_its_cluster_the_trainings(config, tmp_path, monkeypatch):
     told = []
     workers = SimpleNamespace(begun={0: 2})

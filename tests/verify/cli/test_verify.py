@@ -245,6 +245,7 @@ def test_a_second_run_in_the_same_folder_is_refused(start, tmp_path):
     assert first.poll() is None
 
 
+@pytest.mark.deep
 def test_a_clock_that_jumps_by_days_changes_nothing(start, run):
     judging = start("good", "naps", "--json", "--time-limit", "60", path=[Path(__file__).parents[1] / "jumping_clock"])
     printed, _ = judging.communicate(timeout=60)

@@ -35,6 +35,7 @@ def test_audits_leave_the_training_alone(bench, found):
     assert len(scores.observed["all"]) == len(scores.unobserved["all"]) == 20
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("scenario", [Scenario("Poisson"), SHUFFLED], ids=lambda scenario: scenario.name)
 def test_known_rounds_measure_the_noise_and_compose_it(bench, scenario):
     finished, plan, sizes = bench.train(ROOT, scenario, with_bounds=False), bench.plan, bench.sizes

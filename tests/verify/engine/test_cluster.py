@@ -89,6 +89,7 @@ def test_results_are_those_of_the_local_engine_though_a_worker_dies(start, local
     assert json.loads((tmp_path / "run" / "environment.json").read_text())["given again"].startswith("mortal (2 times)")
 
 
+@pytest.mark.deep
 def test_what_kills_hangs_or_raises_fails_alone_and_is_not_kept(start, tmp_path, monkeypatch):
     monkeypatch.setenv(*ONE_FAILURE)
     monkeypatch.setenv(*ONE_WORKER)
@@ -162,6 +163,7 @@ def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, loca
     assert (out / "results.json").read_bytes() == expected
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGKILL, marks=pytest.mark.deep), signal.SIGINT])
 def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tmp_path, number, monkeypatch):
@@ -226,6 +228,7 @@ def test_a_worker_of_another_version_is_refused(served, refusal, monkeypatch):
     assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has source code \w+, not another", said)
 
 
+@pytest.mark.deep
 def test_a_worker_that_compiles_for_another_processor_is_refused(cluster, refusal, monkeypatch):
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
     cluster.worker("--no-nanny")
@@ -234,6 +237,7 @@ def test_a_worker_that_compiles_for_another_processor_is_refused(cluster, refusa
     assert re.fullmatch(r"worker tcp://127\.0\.0\.1:\d+ has cpu target generic \w{8}, not [\w-]+ \w{8}", said)
 
 
+@pytest.mark.deep
 def test_a_worker_without_the_package_is_refused(cluster, refusal, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(WITHOUT_PACKAGE)
     cluster.path = tmp_path
@@ -268,6 +272,7 @@ def test_an_engine_that_is_not_there_is_named(refusal, engine, said):
         assert refusal(engine).startswith(said)
 
 
+@pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     "word", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2p1\r\n", b"\1" + bytes(15)]
 )
@@ -374,6 +379,7 @@ def audited(index, directions, *options):
     return shown.stdout
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("directions", ["independent", "orthonormal"])
 def test_a_release_is_audited_by_a_cluster_to_the_last_bit(served, directions, tmp_path):
     index = in_shards(tmp_path, 10_000)

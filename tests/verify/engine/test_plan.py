@@ -167,6 +167,7 @@ def assert_interrupted(run):
     assert run.returncode == 130
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_killed_run_leaves_no_process(start, tmp_path, signal_number):
@@ -196,6 +197,7 @@ def test_an_interrupt_is_quiet_and_quick_and_keeps_results(start, tmp_path):
     assert sorted(kept(tmp_path / "run" / "run.sqlite")) == ["slow0", "slow1"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     "share", [pytest.param(0.1, marks=pytest.mark.deep), 0.4, pytest.param(0.7, marks=pytest.mark.deep)]
 )
@@ -208,6 +210,7 @@ def test_an_interrupt_while_processes_start_is_quiet(start, tmp_path, share):
     assert_interrupted(run)
 
 
+@pytest.mark.deep
 def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, fake_suites, tmp_path):
     log, out = tmp_path / "log", tmp_path / "run"
     assert start("many", "good", "--out", tmp_path / "calm").wait() == 0

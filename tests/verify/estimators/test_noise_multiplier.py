@@ -41,6 +41,7 @@ def tails_by_quadrature(cosine, shift, dim):
         )
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize(
     ("dim", "tail"), chequered([10, 1000, 10**6, 10**12], [(0.0, -8.0), (0.5, 0.0), (5.0, 8.0), (50.0, -3.0)])
 )
@@ -78,6 +79,7 @@ def test_the_ratio_of_two_likelihoods_rises_with_the_cosine(dim, shift, factor):
 RUNS = 300
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("dim", "lengths"),
     [pytest.param(300, [12.0] * 3, marks=pytest.mark.deep), (20_000, [1.0, 2.0, 7.0, 30.0])],

@@ -415,6 +415,7 @@ def test_lines_without_end_and_without_numbers_are_refused(tmp_path: Path, monke
     assert refusal(path) == "line 2: must have at most 10000 characters"
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("place", "value"), [(None, 0.0), (10**7, 0.5), (10**7, np.nan)])
 def test_holes_in_a_release_take_no_memory(tmp_path: Path, place: int | None, value: float) -> None:
     path = tmp_path / "r.npy"

@@ -62,6 +62,7 @@ def test_shapes_have_their_laws(name):
         assert stats.binomtest(int(np.sum(draws >= x)), 50_000, tail(name, x)).pvalue > 1e-7
 
 
+@pytest.mark.deep
 def test_shares_are_of_the_largest_mean():
     rows = bounds_grid.cells(CONTEXT)
     assert {(row.count, row.null) for row in rows} == {(n, null) for n in (20, 200) for null in ("exact", "k")}

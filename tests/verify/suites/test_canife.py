@@ -155,6 +155,7 @@ def test_plans_of_a_purpose_share_networks_and_starts():
     assert np.all(one.deviation != other.deviation)
 
 
+@pytest.mark.deep
 def test_the_second_road_notices_what_is_wrong(monkeypatch, quick_run):
     assert quick_run.results["canife.measures"].verdict is Verdict.CONFIRMED
     real = measures.training_epsilon

@@ -10,6 +10,7 @@ from canaryproof.verify.suites.canife.samples import SCENARIOS, SETTING
 from canaryproof.verify.training.canary_scores import CanaryScores
 
 
+@pytest.mark.deep
 def test_pairs_share_seeds_and_less_noise_is_in_scores():
     context = Context(Level.QUICK, 11)
     without, with_fault = samples.pairs(context, "halved", 2)

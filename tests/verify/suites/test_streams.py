@@ -56,6 +56,7 @@ def exact_scan(**changes):
     return dataclasses.replace(quality.Scan(2**30, 4e-7, 1e-14, moments, True), **changes)
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("changes", "verdict"),
     [

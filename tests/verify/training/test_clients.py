@@ -49,6 +49,7 @@ def trained(request, federation):
     return made(federation, epochs=epochs, batch_size=batch_size), updates
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("clip_norm", [0.05, 0.3, 100.0])
 def test_the_sum_is_that_of_clipped_updates_of_plain_numpy(trained, theta, clip_norm):
     clients, updates = trained

@@ -170,6 +170,7 @@ class Elsewhere:
             yield i, Lost("a reason") if i in self.lost else pkgutil.resolve_name(function)(*arguments)
 
 
+@pytest.mark.deep
 def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, finished, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()

@@ -39,6 +39,7 @@ def with_vectors(federation, width):
     return replace(federation, vectors=RNG.normal(size=(federation.vocabulary, width)).astype(np.float32))
 
 
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize(
     ("name", "federation", "dim"),
     [
@@ -208,6 +209,7 @@ def plain_loss(network, federation, params, mask):
 MASK = np.float32([1, 1, 0, 1, 0, 1])
 
 
+@pytest.mark.deep(beyond=4)
 def test_loss_is_that_of_a_plain_computation(small):
     network, federation, loss_and_gradient, params = small
     loss, _ = loss_and_gradient(params, federation.inputs, federation.labels, MASK)
@@ -231,6 +233,7 @@ def test_masked_examples_change_nothing(small):
     np.testing.assert_array_equal(flatten(gradient), 0)
 
 
+@pytest.mark.deep(every=3)
 def test_gradient_is_the_slope_of_the_loss(small):
     network, federation, loss_and_gradient, params = small
     mask = np.ones(6, np.float32)
@@ -264,6 +267,7 @@ def test_clients_with_parameters_of_their_own(small):
 
 
 # All but the network that takes longest to compile.
+@pytest.mark.deep(every=3)
 @pytest.mark.parametrize("small", [name for name in SMALL if name != "resnet18"], indirect=True)
 def test_accuracy_counts_the_largest_logits(small):
     network, federation, _, params = small

@@ -246,6 +246,7 @@ def test_one_small_p_value_fails(found_at_length):
     assert not Quality(1, found_at_length.p_values, False).passed
 
 
+@pytest.mark.deep(beyond=2)
 @pytest.mark.parametrize(
     ("name", "test"),
     [

@@ -156,6 +156,7 @@ def test_a_missing_library_is_named(tmp_path, monkeypatch, refusal, release, mod
     assert refusal(tff.load, folder, 6, 4).endswith(f": needs {module.removeprefix('google.')}, of the extra federated")
 
 
+@pytest.mark.deep
 def test_342477_clients_take_little_memory(tmp_path):
     # A tenth of them, unless all is tested at length; what they take is proportional.
     clients = 342_477 if os.environ.get("HYPOTHESIS_PROFILE") == "deep" else 34_248

@@ -189,6 +189,7 @@ def test_what_is_not_hdf5_is_refused(tmp_path, emnist, refusal, content, said):
     assert refusal(everything, tmp_path).startswith(f"fed_emnist_train.h5: {said}")
 
 
+@pytest.mark.deep
 def test_a_bomb_is_not_inflated(tmp_path, emnist, refusal):
     deflate = zlib.compressobj(9)
     bomb = b"".join(deflate.compress(bytes(2**20)) for _ in range(260)) + deflate.flush()

@@ -1,6 +1,7 @@
 import json
 
 import made
+import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify.cli.command_line import main
@@ -43,6 +44,7 @@ def train(place, data, *options):
     return CliRunner().invoke(main, ["train", *map(str, arguments)], prog_name="canaryproof")
 
 
+@pytest.mark.deep
 def test_a_training_on_a_release_and_on_no_other_data(tmp_path):
     (tmp_path / "small.toml").write_text(TEXT)
     data = made.emnist(tmp_path / "data", "sqlite", WRITERS, TEST_WRITERS)

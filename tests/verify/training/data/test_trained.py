@@ -35,6 +35,7 @@ delta = 1e-3
 """
 
 
+@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("make", "data_format", "model", "clients", "held_out"),
     [
