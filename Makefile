@@ -127,9 +127,11 @@ auditors: $(STAMP)
 	$(@D)/bin/pip install --quiet --no-deps --requirement $<
 	touch $@
 
-# What the kernels cost on this machine, beside others.
+# What the kernels cost on this machine, beside others, and what audits of large releases do; with LARGEST=--largest up
+# to 2^30 coordinates.
 benchmark: $(STAMP)
 	$(BIN)/python -m tests.benchmarks --out reports/published
+	$(BIN)/python -m tests.benchmarks --page releases $(LARGEST) --out reports/published
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)

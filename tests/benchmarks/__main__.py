@@ -4,20 +4,25 @@
 """
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 from rich.console import Console
 
 from canaryproof.verify.cli.benchmark import prepare, show, write
-from tests.benchmarks import kernels, performance
-
-PERFORMANCE = "performance.json"
+from tests.benchmarks import kernels, performance, releases
 
 
 @click.command("benchmarks")
-@click.option("--out", type=click.Path(path_type=Path), help="Folder for performance.md, its pictures and its numbers.")
+@click.option(
+    "--page",
+    type=click.Choice(["performance", "releases"]),
+    default="performance",
+    show_default=True,
+    help="What is measured: kernels beside others, or audits of large releases in files.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder for the page, its pictures and its numbers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 @click.option(
     "--size",
@@ -26,28 +31,33 @@ PERFORMANCE = "performance.json"
     show_default=True,
     help="Full takes minutes and 3 GB of memory; small shows that all runs, and its times mean little.",
 )
-@click.option("--largest", is_flag=True, help="Score releases of 2^30 coordinates too: 2 GB of disk, some minutes.")
-def main(out: Path | None, as_json: bool, size: str, largest: bool) -> None:
-    """Time canaries beside numpy, JAX and a BLAS with stored ones, in one run.
+@click.option("--largest", is_flag=True, help="Audit a release of 2^30 coordinates too: 2 GB of disk, some minutes.")
+def main(page: str, out: Path | None, as_json: bool, size: str, largest: bool) -> None:
+    """Time canaries beside numpy, JAX and a BLAS with stored ones, in one run, or audits of large releases.
 
     All take turns, so that whatever else the machine does hits all alike. What was aimed at is printed beside what was
     found, and missing an aim is no failure.
     """
+    if largest and page != "releases":
+        raise click.UsageError("--largest must be given with --page releases")
     if out is not None:
-        prepare(out, (PERFORMANCE, "performance.md"))
-    chosen = kernels.SIZES[size]
-    if largest:
-        chosen = replace(chosen, releases=(*chosen.releases, 2**30))
+        prepare(out, (f"{page}.json", f"{page}.md"))
+    dims = (*releases.DIMS[size], *([releases.LARGEST] if largest else []))
     with Console(stderr=True).status("") as status:
-        found = kernels.measure(chosen, lambda part: status.update(f"measuring: {part}"))
-    text = json.dumps(asdict(found), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+        def part(name: str) -> None:
+            status.update(f"measuring: {name}")
+
+        measured = kernels.measure(kernels.SIZES[size], part) if page == "performance" else releases.measure(dims, part)
+    text = json.dumps(asdict(measured), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     document = json.loads(text)
+    module = performance if page == "performance" else releases
     if out is not None:
-        write({PERFORMANCE: text, **performance.render(document)}, out)
+        write({f"{page}.json": text, **module.render(document)}, out)
     if as_json:
         click.echo(text, nl=False)
         return
-    show(performance.about(document), performance.sections(document))
+    show(module.about(document), module.sections(document))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.slices import blocks
+from canaryproof.verify.audit.audit import audit_release
 from canaryproof.verify.audit.release_sums import all_sums
+from canaryproof.verify.audit.result import AuditResult
 from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.files.stored_release import open_release
@@ -24,6 +26,7 @@ from tests.benchmarks.rivals import numpy_algorithm_1
 # peak of the process that started this one.
 RESET = Path("/proc/self/clear_refs")
 _STATUS = Path("/proc/self/status")
+RELEASE = "release.safetensors"
 
 
 def memory(operation: str, dim: str, count: str, block: str) -> dict[str, int]:
@@ -119,19 +122,39 @@ def work(what: str, dim: str, count: str) -> dict[str, str]:
     return {"done": what}
 
 
-def released(folder: str, dim: str) -> dict[str, int]:
-    """Write a release of bfloat16, noise, to a folder as .safetensors."""
+def released(folder: str, dim: str, count: str) -> dict[str, int]:
+    """Write a release in bfloat16 as .safetensors: noise of multiplier 1, with orthonormal canaries in it."""
     d = int(dim)
+    canaries = OrthonormalCanaries(0, int(count), d)
     header = json.dumps({"noise": {"dtype": "BF16", "shape": [d], "data_offsets": [0, 2 * d]}}).encode()
-    with Path(folder, "release.safetensors").open("wb") as file:
+    with Path(folder, RELEASE).open("wb") as file:
         file.write(len(header).to_bytes(8, "little") + header)
         for number, part in enumerate(blocks(d)):
-            file.write((noise(number, part.stop - part.start).view(np.uint32) >> 16).astype("<u2").data)
+            values = noise(number, part.stop - part.start)
+            values += canaries.sum(coordinates=part)
+            words = values.view(np.uint32)
+            # To the nearest, of two the even one: cutting digits off would take noise away.
+            words += 0x7FFF + (words >> 16 & 1)
+            file.write((words >> 16).astype("<u2").data)
     return {"bytes": 2 * d}
 
 
-def release(folder: str, kind: str, count: str) -> dict[str, float]:
-    """Time the scores of a release in a file, its reading, and numpy's sum of it; measure the peak memory.
+def reading(folder: str) -> dict[str, float]:
+    """Time the reading of a release in a file, and numpy's sum of it."""
+    stored = open_release(Path(folder, RELEASE))
+    seconds = {"reading": 0.0, "summing": 0.0}
+    for part in blocks(stored.dim):
+        begun = time.perf_counter()
+        values = stored.read(part.start, part.stop)
+        read = time.perf_counter()
+        values.sum()
+        seconds["reading"] += read - begun
+        seconds["summing"] += time.perf_counter() - read
+    return seconds
+
+
+def scored(folder: str, kind: str, count: str) -> dict[str, float]:
+    """Time the scores of a release in a file, and measure the peak memory.
 
     Parameters
     ----------
@@ -144,25 +167,35 @@ def release(folder: str, kind: str, count: str) -> dict[str, float]:
 
     Returns
     -------
-    Seconds of each, and bytes beyond what the process held before.
+    Seconds, and bytes beyond what the process held before.
     """
-    stored = open_release(Path(folder, "release.safetensors"))
+    stored = open_release(Path(folder, RELEASE))
     make = Canaries if kind == "independent" else OrthonormalCanaries
     make(0, 3, 2 * 4096).partial_products(noise(0, 2 * 4096))
-    reading = summing = 0.0
-    for part in blocks(stored.dim):
-        begun = time.perf_counter()
-        values = stored.read(part.start, part.stop)
-        reading += time.perf_counter() - begun
-        begun = time.perf_counter()
-        values.sum()
-        summing += time.perf_counter() - begun
-    del values
+    return _measured(lambda: all_sums(stored, make(0, int(count), stored.dim)))
+
+
+def audited(folder: str, count: str) -> dict[str, Any]:
+    """Audit a release in a file through the orthonormal canaries that are in it, in time and memory."""
+    stored = open_release(Path(folder, RELEASE))
+    canaries = OrthonormalCanaries(0, int(count), stored.dim)
+    audits: list[AuditResult] = []
+    cost = _measured(lambda: audits.append(audit_release(stored, canaries, delta=1e-6, noise_multiplier=1.0)))
+    estimate = audits[0].estimates[0]
+    return {
+        **cost,
+        "verdict": audits[0].verdict,
+        "claim": audits[0].claim,
+        **{name: getattr(estimate, name) for name in ("epsilon", "low", "high")},
+    }
+
+
+def _measured(run: Callable[[], object]) -> dict[str, float]:
+    """Measure seconds, and peak memory beyond what the process holds."""
     RESET.write_text("5")
     before, begun = _peak(), time.perf_counter()
-    all_sums(stored, make(0, int(count), stored.dim))
-    seconds = time.perf_counter() - begun
-    return {"seconds": seconds, "reading": reading, "summing": summing, "peak": max(0, _peak() - before)}
+    run()
+    return {"seconds": time.perf_counter() - begun, "peak": max(0, _peak() - before)}
 
 
 _JOBS: dict[str, Callable[..., Any]] = {
@@ -170,7 +203,9 @@ _JOBS: dict[str, Callable[..., Any]] = {
     "bits": bits,
     "work": work,
     "released": released,
-    "release": release,
+    "reading": reading,
+    "scored": scored,
+    "audited": audited,
 }
 
 if __name__ == "__main__":

@@ -53,8 +53,6 @@ class Size:
         Canaries of dimension 2¹⁶ whose instructions are counted.
     orthonormal
         Numbers of orthonormal canaries in Algorithm 1.
-    releases
-        Dimensions of releases in files.
     """
 
     name: str
@@ -70,7 +68,6 @@ class Size:
     scaling: tuple[tuple[int, int], ...]
     counted: int
     orthonormal: tuple[int, ...]
-    releases: tuple[int, ...] = ()
 
 
 _SIZES = (
@@ -92,7 +89,6 @@ _SIZES = (
         ),
         counted=200,
         orthonormal=(10**3, 10**4, 10**5),
-        releases=(2**20, 2**24, 2**27),
     ),
     Size(
         name="small",
@@ -108,7 +104,6 @@ _SIZES = (
         scaling=((10**4, 20), (10**4, 100), (10**5, 2), (10**5, 10)),
         counted=0,
         orthonormal=(50, 500, 5000),
-        releases=(2**14,),
     ),
 )
 SIZES = {size.name: size for size in _SIZES}
@@ -157,7 +152,6 @@ class Benchmark:
     square: Timing
     scaling: Scaling
     orthonormal: Orthonormal
-    releases: tuple[processes.Release | Skipped, ...]
     memory: tuple[processes.Memory | Skipped, ...]
     bits: tuple[processes.Bits, ...]
     instructions: tuple[processes.Instructions | Skipped, ...]
@@ -188,8 +182,6 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
     scaling = _scaling(size, threads)
     part("orthonormal canaries")
     orthonormal = _orthonormal(size, threads)
-    part("releases in files")
-    releases = processes.releases(size.releases)
     part("memory")
     far = max(size.scaling)
     operations = (
@@ -203,7 +195,7 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
     bits = processes.bits(size.dim + 1, min(size.count, 50))
     part("instructions")
     return Benchmark(
-        environment=_environment(),
+        environment=environment(),
         size=size,
         threads=threads,
         algorithm_1=first,
@@ -212,7 +204,6 @@ def measure(size: Size, part: Callable[[str], object] = lambda _: None) -> Bench
         square=square,
         scaling=scaling,
         orthonormal=orthonormal,
-        releases=releases,
         memory=memory,
         bits=bits,
         instructions=processes.instructions(2**16, size.counted),
@@ -357,7 +348,8 @@ def _orthonormal(size: Size, threads: int) -> Orthonormal:
     return Orthonormal(tuple(timings[: len(cast)]), tuple(timings[len(cast) :]))
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Describe what a page was measured on."""
     blas = ", ".join(
         f"{library['internal_api']} {library['version']} ({library.get('architecture', 'unknown')})"
         for library in threadpool_info()

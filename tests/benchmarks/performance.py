@@ -185,7 +185,6 @@ def sections(document: Mapping[str, Any]) -> list[Section]:
         _algorithm_3(document),
         _scaling(document),
         _orthonormal(document),
-        *_releases(document),
         _memory(document),
         _bits(document),
         _instructions(document),
@@ -398,37 +397,6 @@ def _orthonormal(document: Mapping[str, Any]) -> Section:
         *("times faster than independent", "times the transforms"),
     )
     return Section("Orthonormal canaries", header, tuple(rows), note)
-
-
-def _releases(document: Mapping[str, Any]) -> list[Section]:
-    # A document of before has none.
-    measured = [row for row in document.get("releases", []) if "skipped" not in row]
-    if not measured:
-        return []
-    rows = tuple(
-        (
-            f"{row['dim']:,}",
-            row["label"],
-            f"{row['count']:,}",
-            *(f"{row[name]:.2g}" for name in ("seconds", "reading", "summing")),
-            f"{row['seconds'] / row['dim'] * 1e9:.2g}",
-            f"{row['peak'] / 1e6:,.0f}",
-        )
-        for row in measured
-    )
-    last = max(measured, key=lambda row: (row["dim"], row["label"], -row["count"]))
-    spread = last["seconds"] / last["dim"] * 1e10 / 64
-    note = (
-        "All scores of a release of bfloat16 in a .safetensors file, which the system holds in memory, each in a "
-        "process of its own, once. Beside orthonormal canaries 2²⁰ other directions or more are scored. Reading "
-        f"converts to float32. A release of 10¹⁰ coordinates on 64 such machines takes {spread:.2g} s by calculation, "
-        f"with {last['count']:,} {last['label']} canaries, as blocks are scored apart."
-    )
-    header = (
-        *("d", "canaries", "k", "seconds", "reading it, s", "numpy's sum of it, s"),
-        *("ns a coordinate", "peak, MB"),
-    )
-    return [Section("Releases in files", header, rows, note)]
 
 
 def _compared(

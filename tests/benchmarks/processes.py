@@ -49,20 +49,7 @@ class Instructions:
     instructions: float
 
 
-@dataclass(frozen=True)
-class Release:
-    """Seconds that scoring, reading and summing up a release of bfloat16 took, and the bytes that scoring held."""
-
-    label: str
-    dim: int
-    count: int
-    seconds: float
-    reading: float
-    summing: float
-    peak: int
-
-
-class _FailedError(Exception):
+class FailedError(Exception):
     """What a process said last."""
 
 
@@ -77,7 +64,7 @@ def _run(command: Sequence[object], environment: Mapping[str, str]) -> subproces
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-        raise _FailedError(last)
+        raise FailedError(last)
     return done
 
 
@@ -85,9 +72,10 @@ def _fresh(*job: object) -> tuple[object, ...]:
     return (sys.executable, "-m", "tests.benchmarks.fresh", *job)
 
 
-def _answer(*job: object, environment: Mapping[str, str]) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(_run(_fresh(*job), environment).stdout)
-    return answer
+def answer(*job: object, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return what a job of ``fresh`` prints in a process of its own."""
+    document: dict[str, Any] = json.loads(_run(_fresh(*job), environment).stdout)
+    return document
 
 
 def memory(operations: Sequence[tuple[str, int, int]], block: int) -> tuple[Memory | Skipped, ...]:
@@ -106,37 +94,16 @@ def memory(operations: Sequence[tuple[str, int, int]], block: int) -> tuple[Memo
             rows.append(Skipped(name, f"this platform has no {RESET}"))
             continue
         try:
-            found = _answer("memory", name, dim, count, block, environment={})
+            found = answer("memory", name, dim, count, block, environment={})
             rows.append(Memory(name, dim, count, found["vectors"], found["extra"]))
-        except _FailedError as error:
+        except FailedError as error:
             rows.append(Skipped(name, str(error)))
-    return tuple(rows)
-
-
-# Numbers of canaries whose scores of a release are timed.
-_SCORED = (("independent", 10), ("independent", 100), ("orthonormal", 10**3), ("orthonormal", 10**6))
-
-
-def releases(dims: Sequence[int]) -> tuple[Release | Skipped, ...]:
-    """Time the scores of releases in files, each in a process of its own, on as many threads as there are."""
-    rows: list[Release | Skipped] = []
-    for dim in dims:
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                _answer("released", folder, dim, environment={})
-                for kind, count in _SCORED:
-                    if 2 * count <= dim:
-                        rows.append(
-                            Release(kind, dim, count, **_answer("release", folder, kind, count, environment={}))
-                        )
-            except _FailedError as error:
-                rows.append(Skipped(f"d = {dim:,}", str(error)))
     return tuple(rows)
 
 
 def bits(dim: int, count: int) -> tuple[Bits, ...]:
     """Compare results of one thread, of two threads, and of two threads once more."""
-    one, two, again = (_answer("bits", dim, count, environment=e) for e in (_ONE_THREAD, _TWO_THREADS, _TWO_THREADS))
+    one, two, again = (answer("bits", dim, count, environment=e) for e in (_ONE_THREAD, _TWO_THREADS, _TWO_THREADS))
     return tuple(Bits(name, one[name] == two[name], two[name] == again[name]) for name in one)
 
 
@@ -151,7 +118,7 @@ def instructions(dim: int, count: int) -> tuple[Instructions | Skipped, ...]:
             continue
         try:
             name, (nothing, *counts) = count_all(["nothing", "canaryproof", "numpy"], dim, count)
-        except _FailedError as error:
+        except FailedError as error:
             reasons.append(f"{tool}: {error}")
             continue
         per = [(counted - nothing) / (2.0 * dim * count) for counted in counts]
@@ -188,7 +155,7 @@ def perf_count(text: str) -> int:
     """Read the number of instructions from what ``perf stat -x,`` says."""
     match = re.search(r"^(.*?),[^,]*,instructions(?::u)?,", text, re.MULTILINE)
     if match is None or not match[1].isdecimal():
-        raise _FailedError(f"instructions are {match[1].strip('<>')}" if match else "no count")
+        raise FailedError(f"instructions are {match[1].strip('<>')}" if match else "no count")
     return int(match[1])
 
 
@@ -196,5 +163,5 @@ def callgrind_count(text: str) -> int:
     """Read the number of instructions from what callgrind says."""
     match = re.search(r"^==\d+== Collected : (\d+)", text, re.MULTILINE)
     if match is None:
-        raise _FailedError("no count")
+        raise FailedError("no count")
     return int(match[1])

@@ -37,12 +37,13 @@ def test_operations_do_what_they_are_called():
 
 
 @pytest.mark.skipif(not fresh.RESET.exists(), reason="peak memory cannot be set back here")
-@pytest.mark.parametrize("kind", ["independent", "orthonormal"])
-def test_a_release_in_a_file_is_timed(kind, tmp_path):
-    assert fresh.released(str(tmp_path), "9000") == {"bytes": 18_000}
-    timed = fresh.release(str(tmp_path), kind, "10")
-    assert 0.0 < timed["summing"] < timed["seconds"]
-    assert timed["reading"] > 0.0
+def test_a_release_in_a_file_is_scored_and_audited(tmp_path):
+    assert fresh.released(str(tmp_path), "9000", "2000") == {"bytes": 18_000}
+    assert min(fresh.reading(str(tmp_path)).values()) > 0.0
+    assert all(fresh.scored(str(tmp_path), kind, "10")["seconds"] > 0.0 for kind in ("independent", "orthonormal"))
+    audit = fresh.audited(str(tmp_path), "2000")
+    assert audit["verdict"] == "consistent"
+    assert audit["low"] < audit["claim"] < audit["high"]
 
 
 def test_digests_notice_a_changed_bit(monkeypatch):

@@ -4,10 +4,11 @@ from functools import cache
 import pytest
 from click.testing import CliRunner
 
-from tests.benchmarks import kernels, performance, processes
+from tests.benchmarks import kernels, performance, processes, releases
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.kernels import Size
 from tests.benchmarks.processes import Bits
+from tests.benchmarks.releases import Releases
 from tests.benchmarks.timing import Skipped
 
 # Once for all tests: what is written and printed is theirs.
@@ -69,3 +70,19 @@ def test_an_unknown_size_is_refused():
     result = call("--size", "huge")
     assert result.exit_code == 2
     assert "'huge' is not one of 'full', 'small'" in result.stderr
+
+
+def test_the_page_of_releases_is_made_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernels, "measure", None)
+    asked = []
+
+    def measure(dims, _part):
+        asked.append(dims)
+        return Releases({}, 2, ())
+
+    monkeypatch.setattr(releases, "measure", measure)
+    assert call("--page", "releases", "--largest", "--out", tmp_path).exit_code == 0
+    assert asked == [(*releases.DIMS["full"], 2**30)]
+    assert {path.name for path in tmp_path.glob("[!.]*")} == {"releases.json", "releases.md"}
+    result = call("--largest")
+    assert (result.exit_code, "--largest must be given with --page releases" in result.stderr) == (2, True)

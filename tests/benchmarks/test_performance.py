@@ -100,15 +100,6 @@ def test_orthonormal_canaries_stand_beside_independent_ones_and_their_transforms
     assert "| a block of 32 rounds, k = 1,000 | 0.200 | 0.400 | 40.0 | 0.100 | 0.160 | 2.00 | 1.25 |" in page
 
 
-def test_releases_in_files_stand_beside_their_reading():
-    row = {"label": "orthonormal", "dim": 2**20, "count": 1000, "seconds": 0.5, "reading": 0.1, "summing": 0.01}
-    rows = [{"label": "d = 2", "skipped": "no room"}, row | {"peak": 52_000_000}]
-    text = render(DOCUMENT | {"releases": rows})["performance.md"]
-    assert "| 1,048,576 | orthonormal | 1,000 | 0.5 | 0.1 | 0.01 | 4.8e+02 | 52 |" in text
-    # 10¹⁰ coordinates at this rate, over 64.
-    assert "on 64 such machines takes 75 s by calculation, with 1,000 orthonormal canaries" in text
-
-
 @pytest.mark.parametrize(
     ("sense", "measured", "error", "text"),
     [

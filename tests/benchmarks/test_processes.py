@@ -26,7 +26,7 @@ def test_counts_are_read():
     ],
 )
 def test_what_is_no_count_is_not_read_as_one(read, text, reason):
-    with pytest.raises(processes._FailedError, match=reason):
+    with pytest.raises(processes.FailedError, match=reason):
         read(text)
 
 
@@ -109,5 +109,5 @@ def test_bits_of_fresh_processes_agree():
 
 def test_bits_that_differ_are_seen(monkeypatch):
     answers = iter([{"a": "1", "b": "1"}, {"a": "1", "b": "2"}, {"a": "2", "b": "2"}])
-    monkeypatch.setattr(processes, "_answer", lambda *_, **__: next(answers))
+    monkeypatch.setattr(processes, "answer", lambda *_, **__: next(answers))
     assert processes.bits(1, 1) == (Bits("a", True, False), Bits("b", False, True))
