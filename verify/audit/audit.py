@@ -339,7 +339,8 @@ def audit_release(
         length = release_sums.canaries_length(canaries, sums.products.squares, scoring)
         traces = release_traces(canaries, float(scores.observed.sum()), length)
     stored = release if isinstance(release, StoredRelease) else None
-    request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored)
+    slices = (sums.slices, sums.canary_norm) if isinstance(release, release_sums.ReleaseSums) else None
+    request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored, slices)
     return _audit(scores, delta, confidence, request, sums, traces)
 
 

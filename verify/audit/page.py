@@ -64,14 +64,14 @@ def html(result: AuditResult, document: dict[str, Any]) -> str:
         tone=_tone(result),
         title=_title(result),
         pictures=tuple(_pictures(result)),
-        sections=tuple(_sections(result, document)),
+        sections=tuple(_sections(result, document, "audit.html")),
     )
 
 
 def markdown(result: AuditResult, document: dict[str, Any]) -> str:
     """Return a report as Markdown; tables stand in place of the pictures."""
     parts = [f"# {_title(result)}", _plain(document["answer"])]
-    for section in _sections(result, document):
+    for section in _sections(result, document, "audit.md"):
         parts.append(f"## {section.title}")
         parts += map(_plain, section.words)
         if section.rows:
@@ -129,7 +129,7 @@ def _end(row: AuditRow, value: float) -> str:
 # The sections.
 
 
-def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportSection]:
+def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Iterator[ReportSection]:
     if (plan := document["plan"]) is not None:
         differences = [(each["name"], each["planned"], each["audited"]) for each in plan["differences"]]
         yield ReportSection("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
@@ -160,7 +160,7 @@ def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportS
             "code may see them.",
         ),
     )
-    yield from _origin(document)
+    yield from _origin(document, name)
 
 
 def _claim(document: dict[str, Any]) -> Iterator[ReportSection]:
@@ -253,7 +253,7 @@ def _noticed(result: AuditResult) -> Iterator[ReportSection]:
 _FAULTS = ("fault", "where")
 
 
-def _origin(document: dict[str, Any]) -> Iterator[ReportSection]:
+def _origin(document: dict[str, Any], name: str) -> Iterator[ReportSection]:
     given, asked = document["input"], document["request"]
     subject = "release's coordinates" if given["subject"] == "release" else "scores"
     rows = [(f"SHA-256 of the {subject}", given["sha256"])]
@@ -268,14 +268,12 @@ def _origin(document: dict[str, Any]) -> Iterator[ReportSection]:
     if (plan := document["plan"]) is not None:
         rows += [("SHA-256 of the plan's file", plan["sha256"]), ("nonce of its seed", plan["secret"]["nonce"])]
     yield ReportSection("What was audited", (), ("input", "value"), rows)
-    words = [
-        "The last line derives every number of a report anew, and says which differ. It takes this file, too, in place "
-        "of audit.json."
-    ]
+    words = ["The last line derives every number of this report anew, and says which differ."]
+    lines = [line.replace(" audit.json ", f" {name} ") for line in document["repeat"]]
     if file is None:
         saved = "numpy.save writes the release" if given["subject"] == "release" else "Scores.save writes the scores"
         words.append(f"This audit was of no file: {saved}.")
-    yield ReportSection("Repeat it", tuple(words), lines=tuple(document["repeat"]))
+    yield ReportSection("Repeat it", tuple(words), lines=tuple(lines))
     yield ReportSection("Versions", (), ("package", "version"), list(document["versions"].items()))
 
 

@@ -91,20 +91,20 @@ class ReleaseSums:
         Number of coordinates that are exactly zero.
     largest
         Largest absolute value.
-    dim
-        Number of coordinates.
     canary_norm
         Norm of a canary in the release's unit.
+    slices
+        Number of coordinates of each slice that was added.
     digests
-        SHA-256 of the coordinates of each slice that was added, little-endian, in hexadecimal.
+        SHA-256 of the coordinates of each of these, little-endian, in hexadecimal.
     """
 
     products: PartialProducts
     square: float
     zeros: int
     largest: float
-    dim: int
     canary_norm: float
+    slices: tuple[int, ...]
     digests: tuple[str, ...]
 
     def __add__(self, other: Self) -> "ReleaseSums":
@@ -113,10 +113,15 @@ class ReleaseSums:
             self.square + other.square,
             self.zeros + other.zeros,
             max(self.largest, other.largest),
-            self.dim + other.dim,
             self.canary_norm,
+            self.slices + other.slices,
             self.digests + other.digests,
         )
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return sum(self.slices)
 
     @property
     def digest(self) -> str:
@@ -220,7 +225,7 @@ def _sums(
         products = PartialProducts(np.concatenate([part.products for part in parts]), squares, parts[0].square)
     zeros = len(values) - int(np.count_nonzero(values))
     digest = hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
-    return ReleaseSums(products, float(squared_norm(values)), zeros, largest, len(values), canary_norm, (digest,))
+    return ReleaseSums(products, float(squared_norm(values)), zeros, largest, canary_norm, (len(values),), (digest,))
 
 
 def summed_square(canaries: Canaries, squared_norms: NDArray[np.float64], block: int) -> float:
@@ -354,7 +359,8 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
     squares = arrays["squares"] if isinstance(canaries, Canaries) else None
     products = PartialProducts(arrays["products"], squares, own)
     digests = tuple(bytes(digest).hex() for digest in arrays["digests"][:done])
-    return ReleaseSums(products, square, zeros, largest, dim, source.canary_norm, digests), done
+    slices = tuple(part.stop - part.start for part in every[:done])
+    return ReleaseSums(products, square, zeros, largest, source.canary_norm, slices, digests), done
 
 
 def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:

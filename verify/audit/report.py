@@ -23,7 +23,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.accountant import Claim
 from canaryproof.verify.audit import text
 from canaryproof.verify.audit.plan_file import Comparison
-from canaryproof.verify.audit.result import VERDICT_RULES, AuditResult, EstimateRow, MechanismTest
+from canaryproof.verify.audit.result import VERDICT_RULES, AuditResult, EstimateRow, MechanismTest, Request
 from canaryproof.verify.audit.trade_off import trade_off_curve
 from canaryproof.verify.canaries.round_scores import directions_of, layers_of
 from canaryproof.verify.canaries.scores import RoundsRecord, Scores
@@ -190,12 +190,21 @@ def numbers(result: AuditResult) -> dict[str, Any]:
             for name in ("normality", "shape", "null_law", "blind_spots")
         },
         "warnings": [asdict(warning) for warning in result.warnings],
-        "coordinates": None if result.request.stored is None else result.request.stored.record(),
+        "coordinates": _coordinates(result.request),
         "estimates": [_estimate_row(row) for row in result.estimates],
         "bounds": [asdict(row) for row in result.bounds],
     }
     finite: dict[str, Any] = _plain(document)
     return finite
+
+
+def _coordinates(request: Request) -> dict[str, Any] | None:
+    """Say how the coordinates of a release were read, if they were in files, or summed up by slices."""
+    if request.stored is not None:
+        return request.stored.record()
+    if request.slices is None:
+        return None
+    return {"slices": list(request.slices[0]), "canary_norm": request.slices[1]}
 
 
 def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:

@@ -1,10 +1,13 @@
 """A report that is read and derived anew from what was audited, and what differs then."""
 
+import functools
 import hashlib
+import itertools
 import math
+import operator
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.accounting.accountant import Claim
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
+from canaryproof.verify.audit.release_sums import ReadableRelease, ReleaseSums, as_source, release_sums
 from canaryproof.verify.audit.report import (
     OPEN,
     SCHEMA,
@@ -36,6 +40,8 @@ from canaryproof.verify.files.stored_release import StoredRelease
 
 # The largest report that is read, in bytes.
 _LARGEST = 2**24
+# The most slices of a release that processes summed up.
+_MOST_SLICES = 2**16
 # Relative differences up to this one may be due to other versions or another processor.
 _ROUNDING = 1e-9
 _EMBEDDED = re.compile(f"{re.escape(OPEN)}\n(.*)\n-->\n{SEAL}([0-9a-f]{{64}}) -->\n\\Z", re.DOTALL)
@@ -114,9 +120,27 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         canaries: ReleaseCanaries = Canaries(made.seed, made.count, made.dim)
         if made.layers:
             canaries = OrthonormalCanaries(made.seed, made.count, made.dim, made.layers)
-        return audit_release(given, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
+        coordinates = report.audit.get("coordinates") if isinstance(report.audit, dict) else None
+        slices = coordinates.get("slices") if isinstance(coordinates, dict) else None
+        source = given if slices is None else _summed(as_source(given), canaries, slices)
+        result = audit_release(source, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
+        # A report of an array in memory names no file.
+        return result if coordinates else replace(result, request=replace(result.request, stored=None))
     except (ValueError, OverflowError) as error:
         raise InputError(f"the report's request cannot be repeated: {error}") from error
+
+
+def _summed(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> ReleaseSums:
+    """Sum a release up by slices, as the process of each did."""
+    numbers = slices if isinstance(slices, list) and all(type(number) is int for number in slices) else []
+    if not 1 <= len(numbers) <= _MOST_SLICES or min(numbers) < 1 or sum(numbers) != source.dim:
+        raise ValueError(f"audit.coordinates.slices: must be numbers of coordinates that sum to {source.dim:,}")
+    stops = list(itertools.accumulate(numbers))
+    parts = (
+        release_sums(source.read(stop - number, stop), canaries, stop - number)
+        for number, stop in zip(numbers, stops, strict=True)
+    )
+    return replace(functools.reduce(operator.add, parts), canary_norm=source.canary_norm)
 
 
 def claim_of(saved: ClaimRecord) -> Claim:

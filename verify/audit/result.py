@@ -146,6 +146,8 @@ class Request:
         its blocks, one after another. None where scores were given.
     stored
         The release's files with the order of its coordinates; None where there were none.
+    slices
+        Numbers of coordinates of the slices whose sums were given, and a canary's norm in them; None of a whole release.
     """
 
     claim: "float | Claim | DpEvent | None"
@@ -156,6 +158,7 @@ class Request:
     canaries: "ReleaseCanaries | None" = None
     release: str | None = None
     stored: "StoredRelease | None" = None
+    slices: tuple[tuple[int, ...], float] | None = None
 
 
 class ClaimVerdict(StrEnum):

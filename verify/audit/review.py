@@ -217,8 +217,10 @@ def review(
     """
     if isinstance(source, str | Path):
         result = read_result(Path(source), score, member)
-    else:
+    elif hasattr(source, "columns"):
         result = of_frame(source, score, member)
+    else:
+        raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
     level = 1.0 - rules.CONFIDENCE.number("confidence", confidence)
     if delta is None and result.delta is None:
         raise ValueError("delta: must be given, as the source has none and ε means nothing without it")

@@ -64,7 +64,9 @@ def claims_command(identifier: str | None, document: str | None, verdict: str | 
 def _judged(identifier: str) -> Result:
     known = {check.id: (suite, check) for suite, check in _claims()}
     if identifier not in known:
-        near = difflib.get_close_matches(identifier, known, n=3)
+        # A part of an identifier, as a table's number, comes before what is spelled alike.
+        parts = [name for name in known if f".{identifier}." in f".{name}."]
+        near = [*sorted(parts, key=len), *difflib.get_close_matches(identifier, known, n=3)][:3]
         hint = f"; near it: {', '.join(near)}" if near else "; canaryproof claims lists all"
         raise InputError(f"ID: there is no statement {identifier!r}{hint}")
     suite, check = known[identifier]

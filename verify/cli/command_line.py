@@ -177,6 +177,9 @@ def _status(run: Callable[[], Any]) -> int:
         if missing is not None:
             return _fail(f"{missing}: No such file or directory", _BAD_INPUT)
         return _fail_usage(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return _BAD_INPUT
     except click.UsageError as error:
         return _fail_usage(error)
     except click.ClickException as error:

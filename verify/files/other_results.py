@@ -41,8 +41,9 @@ _GUESSES = ("r", "guesses", "n_guess", "n_guesses", "num_guesses", "c_cap")
 _RIGHT = ("v", "right", "n_correct", "num_correct", "correct_guesses", "c")
 _EPSILON = ("epsilon", "eps", "eps_lb")
 _EXPECTED = (
-    "columns score and member; or in_canary_scores and out_canary_scores, or observed and unobserved; or counts m, r "
-    "and v of canaries, guesses and right guesses; or memaudit's report, or data_size of PrivacyGuard's AnalysisNode"
+    "columns score and member, or others that are given by name; or in_canary_scores and out_canary_scores, or "
+    "observed and unobserved; or counts m, r and v of canaries, guesses and right guesses; or memaudit's report, or "
+    "data_size of PrivacyGuard's AnalysisNode"
 )
 _COUNT = Rule(f"be a whole number from 1 to {LARGEST_COUNT}", 1, LARGEST_COUNT, whole=True)
 

@@ -49,6 +49,8 @@ def read_run(folder: Path) -> Run:
     """Read the run that ``canaryproof verify --out`` left in a folder; an InputError names what breaks a rule."""
     if not folder.is_dir():
         raise InputError(f"{folder}: must be a folder, as canaryproof verify --out leaves it")
+    if not (folder / RESULTS).exists():
+        raise InputError(f"{folder}: has no {RESULTS}, which canaryproof verify --out leaves in its folder")
     with opened(folder / RESULTS) as file:
         return Run.from_json(parsed_json(content(file, LARGEST_DOCUMENT)))
 

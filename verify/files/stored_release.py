@@ -225,7 +225,8 @@ def reopened(path: Path, record: object) -> StoredRelease:
     """Open a release as its record says, with its base from the same folder; an ``InputError`` refuses others."""
     if not isinstance(record, dict):
         return open_release(path)
-    only, skip, base, norm = (record.get(name) for name in ("only", "skip", "base", "canary_norm"))
+    base, norm = record.get("base"), record.get("canary_norm")
+    only, skip = record.get("only", []), record.get("skip", [])
     patterns = [*only, *skip] if isinstance(only, list) and isinstance(skip, list) else [None]
     named = base is None or (isinstance(base, str) and Path(base).name == base)
     if not all(isinstance(pattern, str) for pattern in patterns) or not named or not isinstance(norm, int | float):

@@ -253,7 +253,7 @@ def read(name: str, size: str) -> Configuration:
         )
     with opened(path) as file:
         try:
-            document = tomllib.loads(content(file, _LARGEST_FILE).decode())
+            document = tomllib.loads(content(file, _LARGEST_FILE).decode("utf-8-sig"))
             return {other: _at_size(path.stem, document, other) for other in SIZES}[size]
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"is not TOML: {error}") from error

@@ -189,6 +189,23 @@ def test_a_wrong_file_gets_one_line(text, tmp_path):
     assert shown.stderr.count("\n") == 1
 
 
+def test_a_parquet_file_gives_what_its_frame_gives(tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "scores.parquet"
+    frame = labelled(OBSERVED, UNOBSERVED, epsilon=1.0)
+    frame.assign(member=frame.member.astype(bool)).to_parquet(path)
+    assert review(path, delta=_DELTA) == review(frame, delta=_DELTA)
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(InputError, match=r"^[^\n]*scores\.parquet: is no table that can be read[^\n]*$"):
+        review(path, delta=_DELTA)
+
+
+@pytest.mark.parametrize("source", [None, object, 3, ["scores.csv"]])
+def test_what_is_neither_file_nor_frame_is_refused(source):
+    with pytest.raises(ValueError, match="^source: must be a file's path or a pandas DataFrame, not "):
+        review(source, delta=_DELTA)
+
+
 @pytest.mark.parametrize(
     "document",
     ["3", "{}", "[]", "[1, 2]", '{"per_canary": [3]}', '{"data_size": {"train_size": -1}}', '{"m": {"a": 1}}', "{"],

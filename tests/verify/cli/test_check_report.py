@@ -13,6 +13,8 @@ from click.testing import CliRunner
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import report, report_check
+from canaryproof.verify.audit.audit import audit_release
+from canaryproof.verify.audit.release_sums import release_sums
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records
 from canaryproof.verify.cli.command_line import main
@@ -120,6 +122,31 @@ def test_the_lines_of_a_checkpoint_repeat_it():
     refused = call("check-report", path, "--release", "model.safetensors")
     message = "Error: the report's audit.coordinates: must say how the release was opened\n"
     assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", message)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_of_an_array_or_of_sums_holds_for_the_file_with_its_numbers():
+    release, canaries, half = np.load("release.npy"), Canaries(7, COUNT, DIM), DIM // 2
+    sums = [release_sums(part, canaries, start) for part, start in ((release[:half], 0), (release[half:], half))]
+    for name, given in (("whole.html", release), ("sums.html", sums[0] + sums[1])):
+        audit_release(given, canaries, 1e-5, noise_multiplier=1.5).report(name)
+        line = next(line for line in Path(name).read_text().splitlines() if "canaryproof check-report " in line)
+        assert line.removesuffix("</code></pre>") == "canaryproof check-report audit.html --release release.npy"
+        assert checked(name, "--release", "release.npy")[0] == 0
+    document = report_check.read(Path("sums.html")).document
+    assert document["audit"]["coordinates"] == {"slices": [half, half], "canary_norm": 1.0}
+    for slices in (None, [], [DIM, 0], [half], [half, float(half)], "x"):
+        document["audit"]["coordinates"]["slices"] = slices
+        seal(Path("sums.json"), document)
+        refused = call("check-report", "sums.json", "--release", "release.npy")
+        if slices is None:
+            # The sums of the whole have other last bits.
+            assert (refused.exit_code, refused.stderr) == (1, "")
+        else:
+            rule = "audit.coordinates.slices: must be numbers of coordinates that sum to 300"
+            assert refused.stderr == f"Error: the report's request cannot be repeated: {rule}\n"
+    np.save("release.npy", np.nextafter(release, 0.0))
+    assert checked("whole.html", "--release", "release.npy")[0] == 1
 
 
 @pytest.mark.usefixtures("folder")
