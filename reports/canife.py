@@ -10,13 +10,12 @@ from matplotlib.figure import Figure
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, svg
 from canaryproof.reports.markdown import Section, made_by, page, rounded, without_tags
 from canaryproof.verify.files.benchmark_record import (
-    DATA_KNOWN,
     BenchmarkRecord,
-    MethodValue,
     PrintedRecord,
     ScenarioRecord,
     SpreadRecord,
 )
+from canaryproof.verify.files.training_record import DATA_KNOWN, MethodValue
 
 _STYLES = (("o", BLUE), ("D", ORANGE), ("s", GREEN), ("^", "#CC79A7"), ("v", "#000000"))
 # Where 0 is drawn on a logarithmic axis.

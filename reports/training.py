@@ -14,6 +14,8 @@ from matplotlib.figure import Figure
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
 from canaryproof.reports.markdown import Section, code, page, plus_minus, without_tags, words
 from canaryproof.verify.files.training_record import (
+    DATA_KNOWN,
+    DATA_UNKNOWN,
     BoundRecord,
     CanifeAttackRecord,
     CanifeAuditRecord,
@@ -22,6 +24,7 @@ from canaryproof.verify.files.training_record import (
     CellRecord,
     ExperimentRecord,
     FitRecord,
+    KnownRoundsRecord,
     RepetitionRecord,
     TrainingSeconds,
 )
@@ -453,9 +456,11 @@ def _headline(document: ExperimentRecord) -> str:
     bounds = [statistics.fmean(audit.bounds[BOUND].value for audit in cell) for cell in audits]
     low, high = _down([min(bounds)]), _down([max(bounds)])
     confidence = document.cells[0].settings["audit"]["confidence"]
+    known = [each.epsilon.epsilon for cell in document.cells for each in _measured(cell, DATA_UNKNOWN)]
+    also = f" For one who also knows a canary's rounds ε̂ is {_between(known)}." if known else ""
     return (
         f"For an attacker who sees all rounds ε̂ is {_between(means)}, the {confidence:.0%} lower bound is "
-        f"{low if low == high else f'{low} to {high}'}, and {proven}."
+        f"{low if low == high else f'{low} to {high}'}, and {proven}.{also}"
     )
 
 
@@ -486,6 +491,7 @@ def sections(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()
     parts = []
     if has_canaries(document):
         parts.append(_estimates(document))
+        parts += [_noise(document)] if _has_known_rounds(document) else []
     if has_canife(document):
         parts += canife_sections(document)
     parts.append(_accounting(document))
@@ -545,9 +551,10 @@ def _analytical(cell: CellRecord) -> str:
 
 
 def _estimates(document: ExperimentRecord) -> Section:
-    rows = []
+    rows, measured = [], KNOWLEDGE if _has_known_rounds(document) else {}
     for cell in document.cells:
         row = [f"{cell.noise_multiplier:.4g}", _analytical(cell)]
+        row += [_known_rounds(cell, knowledge) for knowledge in measured]
         for attack in ATTACKS:
             bounds = [result.audit(attack).bounds[BOUND].value for result in cell.results]
             row.append(f"{_estimate(cell, attack, ESTIMATE)}; ≥ {_down(bounds)}")
@@ -558,9 +565,64 @@ def _estimates(document: ExperimentRecord) -> Section:
         f"δ = {plan['delta']:g}. First ε̂ by `{ESTIMATE}`, the paper's estimate, ± its standard error, then the lower "
         f"bound `{BOUND}` at {plan['confidence']:.0%}.{several} An ε̂ is neither an upper nor a lower bound on ε."
     )
+    if measured:
+        knowledge = "; ".join(f"{name} is for who {knows}" for name, knows in measured.values())
+        note += (
+            f" {knowledge[0].upper()}{knowledge[1:]}. There ε̂ is that of the analytical accounting at the noise "
+            "multiplier that the canaries measure, and the bound is of the scores of known rounds."
+        )
     alternative = "A row of panels for each attack: ε̂ as bars and lower bounds as ticks, with the table's numbers"
-    header = header_of(document, "noise multiplier", "analytical ε", *(attack.name for attack in ATTACKS.values()))
+    names = [name for name, _ in measured.values()] + [attack.name for attack in ATTACKS.values()]
+    header = header_of(document, "noise multiplier", "analytical ε", *names)
     return Section("Estimates and bounds", header, tuple(rows), note, "estimates.svg", alternative)
+
+
+# Names of attackers who know the rounds of a canary, and what they know.
+KNOWLEDGE = {
+    DATA_UNKNOWN: ("known rounds", "sees all rounds and knows those of a canary"),
+    DATA_KNOWN: ("known rounds and data", "also knows all clients' updates"),
+}
+
+
+def _has_known_rounds(document: ExperimentRecord) -> bool:
+    return all(run.known_rounds is not None for cell in document.cells for run in cell.runs())
+
+
+def _measured(cell: CellRecord, knowledge: str) -> list[KnownRoundsRecord]:
+    return [(run.known_rounds or {})[knowledge] for run in cell.runs() if knowledge in (run.known_rounds or {})]
+
+
+def _with_interval(numbers: Sequence[tuple[float, float, float]]) -> str:
+    """Render a number with its interval, or the mean of several with their deviation."""
+    if not numbers:
+        return "not measured"
+    first, low, high = (value(float(f"{end:.3g}")) for end in numbers[0])
+    return f"{first} ({low} to {high})" if len(numbers) == 1 else _spread([number for number, _, _ in numbers])
+
+
+def _known_rounds(cell: CellRecord, knowledge: str) -> str:
+    """Render the composed ε̂ of an attacker who knows the rounds, and the bound."""
+    records = _measured(cell, knowledge)
+    shown = _with_interval([(each.epsilon.epsilon, each.epsilon.low, each.epsilon.high) for each in records])
+    bounds = [record.bound for record in records if record.bound is not None]
+    return f"{shown}; ≥ {_down(bounds)}" if bounds else shown
+
+
+def _noise(document: ExperimentRecord) -> Section:
+    rows = []
+    for cell in document.cells:
+        noise = [
+            _with_interval([(each.noise_multiplier, each.low, each.high) for each in _measured(cell, knowledge)])
+            for knowledge in KNOWLEDGE
+        ]
+        rows.append(row_of(cell, f"{cell.noise_multiplier:.4g}", *noise))
+    note = (
+        "The noise multiplier that the canaries measure: of one training with its interval, of several the mean ± "
+        "standard deviation. Without the clients' data it is of noise and data together, which is at least the noise. "
+        "Orthonormal canaries measure with known data alone."
+    )
+    header = header_of(document, "noise multiplier", *(name for name, _ in KNOWLEDGE.values()))
+    return Section("Measured noise", header, tuple(rows), note)
 
 
 def _accounting(document: ExperimentRecord) -> Section:

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,9 @@ from canaryproof.verify.audit import text
 from canaryproof.verify.audit.misuse import Withheld, misuse
 from canaryproof.verify.audit.result import (
     COMPOSED,
+    COMPOSED_BOUND,
     ESTIMATE,
+    PARTICIPATIONS,
     AuditResult,
     AuditRow,
     EstimateRow,
@@ -27,7 +29,15 @@ from canaryproof.verify.audit.result import (
 )
 from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest, normality, shape
 from canaryproof.verify.bounds.catalogue import METHODS, lower_bounds
-from canaryproof.verify.bounds.lower_bound import Coverage, Inclusion, LowerBound, cosine_null, prepare
+from canaryproof.verify.bounds.lower_bound import (
+    GAUSSIAN_CURVE,
+    BoundKind,
+    Coverage,
+    Inclusion,
+    LowerBound,
+    cosine_null,
+    prepare,
+)
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators import estimators
@@ -447,11 +457,14 @@ def _audit(
         # It comes first where it is for the attacker who has these scores.
         first = record.score == _ATTACKERS["known rounds" if claimed is None else claimed.attacker]
         estimates = (composed, *estimates) if first else (*estimates, composed)
-    return replace(
-        result,
-        estimates=estimates,
-        bounds=_bounds(scores, inclusion, delta, 1.0 - result.level, request.bounds),
-    )
+    bounds = _bounds(scores, inclusion, delta, 1.0 - result.level, request.bounds)
+    if record is not None and not request.bounds and delta > 0.0:
+        bounds = (
+            *_bound_by_participations(scores, record, claimed, delta, result.level),
+            *bounds,
+            *_composed_bound(mechanism, record, claimed, delta, result.level),
+        )
+    return replace(result, estimates=estimates, bounds=bounds)
 
 
 def _pure_claim(claim: "float | Claim | DpEvent | None", noise_multiplier: float | None) -> float | None:
@@ -524,6 +537,59 @@ def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | Non
     )
 
 
+def _composed_bound(
+    mechanism: MechanismTest | None, record: RoundsRecord, claim: Claim | None, delta: float, level: float
+) -> Iterator[AuditRow]:
+    """Yield ε of the upper limit of the measured noise, by the claim's accounting."""
+    if mechanism is None:
+        return
+    if claim is None or claim.noise_multiplier is None:
+        claim = gaussian(1.0, participations=record.participations)
+    limit = mechanism.traces.largest_noise(level)
+    # Below its range an accounting has no value, and the bound is that of the end of the range.
+    limit = max(limit, rules.NOISE_MULTIPLIER.low)
+    epsilon = epsilon_at(limit, claim, delta)
+    yield AuditRow(
+        name=COMPOSED_BOUND,
+        kind=str(BoundKind.LOWER_BOUND),
+        epsilon=epsilon,
+        low=epsilon,
+        high=math.inf,
+        coverage=str(Coverage.PROVEN),
+        cap=math.inf,
+        assumes="Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting",
+    )
+
+
+def _bound_by_participations(
+    scores: Scores, record: RoundsRecord, claim: Claim | None, delta: float, level: float
+) -> Iterator[AuditRow]:
+    """Yield the bound that holds each canary against the claim at its own number of rounds, where they differ."""
+    counts = record.counts
+    if counts is None or not _unequal(record) or scores.dim is None or scores.unobserved is not None:
+        return
+    if claim is not None and claim.participations is None:
+        return
+    # This import loads compiled kernels, which most audits do not need.
+    from canaryproof.verify.bounds import participations
+    from canaryproof.verify.bounds.gaussian import epsilon_of_mu
+
+    limit = participations.largest_noise(cosine_null(scores.dim).log_tail(scores.observed), counts, level)
+    taken = record.participations if claim is None else claim.participations
+    assert taken is not None
+    epsilon = float(epsilon_of_mu(np.array([math.sqrt(taken) / limit]), delta)[0])
+    yield AuditRow(
+        name=PARTICIPATIONS,
+        kind=str(BoundKind.LOWER_BOUND),
+        epsilon=epsilon,
+        low=epsilon,
+        high=math.inf,
+        coverage=str(Coverage.ASYMPTOTIC),
+        cap=math.inf,
+        assumes=f"independent scores, {GAUSSIAN_CURVE} of one noise multiplier at each canary's own rounds",
+    )
+
+
 def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
     """Return the moments, unless no run produces them."""
     # A variance may underflow to 0; the checks below refuse the result, NaN too.
@@ -550,8 +616,15 @@ def _shape(scores: Scores, release: "ReleaseSums | None") -> ShapeTest:
     """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
     if release is not None:
         return ShapeTest(1.0, "")
+    if _unequal(scores.record):
+        return ShapeTest(0.0, "Canaries took part in unequal numbers of rounds.")
     scale = 1.0 / math.sqrt(scores.dim) if scores.kind is ScoreKind.COSINE and scores.dim is not None else None
     return shape(scores.observed, scores.unobserved, scale)
+
+
+def _unequal(record: RoundsRecord | None) -> bool:
+    """Tell whether observed canaries with a score of known rounds took part in unequal numbers of them."""
+    return record is not None and record.counts is not None and bool(np.ptp(record.counts))
 
 
 def _null_law(scores: Scores) -> GoodnessOfFit | None:

@@ -28,6 +28,7 @@ from canaryproof.verify.bounds.fixed_sequence import least_rejecting, sum_design
 from canaryproof.verify.bounds.guesses import ABSOLUTE, RELATIVE, declared_guesses, most_wrong
 from canaryproof.verify.bounds.ladders import LEVELS, Ladder, ladder_table, largest_deltas, rungs
 from canaryproof.verify.bounds.lower_bound import Inclusion, prepare
+from canaryproof.verify.bounds.participations import Crowd
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
 from canaryproof.verify.bounds.thresholds import band, band_ranks, skipped_ranks
 from canaryproof.verify.check.levels import POWER
@@ -675,6 +676,8 @@ class Deciding:
         Whether the default bound decides, of one release.
     orthonormal
         Whether canaries are orthonormal. Independent ones are noise to each other.
+    crowd
+        Canaries whose own numbers of rounds decide, and the noise multiplier that they are held against; else None.
     """
 
     claim: AtlasClaim
@@ -686,6 +689,7 @@ class Deciding:
     lengths: tuple[float, ...] | None
     bound: bool
     orthonormal: bool
+    crowd: tuple[Crowd, float] | None = None
 
     def power(self, mechanism: Mechanism, value: float) -> float:
         """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
@@ -706,8 +710,9 @@ class Deciding:
                 traces = weight * np.sqrt(self.claim.dim / squares)
             sigma = self.claim.noise_multiplier
             best = float(power_by_sum(traces, sigma, self.lengths, self.claim.dim, self.level).mean())
-        if self.bound and best < POWER:
-            others = 0.0 if self.orthonormal else self.count * weight**2
+        if (self.bound or self.crowd is not None) and best < POWER:
+            shared = self.count if self.crowd is None else self.crowd[0].shared
+            others = 0.0 if self.orthonormal else shared * weight**2
             with np.errstate(divide="ignore"):
                 traces = weight * np.sqrt(self.claim.dim / (squares + others))
             quantiles = np.quantile(np.minimum(traces, _LARGEST_TRACE), (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
@@ -716,6 +721,8 @@ class Deciding:
         return best
 
     def _by_bound(self, trace: float) -> float:
+        if self.crowd is not None:
+            return self.crowd[0].power(trace, self.crowd[1], self.level)
         return trace_power(
             np.array([trace]),
             claim=self.epsilon,
@@ -742,7 +749,7 @@ def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
     -------
     The lists; None below 1,000 dimensions, or if no test of known power decides.
     """
-    if deciding.claim.dim < SMALLEST_DIM or not (deciding.bound or deciding.lengths):
+    if deciding.claim.dim < SMALLEST_DIM or not (deciding.bound or deciding.lengths or deciding.crowd):
         return None
     noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.epsilon)
     return BlindSpots(deciding.claim.noise_multiplier, deciding.epsilon, given, noticed, unnoticed)

@@ -319,7 +319,7 @@ def scores_digest(scores: Scores) -> str:
     """Return the SHA-256 of scores with all that is recorded of them.
 
     First comes JSON of their options, counts and record, with sorted keys. Then come, in float64 and little-endian, the
-    observed and unobserved scores, and of a record the cosines and lengths of its traces.
+    observed and unobserved scores, and of a record the cosines and lengths of its traces, and its counts.
     """
     arrays = [scores.observed] if scores.unobserved is None else [scores.observed, scores.unobserved]
     rounds = None
@@ -328,6 +328,7 @@ def scores_digest(scores: Scores) -> str:
         if (traces := scores.record.traces) is not None:
             rounds |= {"dim": traces.dim, "residual": traces.residual, "traced": traces.rounds}
             arrays += [traces.cosines, traces.lengths]
+        arrays += [] if scores.record.counts is None else [scores.record.counts.astype(np.float64)]
     options = {name: getattr(scores, name) for name in ("kind", "inclusion", "neighbours", "dim", "ranked")}
     head = {**options, "lengths": [len(array) for array in arrays], "record": rounds}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())

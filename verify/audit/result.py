@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
     from canaryproof.verify.accounting.accountant import Claim, Neighbours
     from canaryproof.verify.blindspots.alarms import BlindSpots
+    from canaryproof.verify.bounds.participations import Crowd
     from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
     from canaryproof.verify.files.stored_release import StoredRelease
 
 ESTIMATE = "estimate"
-# Estimate of the measured noise, composed by accounting.
-COMPOSED = "composed"
+# Estimate of the measured noise, composed by accounting, and the lower bound of its upper limit.
+COMPOSED, COMPOSED_BOUND = "composed", "composed-bound"
+# Lower bound that holds each canary against the claim at its own number of rounds.
+PARTICIPATIONS = "participations"
 
 
 @dataclass(frozen=True)
@@ -228,7 +231,8 @@ class AuditResult:
     estimates
         The estimates, the default first.
     bounds
-        Lower bounds on ε and posterior intervals, those first whose coverage is proven.
+        Lower bounds on ε and posterior intervals, those first whose coverage is proven. Before them is the bound by
+        participations, where canaries took part in unequal numbers of rounds; after them that of the measured noise.
     """
 
     scores: Scores = field(repr=False, compare=False)
@@ -309,7 +313,7 @@ class AuditResult:
             return ClaimVerdict.REFUTED
         if not self.seen:
             return ClaimVerdict.NOTHING_SEEN
-        known = self._by_default and self.delta > 0.0
+        known = (self._by_default or self._by_participations) and self.delta > 0.0
         if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or known):
             return ClaimVerdict.AT_ITS_CAP
         if self.estimate is not None and self.estimate.low > self.claim:
@@ -383,7 +387,20 @@ class AuditResult:
                 inclusion=self.scores.inclusion,
             )
             shares.append(share or 0.0)
+        if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
+            shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return max(shares) or None
+
+    def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":
+        """Return the canaries of the bound by participations, and the claimed noise of a round; else None."""
+        record, claimed = self.scores.record, self.claimed
+        if not self._by_participations or record is None or record.counts is None or claimed is None:
+            return None
+        # This import loads compiled kernels.
+        from canaryproof.verify.bounds.participations import Crowd
+
+        noise = math.sqrt(claimed.participations or 0) * gaussian_mechanism.noise_multiplier(epsilon, self.delta)
+        return Crowd.of(record.counts, record.rounds), float(noise)
 
     def claimed_noise(self, epsilon: float) -> float:
         """Return the claimed noise that separates the groups of scores.
@@ -412,6 +429,11 @@ class AuditResult:
         groups = (self.scores.observed, self.scores.unobserved)
         tied = any(many_ties(scores) for scores in groups if scores is not None)
         return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS) and not tied
+
+    @property
+    def _by_participations(self) -> bool:
+        """Whether the bound that decides holds each canary against the claim at its own number of rounds."""
+        return self.bound is not None and self.bound.name == PARTICIPATIONS
 
     @property
     def equal_variances(self) -> bool:
@@ -468,5 +490,6 @@ class AuditResult:
             lengths=lengths,
             bound=self._by_default and self.scores.record is None,
             orthonormal=orthonormal,
+            crowd=self._crowd(epsilon),
         )
         return notice.blind_spots(deciding, given=self.noise_multiplier is not None or self.claim is not None)

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from canaryproof.verify.audit.result import (
     COMPOSED,
+    PARTICIPATIONS,
     AuditResult,
     AuditRow,
     ClaimVerdict,
@@ -559,7 +560,8 @@ def remarks(result: AuditResult) -> Iterator[str]:
             "and variances, which is not the mechanism's."
         )
     undecided = result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED)
-    if undecided and result.claim is not None and result.delta:
+    by_default = result.bound is None or result.bound.name != PARTICIPATIONS
+    if undecided and by_default and result.claim is not None and result.delta:
         yield _enough(result, result.claim)
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."

@@ -21,6 +21,7 @@ delta that is theirs. All scores and traces are then of what remains.
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,7 @@ class CanaryClients:
         if score == Score.LIKELIHOOD:
             return Scores(*self._pair(self._scores.likelihoods), inclusion=inclusion, kind="any", record=record)
         values, rounds = self._scores.known_rounds
+        record = replace(record, counts=counts[rounds[self._included] > 0].astype(np.int64))
         if gram is not None:
             values = np.clip(values * np.sqrt(rounds) / self._lengths_of_sums(gram), -1.0, 1.0)
         observed, unobserved = (values[part & (rounds > 0)] for part in (self._included, ~self._included))

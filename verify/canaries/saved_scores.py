@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from canaryproof.verify.check import json_records
-from canaryproof.verify.check.json_records import Count
+from canaryproof.verify.check.json_records import Count, OmittedIfNone
 from canaryproof.verify.check.rules import shown
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import read_json
@@ -36,6 +36,7 @@ class SavedRecord:
     missing: Count
     skipped: Count
     traces: SavedTraces | None
+    counts: OmittedIfNone[tuple[Count, ...]] = None
 
 
 @dataclass(frozen=True)

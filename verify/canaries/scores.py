@@ -46,6 +46,8 @@ class RoundsRecord:
         Rounds that were taken, and rounds that were planned and not taken.
     skipped
         Rounds whose delta was zero.
+    counts
+        Number of rounds of each observed canary that has a score of known rounds, in their order, shape (k,).
     """
 
     score: Score
@@ -55,6 +57,7 @@ class RoundsRecord:
     rounds: int
     missing: int
     skipped: int
+    counts: NDArray[np.int64] | None = None
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -145,6 +148,9 @@ class Scores:
             "neighbours": rules.choice("neighbours", neighbours, NEIGHBOURS),
             "ranked": ranked,
         }
+        counts = None if record is None else record.counts
+        if counts is not None and not (counts.shape == seen.shape and (counts > 0).all()):
+            raise ValueError("record.counts: must be a positive number for each observed score")
         if unobserved is None and neighbours == "replace":
             raise ValueError("unobserved: is needed where canaries replace others, as no law is known then")
         if unobserved is None and chosen is ScoreKind.ANY:
@@ -181,6 +187,7 @@ class Scores:
             record = saved_scores.SavedRecord(
                 score=str(self.record.score),
                 **{name: getattr(self.record, name) for name in _COUNTS},
+                counts=None if self.record.counts is None else tuple(self.record.counts.tolist()),
                 traces=None
                 if traces is None
                 else saved_scores.SavedTraces(
@@ -237,6 +244,7 @@ class Scores:
                     score=Score(rules.choice("record.score", saved.record.score, Score)),
                     traces=traces,
                     **{name: getattr(saved.record, name) for name in _COUNTS},
+                    counts=None if saved.record.counts is None else np.array(saved.record.counts, np.int64),
                 )
             unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
             options = saved.inclusion, saved.kind, record, saved.neighbours

@@ -155,7 +155,7 @@ def _print(document: ExperimentRecord, out: Path) -> None:
     console = Console()
     table = Table(title=section.title, title_justify="left")
     for name in section.header:
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for row in section.rows:
         table.add_row(*map(escape, row))
     console.print(table, section.note, highlight=False)

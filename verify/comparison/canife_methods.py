@@ -12,14 +12,12 @@ from canaryproof.verify.canife import measure
 from canaryproof.verify.canife.measure import Deltas
 from canaryproof.verify.estimators.estimators import pinned_epsilon
 from canaryproof.verify.files.benchmark_record import (
-    DATA_KNOWN,
-    DATA_UNKNOWN,
     AuditedTraining,
     BenchmarkSizes,
-    MethodValue,
     NeedsRecord,
     SpreadRecord,
 )
+from canaryproof.verify.files.training_record import DATA_KNOWN, DATA_UNKNOWN, MethodValue
 
 
 def spread(values: Sequence[float]) -> SpreadRecord:

@@ -6,6 +6,7 @@ compose them. The server may have a fault, which the trial rounds of CANIFE then
 
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import jax
 import numpy as np
@@ -17,38 +18,32 @@ from canaryproof.verify.audit.audit import epsilon_at
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.canaries import participation as schedules
-from canaryproof.verify.canaries.canary_clients import CanaryClients, product
 from canaryproof.verify.canaries.round_scores import BLOCK
 from canaryproof.verify.canaries.seeds import Purpose
 from canaryproof.verify.canife.attack import TrialRound, attack, halves, score_law
 from canaryproof.verify.canife.design import Canary, DesignOptions
 from canaryproof.verify.canife.general import GeneralUpdates
 from canaryproof.verify.canife.measure import by_zero_counts
-from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files.benchmark_record import (
-    DATA_KNOWN,
-    DATA_UNKNOWN,
     AttackRecord,
     AuditedTraining,
     BenchmarkPlan,
     CosinesRecord,
-    KnownRoundsRecord,
     MemoryRecord,
-    MethodValue,
     RoundAuditRecord,
     ScoreLawRecord,
     SecondsRecord,
 )
-from canaryproof.verify.files.training_record import Analytical, BoundRecord, DesignRecord
+from canaryproof.verify.files.training_record import Analytical, BoundRecord, DesignRecord, KnownRoundsRecord
 from canaryproof.verify.training.assembly import Seeds, sgd_trainer
-from canaryproof.verify.training.canary_scores import CanaryScores, audits, bound_record
+from canaryproof.verify.training.canary_scores import CanaryScores, audits, bound_record, measured_noise
 from canaryproof.verify.training.clipping import FixedClip
 from canaryproof.verify.training.data.federation import Federation
 from canaryproof.verify.training.dense_audits import DenseAuditor
 from canaryproof.verify.training.faults import FREE, Fault, trial_noise
 from canaryproof.verify.training.networks import Model, Params
 from canaryproof.verify.training.noise import Independent
-from canaryproof.verify.training.trainer import Round, Trainer
+from canaryproof.verify.training.trainer import Trainer
 
 SEED = 0
 
@@ -65,38 +60,12 @@ class Scenario:
 CONFIDENCE = 0.95
 
 
-class KnownData:
-    """Traces of the canaries for an attacker who takes all clients' updates out of each release."""
-
-    def __init__(self, canary_clients: CanaryClients) -> None:
-        self._canary_clients = canary_clients
-        self._cosines: list[float] = []
-        self._lengths: list[float] = []
-        self._rounds = 0
-
-    def add(self, done: Round) -> None:
-        """Take a finished round."""
-        self._rounds += 1
-        if len(self._canary_clients.participants(done.number)):
-            total = self._canary_clients.total(done.number, 1.0)
-            self._lengths.append(float(np.linalg.norm(total)))
-            cosine = product(total, done.delta - done.known) / self._lengths[-1]
-            self._cosines.append(float(np.clip(cosine, -1.0, 1.0)))
-
-    @property
-    def traces(self) -> RoundTraces:
-        """Traces of the rounds so far."""
-        dim = self._canary_clients.canaries.dim
-        return RoundTraces(np.array(self._cosines), np.array(self._lengths), dim, residual=True, rounds=self._rounds)
-
-
 @dataclass(frozen=True)
 class AuditedTrainer:
-    """The trainer of a finished training, CANIFE's audits on the way, and traces for who knows all data."""
+    """The trainer of a finished training, and CANIFE's audits on the way."""
 
     trainer: Trainer
     audits: tuple[RoundAuditRecord, ...]
-    known_data: KnownData
 
 
 class Bench:
@@ -150,28 +119,20 @@ class Bench:
         )
         trainer = self._trainer(Seeds.of(root), scenario, rate or self.plan.rate)
         pool = self._pool(rng)
-        assert trainer.canary_clients is not None
-        known_data = KnownData(trainer.canary_clients)
         records = tuple(
             self._audit(done + 1, trainer.params, pool, scenario.fault, rng, with_bounds)
-            for done in trainer.pauses((number - 1 for number in self.sizes.audited), known_data.add)
+            for done in trainer.pauses(number - 1 for number in self.sizes.audited)
         )
-        return AuditedTrainer(trainer, records, known_data)
+        return AuditedTrainer(trainer, records)
 
     def _known_rounds(self, finished: AuditedTrainer, scenario: Scenario) -> dict[str, KnownRoundsRecord]:
         """Compose the noise that canaries at known rounds measure, by whether the attacker knows the clients' data."""
-        plan, sizes, canary_clients = self.plan, self.sizes, finished.trainer.canary_clients
-        assert canary_clients is not None
+        plan, sizes = self.plan, self.sizes
         claim = poisson(plan.noise_multiplier, rate=sizes.sampling, rounds=sizes.rounds)
         if scenario.shuffled:
             claim = gaussian(plan.noise_multiplier)
-        records = {}
-        for knowledge, traces in ((DATA_UNKNOWN, canary_clients.traces), (DATA_KNOWN, finished.known_data.traces)):
-            assert traces is not None
-            noise = traces.noise_multiplier(CONFIDENCE)
-            ends = (epsilon_at(each, claim, plan.delta) for each in (noise.value, noise.high, noise.low))
-            records[knowledge] = KnownRoundsRecord(noise.value, noise.low, noise.high, MethodValue(*ends))
-        return records
+        epsilon = partial(epsilon_at, claim=claim, delta=plan.delta)
+        return measured_noise(finished.trainer, CONFIDENCE, epsilon)
 
     def memory(self) -> MemoryRecord:
         """Return the bytes of the arrays that each method holds: what it computes from, not what a library takes."""

@@ -249,6 +249,10 @@ class RoundTraces:
         step = self._solution(inflation) - self._solution(-inflation)
         return NoiseMultiplier(value, low, high, 0.5 * step if math.isfinite(step) else math.inf, spread_p_value)
 
+    def largest_noise(self, level: float) -> float:
+        """Return the upper limit of the noise multiplier, which is below the noise of all rounds at most at a level."""
+        return self._solution(float(-special.ndtri(level)))
+
     def log_evidence(self, noise_multiplier: float) -> Array:
         """Return the log of the evidence against noise of at least this multiplier after each measured round.
 

@@ -10,11 +10,10 @@ from canaryproof.verify.files.training_record import (
     AuditRecord,
     BoundRecord,
     DesignRecord,
+    KnownRoundsRecord,
+    MethodValue,
     ZeroCountsRecord,
 )
-
-# Whether an attacker who knows a canary's rounds also knows the clients' data.
-DATA_UNKNOWN, DATA_KNOWN = "data unknown", "data known"
 
 
 @dataclass(frozen=True)
@@ -33,15 +32,6 @@ class NeedsRecord:
     participation: str
     noise: str
     models: str
-
-
-@dataclass(frozen=True)
-class MethodValue:
-    """A method's number in one training, and its interval."""
-
-    epsilon: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -119,16 +109,6 @@ class RoundAuditRecord:
     law: ScoreLawRecord
     attacks: NonEmpty[AttackRecord]
     bounds: Mapping[str, BoundRecord]
-
-
-@dataclass(frozen=True)
-class KnownRoundsRecord:
-    """The noise multiplier that random canaries at known rounds measure, with its interval, and what it composes to."""
-
-    noise_multiplier: float
-    low: float
-    high: float
-    epsilon: MethodValue
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from canaryproof.verify.check.json_records import Count, NonEmpty, OmittedIfNone
 
 # The null of the audit that an attack is shown and judged by.
 NULLS = {"all": "unobserved", "final": "exact", "change": "exact"}
+# Whether an attacker who knows a canary's rounds also knows the clients' data.
+DATA_UNKNOWN, DATA_KNOWN = "data unknown", "data known"
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,29 @@ class CanifeScores:
 
 
 @dataclass(frozen=True)
+class MethodValue:
+    """A method's number in one training, and its interval."""
+
+    epsilon: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class KnownRoundsRecord:
+    """The noise multiplier that random canaries at known rounds measure, with its interval, and what it composes to.
+
+    ``bound`` is the lower bound from the scores of known rounds, where they were audited.
+    """
+
+    noise_multiplier: float
+    low: float
+    high: float
+    epsilon: MethodValue
+    bound: OmittedIfNone[float] = None
+
+
+@dataclass(frozen=True)
 class CanifeAuditRecord:
     """CANIFE's audit of a model after a round; ``composed`` has ε̂ of all rounds until then by rule, for each attack."""
 
@@ -160,13 +185,17 @@ class CanifeRecord:
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """One training; ``accuracy_without`` is that of the same one without canaries, where there was one."""
+    """One training; ``accuracy_without`` is that of the same one without canaries, where there was one.
+
+    ``known_rounds`` is what random canaries at known rounds measure, by knowledge of the clients' data.
+    """
 
     canary_seed: int
     accuracy: float
     accuracy_without: float | None
     warnings: tuple[str, ...]
     canife: OmittedIfNone[CanifeRecord] = None
+    known_rounds: OmittedIfNone[Mapping[str, KnownRoundsRecord]] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,12 +221,16 @@ class TrainingSeconds(PartSeconds):
 
 @dataclass(frozen=True)
 class Finished:
-    """Facts of a finished training, its run.json; ``rounds`` where it may end before its last."""
+    """Facts of a finished training, its run.json; ``rounds`` where it may end before its last.
+
+    ``known_rounds`` as of ``TrainingRecord``.
+    """
 
     accuracy: float
     seconds: PartSeconds
     warnings: tuple[str, ...]
     rounds: OmittedIfNone[Count] = None
+    known_rounds: OmittedIfNone[Mapping[str, KnownRoundsRecord]] = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Audits of the scores that a finished training's random canaries have, by attack and by null."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -12,8 +12,18 @@ from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.shape import GoodnessOfFit
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
-from canaryproof.verify.canaries.scores import Scores
-from canaryproof.verify.files.training_record import AuditRecord, BoundRecord, Density, EstimateRecord, FitRecord
+from canaryproof.verify.canaries.scores import Score, Scores
+from canaryproof.verify.files.training_record import (
+    DATA_KNOWN,
+    DATA_UNKNOWN,
+    AuditRecord,
+    BoundRecord,
+    Density,
+    EstimateRecord,
+    FitRecord,
+    KnownRoundsRecord,
+    MethodValue,
+)
 
 if TYPE_CHECKING:
     from canaryproof.verify.training.trainer import Trainer
@@ -60,6 +70,36 @@ class CanaryScores:
                 for kind in ("observed", "unobserved")
             )
         )
+
+
+def measured_noise(
+    trainer: "Trainer", confidence: float, epsilon: Callable[[float], float]
+) -> dict[str, KnownRoundsRecord]:
+    """Compose the noise that canaries at known rounds measure, by whether the attacker knows the clients' data.
+
+    ``epsilon`` is that of the training's rounds at a noise multiplier. Orthonormal canaries measure with known data.
+    """
+    assert trainer.canary_clients is not None
+    records = {}
+    for knowledge, traces in ((DATA_UNKNOWN, trainer.canary_clients.traces), (DATA_KNOWN, trainer.known_data)):
+        if traces is not None:
+            noise = traces.noise_multiplier(confidence)
+            ends = (epsilon(each) for each in (noise.value, noise.high, noise.low))
+            records[knowledge] = KnownRoundsRecord(noise.value, noise.low, noise.high, MethodValue(*ends))
+    return records
+
+
+def known_rounds(
+    trainer: "Trainer", delta: float, confidence: float, epsilon: Callable[[float], float]
+) -> dict[str, KnownRoundsRecord]:
+    """Return the same with the lower bound from the scores of known rounds."""
+    records = measured_noise(trainer, confidence, epsilon)
+    if DATA_UNKNOWN in records and trainer.canary_clients is not None:
+        scores = trainer.canary_clients.scores(Score.KNOWN_ROUNDS)
+        bound = audit(scores, delta, confidence, force=True).bound
+        assert bound is not None
+        records[DATA_UNKNOWN] = replace(records[DATA_UNKNOWN], bound=bound.low)
+    return records
 
 
 def audits(

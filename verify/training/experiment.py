@@ -200,7 +200,7 @@ class Experiment:
             scores = canife_record.read(folder / job.name / CANIFE, settings.canife)
             audited = canife_record.canife_record(scores, settings, rounds, self._sampling(settings))
         seed = self._trainings.seeds(job).canaries
-        return TrainingRecord(seed, facts.accuracy, without, facts.warnings, audited)
+        return TrainingRecord(seed, facts.accuracy, without, facts.warnings, audited, facts.known_rounds)
 
 
 def _keep(files: Mapping[str, bytes], folder: Path) -> None:

@@ -3,9 +3,10 @@
 import contextlib
 import io
 import json
+import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,19 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from canaryproof.verify.accounting.accountant import gaussian
+from canaryproof.verify.accounting.training import analytical_epsilon, patterns
 from canaryproof.verify.canaries.participation import Schedule
+from canaryproof.verify.check import rules
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import read_scores
 from canaryproof.verify.files.report_input import read_record
-from canaryproof.verify.files.training_record import CanifeScores, Finished, PartSeconds
+from canaryproof.verify.files.training_record import CanifeScores, Finished, KnownRoundsRecord, PartSeconds
 from canaryproof.verify.files.writing import own_folder, replaced
 from canaryproof.verify.training import assembly, canife_audits, canife_record, networks
-from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CHANGE, FINAL, CanaryScores
+from canaryproof.verify.training.canary_scores import ALL, ATTACKS, CHANGE, FINAL, CanaryScores, known_rounds
 from canaryproof.verify.training.canife_audits import Auditor, Compiled, Designing, audited_rounds
 from canaryproof.verify.training.configuration import Cell, Configuration, Data, Network, Settings
 from canaryproof.verify.training.data.federation import FederatedData, check_same
 from canaryproof.verify.training.networks import Model, Params
+from canaryproof.verify.training.noise import Independent
 from canaryproof.verify.training.trainer import Round, Trainer, Training
 
 # File of a finished training's facts, the last to be written.
@@ -241,6 +246,7 @@ class Trainings:
         run.run(after)
         files: dict[str, bytes] = {}
         seconds, warnings, reached = dict(trainer.seconds), [], None
+        known: dict[str, KnownRoundsRecord] | None = None
         if settings.training.until_accuracy is not None:
             reached = trainer.rounds
             if not run.reached:
@@ -256,6 +262,9 @@ class Trainings:
             for attack in ATTACKS:
                 observed, unobserved = scores.observed[attack], scores.unobserved[attack]
                 files[_SCORES[attack]] = _bytes(np.savez, observed=observed, unobserved=unobserved)
+            if settings.training.noise == "independent":
+                options = settings.audit.delta, settings.audit.confidence, self._epsilon(job)
+                known = known_rounds(trainer, *options) or None
             warnings += trainer.canary_clients.warnings()
             # ``canaryproof audit`` takes the first canaries for the observed ones, which they are not by coins.
             if settings.canaries is not None and settings.canaries.inclusion == "fixed":
@@ -263,9 +272,26 @@ class Trainings:
                 files["final.npy"] = _bytes(np.save, change)
         test_accuracy = float(model.accuracy(trainer.params, federation.test_inputs, federation.test_labels))
         files[DONE] = json.dumps(
-            written(Finished(test_accuracy, PartSeconds(**seconds), tuple(warnings), reached))
+            written(Finished(test_accuracy, PartSeconds(**seconds), tuple(warnings), reached, known))
         ).encode()
         return files
+
+    def _epsilon(self, job: Job) -> Callable[[float], float]:
+        """Return the function that gives ε of a training's rounds at another noise multiplier."""
+        schedule, training = self.prepared(job)
+        assert isinstance(training.noise, Independent)
+        noise, taken = training.noise, max(map(len, patterns(schedule, "canaries")), default=0)
+
+        def epsilon(noise_multiplier: float) -> float:
+            at = replace(noise, noise_multiplier=min(noise_multiplier, rules.NOISE_MULTIPLIER.high))
+            if at.noise_multiplier < rules.NOISE_MULTIPLIER.low:
+                return math.inf
+            known = analytical_epsilon(at, self.settings(job).audit.delta, schedule, training.clip).epsilon
+            if known is None:
+                return gaussian(at.noise_multiplier, participations=taken).epsilon(self.settings(job).audit.delta)
+            return known
+
+        return epsilon
 
     def _in_canary_norms(self, job: Job, change: NDArray[np.float32]) -> NDArray[np.float32]:
         """Divide by a canary's norm in the model, that of the first round: ``norm`` alone depends on it."""

@@ -28,8 +28,9 @@ import optax
 from jax.flatten_util import ravel_pytree
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.canaries.canary_clients import CanaryClients
+from canaryproof.verify.canaries.canary_clients import CanaryClients, product
 from canaryproof.verify.canaries.participation import Participation, check
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.files import checkpoint
 from canaryproof.verify.training.clients import Clients, CohortSums
 from canaryproof.verify.training.clipping import Clip
@@ -177,6 +178,8 @@ class Trainer:
         self.initial: NDArray[np.float32] = np.asarray(flat)
         self.rounds = 0
         self.seconds = dict.fromkeys(_PARTS, 0.0)
+        # Of each round's canaries: the cosine of their sum with the delta less the clients' part, and its length.
+        self._known_data = np.zeros((2, participation.rounds))
         self._clip_norm = training.clip.initial
         self._server = Server(training.server, training.server_rate, training.momentum, self.initial)
         clients = Clients(
@@ -229,6 +232,10 @@ class Trainer:
         if self.canary_clients is not None:
             with self._timed("scoring"):
                 self.canary_clients.add(delta, round=t)
+                if canaries:
+                    own = self.canary_clients.total(t, 1.0)
+                    length = float(np.linalg.norm(own))
+                    self._known_data[:, t] = np.clip(product(own, delta - known) / length, -1.0, 1.0), length
         with self._timed("training"):
             self._server.step(delta)
             finite = bool(np.isfinite(self.theta).all())
@@ -238,6 +245,15 @@ class Trainer:
         self._clip_norm = self._training.clip.following(clip_norm, unclipped, len(clients) + canaries, t)
         self.rounds += 1
         return Round(t, delta, known, clip_norm, len(clients), canaries, unclipped)
+
+    @property
+    def known_data(self) -> RoundTraces | None:
+        """Traces of the canaries for an attacker who takes all clients' updates out of each release."""
+        measured = self._known_data[1] > 0.0
+        if not measured.any():
+            return None
+        cosines, lengths = self._known_data[:, measured]
+        return RoundTraces(cosines, lengths, self._model.dim, residual=True, rounds=self.rounds)
 
     def run(self, until: int | None = None, on_round: Callable[[Round], object] | None = None) -> None:
         """Do the rounds that remain, or those until so many are done; ``on_round`` is called after each."""
@@ -291,11 +307,13 @@ class Trainer:
                 raise ValueError(f"{scores}: rounds: must be {rounds}, not {self.canary_clients.rounds}")
         self.rounds, self._clip_norm = rounds, float(state["clip_norm"])
         self.seconds = dict(zip(_PARTS, state["seconds"].tolist(), strict=True))
+        self._known_data = state["known_data"]
         self._server.restore(state)
 
     def _state(self) -> dict[str, NDArray[Any]]:
         numbers = {"rounds": self.rounds, "clip_norm": self._clip_norm, "seconds": list(self.seconds.values())}
-        return {name: np.asarray(value) for name, value in numbers.items()} | self._server.arrays()
+        state = {name: np.asarray(value) for name, value in numbers.items()} | {"known_data": self._known_data}
+        return state | self._server.arrays()
 
     @cached_property
     def _description(self) -> dict[str, Any]:

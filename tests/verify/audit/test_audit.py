@@ -4,6 +4,7 @@ import math
 import re
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from canaryproof.verify.audit import audit as module
 from canaryproof.verify.audit import release_sums, shape
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
 from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
+from canaryproof.verify.audit.report import scores_digest
 from canaryproof.verify.audit.result import AuditRow
 from canaryproof.verify.audit.shape import GoodnessOfFit
 from canaryproof.verify.audit.text import details
@@ -449,6 +451,75 @@ def test_a_claim_that_counts_on_sampling_does_not_hold_against_known_rounds() ->
     assert result.estimate is not None
     assert result.estimate.name == "composed"
     assert audit(clients.scores("known rounds"), 1e-5, claim=claim.unsampled(taken)).verdict == "consistent"
+
+
+def by_own_rounds(noise: float, seed: int, rate: float = 0.25) -> Scores:
+    """Scores of 300 canaries with the deltas' Gram matrix."""
+    dim, rounds, rng = 3000, 12, np.random.default_rng(seed)
+    clients = CanaryClients(Canaries(seed, 304, dim), bernoulli(0, rate, rounds, seed, Insertion(304, observed=300)))
+    deltas = noise * rng.normal(size=(rounds, dim))
+    for t in range(rounds):
+        deltas[t] += clients.total(t, 1.0)
+        clients.add(deltas[t], t)
+    return clients.scores("known rounds", gram=deltas @ deltas.T)
+
+
+def test_each_canary_is_held_against_the_claim_at_its_own_number_of_rounds(tmp_path: Path) -> None:
+    honest, faulty = by_own_rounds(1.0, 5), by_own_rounds(0.8, 5)
+    record = honest.record
+    assert record is not None
+    assert record.counts is not None
+    assert len(record.counts) == len(honest.observed) == 300 - record.left_out
+    assert record.counts.max() == record.participations
+    claim = accountant.gaussian(1.0, participations=record.participations)
+    result, exceeded = audit(honest, 1e-5, claim=claim), audit(faulty, 1e-5, claim=claim)
+    assert [row.name for row in result.bounds] == [
+        "participations",
+        "fixed-sequence",
+        "normal-scores",
+        "composed-bound",
+    ]
+    assert result.verdict == "consistent"
+    assert exceeded.verdict == "exceeded"
+    # The default bound does not see it, as most canaries have fewer rounds than the claim is for.
+    assert exceeded.bounds[1].low < result.claim < exceeded.bounds[0].low  # type: ignore[operator]
+    assert result.noticed is not None
+    assert result.noticed > 0.85
+    spots = result.blind_spots
+    assert spots is not None
+    assert max(part.high for part in spots.noticed if part.mechanism == "less-noise") == pytest.approx(
+        result.noticed, rel=0.02
+    )
+    assert "unequal numbers of rounds" in details(result)
+    honest.save(tmp_path / "scores.json")
+    assert audit(Scores.load(tmp_path / "scores.json"), 1e-5, claim=claim).to_json() == result.to_json()
+    others = dataclasses.replace(record, counts=record.counts + 1)
+    assert scores_digest(Scores(honest.observed, dim=honest.dim, record=others)) != scores_digest(honest)
+
+
+def test_where_participations_decide_nothing_other_bounds_do() -> None:
+    scores, equal = by_own_rounds(1.0, 5), by_own_rounds(1.0, 5, rate=1.0)
+    for result in (
+        audit(scores, 1e-5, claim=40.0),
+        audit(scores, 1e-5, bounds=["band"]),
+        audit(equal, 1e-5, claim=accountant.gaussian(1.0, participations=12)),
+    ):
+        assert "participations" not in [row.name for row in result.bounds]
+    assert audit(scores, 1e-5).bounds[0].name == "participations"
+
+
+def test_the_composed_bound_is_above_the_claim_where_the_noise_is_refuted() -> None:
+    scores = trained(0.9, 3).scores("known rounds")
+    result = audit(scores, 1e-5)
+    assert result.bound is not None
+    row = next(row for row in result.bounds if row.name == "composed-bound")
+    assert result.bound.name != row.name
+    assert (row.kind, row.coverage) == ("lower bound", "proven")
+    assert "one multiplier in all rounds" in row.assumes
+    assert result.mechanism is not None
+    limit = result.mechanism.traces.largest_noise(result.level)
+    assert row.low == accountant.gaussian(limit).epsilon(1e-5)
+    assert result.mechanism.traces.p_value(limit) == pytest.approx(result.level, rel=1e-6)
 
 
 def test_a_training_that_stopped_is_reported() -> None:

@@ -136,6 +136,7 @@ def recorded(**fields):
         Scores(VALUES, VALUES, inclusion="coin", neighbours="replace"),
         Scores([math.inf, 0.0], [1.0, -3.0], kind="any"),
         Scores(VALUES, dim=100, record=recorded()),
+        Scores(VALUES, dim=100, record=recorded(counts=np.array([1, 3, 2]))),
         Scores(VALUES, VALUES, kind="any", record=recorded(traces=None)),
     ],
 )
@@ -151,10 +152,18 @@ def test_saved_scores_are_read_as_they_were(tmp_path, scores):
         return
     for name in ("score", "participations", "left_out", "rounds", "missing", "skipped"):
         assert getattr(read.record, name) == getattr(scores.record, name)
+    np.testing.assert_array_equal(read.record.counts, scores.record.counts)
     if scores.record.traces is not None:
         assert vars(read.record.traces).keys() >= {"cosines", "lengths"}
         for name in ("cosines", "lengths", "dim", "residual", "rounds"):
             np.testing.assert_array_equal(getattr(read.record.traces, name), getattr(scores.record.traces, name))
+
+
+COUNTED = {
+    "score": "known rounds",
+    **dict.fromkeys(("participations", "left_out", "rounds", "missing", "skipped"), 2),
+    "traces": None,
+}
 
 
 @pytest.mark.parametrize(
@@ -165,6 +174,8 @@ def test_saved_scores_are_read_as_they_were(tmp_path, scores):
         ({"observed": [0.5, "x"]}, "observed[1]: must be a number, not 'x'"),
         ({"dim": -3}, "dim: must not be negative, not -3"),
         ({"record": {"score": "known rounds"}}, "record."),
+        ({"record": {**COUNTED, "counts": [1, 2]}}, "record.counts: must be a positive number for each observed score"),
+        ({"record": {**COUNTED, "counts": [1, 0, 2]}}, "record.counts: must be a positive number for each"),
         ({"kind": "cosines"}, "kind: must be "),
     ],
 )

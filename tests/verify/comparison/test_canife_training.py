@@ -7,8 +7,9 @@ from canaryproof.verify.accounting import analytical as accountants
 from canaryproof.verify.accounting.accountant import gaussian, poisson
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.check.json_records import written
-from canaryproof.verify.comparison.canife_training import CONFIDENCE, KnownData, Scenario
-from canaryproof.verify.files.benchmark_record import DATA_KNOWN, DATA_UNKNOWN, MemoryRecord
+from canaryproof.verify.comparison.canife_training import CONFIDENCE, Scenario
+from canaryproof.verify.files.benchmark_record import MemoryRecord
+from canaryproof.verify.files.training_record import DATA_KNOWN, DATA_UNKNOWN
 from canaryproof.verify.training import assembly
 from canaryproof.verify.training.assembly import Seeds
 from canaryproof.verify.training.canary_scores import CanaryScores, audits
@@ -44,7 +45,7 @@ def test_known_rounds_measure_the_noise_and_compose_it(bench, scenario):
     claim = gaussian(plan.noise_multiplier)
     if scenario is not SHUFFLED:
         claim = poisson(plan.noise_multiplier, rate=sizes.sampling, rounds=sizes.rounds)
-    traces = {DATA_UNKNOWN: canary_clients.traces, DATA_KNOWN: finished.known_data.traces}
+    traces = {DATA_UNKNOWN: canary_clients.traces, DATA_KNOWN: finished.trainer.known_data}
     for knowledge, record in records.items():
         noise = traces[knowledge].noise_multiplier(CONFIDENCE)
         assert (record.noise_multiplier, record.low, record.high) == (noise.value, noise.low, noise.high)
@@ -61,17 +62,15 @@ def test_known_data_leave_what_an_attacker_with_all_updates_has(bench):
     trainer = bench._trainer(Seeds.of(ROOT), SHUFFLED, bench.plan.rate)
     ours = trainer.canary_clients
     theirs = CanaryClients(ours.canaries, trainer.participation)
-    known_data = KnownData(ours)
 
     def on_round(done):
-        known_data.add(done)
         theirs.add(done.delta, done.number, known=done.known)
 
     trainer.run(on_round=on_round)
-    np.testing.assert_array_equal(known_data.traces.cosines, theirs.traces.cosines)
-    np.testing.assert_array_equal(known_data.traces.lengths, theirs.traces.lengths)
-    assert known_data.traces.residual
-    assert known_data.traces.rounds == theirs.traces.rounds == bench.sizes.rounds
+    np.testing.assert_array_equal(trainer.known_data.cosines, theirs.traces.cosines)
+    np.testing.assert_array_equal(trainer.known_data.lengths, theirs.traces.lengths)
+    assert trainer.known_data.residual
+    assert trainer.known_data.rounds == theirs.traces.rounds == bench.sizes.rounds
 
 
 def test_cosines_with_clients_are_those_of_plain_gradients(bench):

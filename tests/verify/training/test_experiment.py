@@ -71,6 +71,18 @@ def test_each_cell_has_its_audits_and_facts(finished):
         assert len(result["runs"]) == runs
         assert len({facts["canary_seed"] for facts in result["runs"]}) == runs
         for facts in result["runs"]:
+            assert set(facts["known_rounds"]) == {"data unknown", "data known"}
+            for known in facts["known_rounds"].values():
+                # The intervals of ε and of the noise are one, and ε is that of the accounting at this noise.
+                assert known["low"] < known["noise_multiplier"] < known["high"]
+                assert known["epsilon"]["low"] < known["epsilon"]["epsilon"] < known["epsilon"]["high"]
+                more = known["noise_multiplier"] > cell["noise_multiplier"]
+                assert (known["epsilon"]["epsilon"] < cell["analytical"]["epsilon"]) == more
+            # The true noise is within 5 standard errors.
+            assert (
+                abs(known["noise_multiplier"] - cell["noise_multiplier"]) < 5.0 * (known["high"] - known["low"]) / 3.9
+            )
+            assert facts["known_rounds"]["data unknown"]["bound"] >= 0.0
             assert 0.0 < facts["accuracy"] < 1.0
             assert 0.0 < facts["accuracy_without"] < 1.0
     # With canaries and without.
