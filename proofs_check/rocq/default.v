@@ -92,9 +92,7 @@ apply: (@fixed_sequence R _ _ joint (fun e M => private_in_every_coin e delta M)
 move=> i M private.
 (* The union bound over the kinds. *)
 apply: (@le_trans _ _ (\sum_kind Pr (joint M) (fun cs => critical i kind <= right (guess i kind) cs.1 cs.2)%N)).
-  rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => cs _.
-  case: ifP => [/existsP[kind reached_kind]|_]; last by apply: sumr_ge0 => kind _; apply: joint_ge0.
-  by rewrite (bigD1 kind) //= ler_addl; apply: sumr_ge0 => other _; apply: joint_ge0.
+  exact: Pr_exists.
 apply: ler_sum => kind _; rewrite /Pr (joint_average M (fun c s => critical i kind <= right (guess i kind) c s)%N).
 case: (leqP (critical i kind) (number i kind)) => [critical_le|critical_gt]; last first.
   (* More right guesses than guesses: never. *)
@@ -158,9 +156,7 @@ move=> E_ge1 delta_ge0 ends_rise ends_ok small share_ge0 PQ.
 pose reaches kind (x : k.-tuple S) (y : k0.-tuple S) := (critical kind <=
   if high kind then count (above_rank score (rank kind) y) x else count (below_rank score (rank kind) x) y)%N.
 apply: (@le_trans _ _ (\sum_kind Pr (both (iid P k) (iid Q k0)) (fun xy => reaches kind xy.1 xy.2))).
-  rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => xy _.
-  case: ifP => [/existsP[kind reached_kind]|_]; last by apply: sumr_ge0 => kind _; apply: both_ge0.
-  by rewrite (bigD1 kind) //= ler_addl; apply: sumr_ge0 => other _; apply: both_ge0.
+  exact: Pr_exists.
 apply: ler_sum => kind _; apply: le_trans (small kind); rewrite /Pr /reaches; case: (high kind).
   rewrite (both_by_second _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
     critical kind <= count (above_rank score (rank kind) y) x)%N).

@@ -56,6 +56,14 @@ rewrite {1}/Pr (bigID A) /= ler_add //.
 by apply: (@Pr_sub _ P (fun x => (A x || B x) && ~~ A x) B) => x /andP[/orP[->|]].
 Qed.
 
+Lemma Pr_exists (T : finType) (P : law T) m (B : 'I_m -> pred T) :
+  Pr P (fun x => [exists i, B i x]) <= \sum_i Pr P (B i).
+Proof.
+rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => x _.
+case: ifP => [/existsP[i B_x]|_]; last by apply: sumr_ge0 => i _; apply: mass_ge0.
+by rewrite (bigD1 i) //= ler_addl; apply: sumr_ge0 => j _; apply: mass_ge0.
+Qed.
+
 (* Independent draws: the probability of a tuple is the product of the probabilities of its members. *)
 Definition draws_mass (T : finType) (P : law T) k (t : k.-tuple T) : R := \prod_(x <- t) P x.
 
@@ -97,6 +105,12 @@ Qed.
 
 Lemma mean_le (T : finType) (P : law T) (f g : T -> R) : (forall x, f x <= g x) -> mean P f <= mean P g.
 Proof. by move=> fg; apply: ler_sum => x _; apply: ler_wpmul2l; rewrite ?mass_ge0. Qed.
+
+Lemma mean_shift (T : finType) (P : law T) (f : T -> R) (a : R) : mean P (fun x => f x + a) = mean P f + a.
+Proof.
+rewrite /mean (eq_bigr (fun x => P x * f x + P x * a)) => [|x _]; last exact: mulrDr.
+by rewrite big_split /= -big_distrl /= mass_sum mul1r.
+Qed.
 
 (* "T is at most T' in law": P(T >= c) <= P(T' >= c) for all c. *)
 Definition at_most_in_law (X Y : finType) (P : law X) (T : X -> nat) (P' : law Y) (T' : Y -> nat) :=

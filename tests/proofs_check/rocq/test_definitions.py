@@ -187,6 +187,16 @@ def test_lower_limits_of_clopper_and_pearson():
             )
 
 
+def test_limits_of_false_alarms_above_a_rank():
+    """Those that ``threshold_counts`` asks for: the r-th smallest uniform number is above them with probability α."""
+    for number, alpha in itertools.product((1, 5, 40), (0.05, 1e-6)):
+        for rank in range(1, number + 1):
+            limit = Fraction(float(binomial.upper(rank - 1, number, 1.0 - alpha)))
+            assert 0 <= limit <= 1
+            missed = 1 - DEFINED["binomial_tail"](number, rank, limit)
+            assert float(missed) == pytest.approx(1.0 - (1.0 - alpha), rel=1e-9)
+
+
 def test_the_bound_at_one_threshold_is_where_equation_1_is_exceeded_no_more():
     rng = np.random.default_rng(3)
     positive = 0
