@@ -1,5 +1,5 @@
-(* Bounds that are tests in a fixed order, each of them a test of this folder: the default with an exact null, the
-   default with coins, and the bound at declared ranks from unobserved scores.
+(* Bounds that are tests in a fixed order, each of them a test of this folder: the default with an exact null, with
+   unobserved scores and with coins, and the bound at declared ranks from unobserved scores.
 
    Code: fixed_sequence in verify/bounds/fixed_sequence.py, steinke in verify/bounds/one_run.py, and precedence in
    verify/bounds/precedence.py.
@@ -7,7 +7,7 @@
    Values of epsilon are given by E = e^epsilon, which rises with it. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From canaryproof Require Import probability binomial private_pair band precedence one_run fixed_sequence.
+From canaryproof Require Import probability private_pair band precedence pooled_order ladders one_run fixed_sequence.
 Import Order.Theory GRing.Theory Num.Theory.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -92,9 +92,7 @@ apply: (@fixed_sequence R _ _ joint (fun e M => private_in_every_coin e delta M)
 move=> i M private.
 (* The union bound over the kinds. *)
 apply: (@le_trans _ _ (\sum_kind Pr (joint M) (fun cs => critical i kind <= right (guess i kind) cs.1 cs.2)%N)).
-  rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => cs _.
-  case: ifP => [/existsP[kind reached_kind]|_]; last by apply: sumr_ge0 => kind _; apply: joint_ge0.
-  by rewrite (bigD1 kind) //= ler_addl; apply: sumr_ge0 => other _; apply: joint_ge0.
+  exact: Pr_exists.
 apply: ler_sum => kind _; rewrite /Pr (joint_average M (fun c s => critical i kind <= right (guess i kind) c s)%N).
 case: (leqP (critical i kind) (number i kind)) => [critical_le|critical_gt]; last first.
   (* More right guesses than guesses: never. *)
@@ -138,38 +136,109 @@ Qed.
 
 Definition both X Y (P : law R X) (Q : law R Y) := Law (both_ge0 P Q) (both_sum P Q).
 
-Theorem ranks_of_unobserved_scores (S : finType) (score : S -> R) (k k0 kinds n : nat) (delta : R) (E : nat -> R)
-    (ends : seq R) (share : 'I_kinds -> R) (high : 'I_kinds -> bool) (rank : 'I_kinds -> nat)
-    (critical : nat -> 'I_kinds -> nat) :
+Section Ranks.
+Variables (S : finType) (score : S -> R) (k k0 kinds : nat) (delta : R) (ends : seq R).
+Variables (share : 'I_kinds -> R) (high : 'I_kinds -> bool) (rank : 'I_kinds -> nat).
+
+(* One of the ranks has at least its critical count beyond it. *)
+Definition rank_reached (critical : 'I_kinds -> nat) (x : k.-tuple S) (y : k0.-tuple S) : bool :=
+  [exists kind, critical kind <= if high kind then count (above_rank score (rank kind) y) x
+                                 else count (below_rank score (rank kind) x) y]%N.
+
+Lemma level_of_ranks (E : R) (critical : 'I_kinds -> nat) (P Q : law R S) :
+  1 <= E -> 0 <= delta -> sorted <=%R ends -> all (fun v => 0 <= v <= 1) ends ->
+  (forall kind, rank_tail E delta (if high kind then k else k0) (if high kind then k0 else k) (rank kind)
+    (critical kind) ends <= share kind) ->
+  (forall kind, 0 <= share kind) -> private E delta P Q ->
+  Pr (both (iid P k) (iid Q k0)) (fun xy => rank_reached critical xy.1 xy.2) <= \sum_kind share kind.
+Proof.
+move=> E_ge1 delta_ge0 ends_rise ends_ok small share_ge0 PQ.
+pose reaches kind (x : k.-tuple S) (y : k0.-tuple S) := (critical kind <=
+  if high kind then count (above_rank score (rank kind) y) x else count (below_rank score (rank kind) x) y)%N.
+apply: (@le_trans _ _ (\sum_kind Pr (both (iid P k) (iid Q k0)) (fun xy => reaches kind xy.1 xy.2))).
+  exact: Pr_exists.
+apply: ler_sum => kind _; apply: le_trans (small kind); rewrite /Pr /reaches; case: (high kind).
+  rewrite (both_by_second _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
+    critical kind <= count (above_rank score (rank kind) y) x)%N).
+  exact: precedence.
+rewrite (both_by_first _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
+  critical kind <= count (below_rank score (rank kind) x) y)%N).
+exact: precedence_turned.
+Qed.
+
+Theorem ranks_of_unobserved_scores (n : nat) (E : nat -> R) (critical : nat -> 'I_kinds -> nat) :
   (forall i, 1 <= E i) -> 0 <= delta -> (forall i j, (i <= j)%N -> E i <= E j) ->
   sorted <=%R ends -> all (fun v => 0 <= v <= 1) ends ->
   (forall i kind, rank_tail (E i) delta (if high kind then k else k0) (if high kind then k0 else k) (rank kind)
     (critical i kind) ends <= share kind) ->
   (forall kind, 0 <= share kind) ->
   forall (P Q : law R S) (true_E : R), 0 <= true_E -> private true_E delta P Q ->
-  Pr (both (iid P k) (iid Q k0)) (fun xy => true_E < bound E n (fun i => [exists kind,
-    critical i kind <= if high kind then count (above_rank score (rank kind) xy.2) xy.1
-                       else count (below_rank score (rank kind) xy.1) xy.2]%N)) <= \sum_kind share kind.
+  Pr (both (iid P k) (iid Q k0)) (fun xy => true_E < bound E n (fun i => rank_reached (critical i) xy.1 xy.2)) <=
+  \sum_kind share kind.
 Proof.
 move=> E_ge1 delta_ge0 E_rises ends_rise ends_ok small share_ge0 P Q true_E true_ge0 PQ.
 apply: (@fixed_sequence R (law R S * law R S) _ (fun m => both (iid m.1 k) (iid m.2 k0))
   (fun e m => private e delta m.1 m.2) E n _ _ _ E_rises _ _ (P, Q)) => //; last exact: sumr_ge0.
   by move=> e e' m ee'; apply: private_grows.
-move=> i [P' Q'] /= private_i.
-pose reaches kind (x : k.-tuple S) (y : k0.-tuple S) := (critical i kind <=
-  if high kind then count (above_rank score (rank kind) y) x else count (below_rank score (rank kind) x) y)%N.
-apply: (@le_trans _ _ (\sum_kind Pr (both (iid P' k) (iid Q' k0)) (fun xy => reaches kind xy.1 xy.2))).
-  rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => xy _.
-  case: ifP => [/existsP[kind reached_kind]|_]; last by apply: sumr_ge0 => kind _; apply: both_ge0.
-  by rewrite (bigD1 kind) //= ler_addl; apply: sumr_ge0 => other _; apply: both_ge0.
-apply: ler_sum => kind _; apply: le_trans (small i kind); rewrite /Pr /reaches; case: (high kind).
-  rewrite (both_by_second _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
-    critical i kind <= count (above_rank score (rank kind) y) x)%N).
-  exact: precedence.
-rewrite (both_by_first _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
-  critical i kind <= count (below_rank score (rank kind) x) y)%N).
-exact: precedence_turned.
+by move=> i [P' Q'] /= private_i; apply: (level_of_ranks (E_ge1 i)).
 Qed.
 
+(* The default with unobserved scores. For each E i there is a rung: declared ranks at either end with the counts that
+   reach it, numbers of guesses, and the most wrong guesses that reach it. The number of wrong guesses among the first
+   ones is rounded. Under the law with the fewest unobserved labels before observed ones that privacy allows, the rung
+   is reached with probability at most alpha. *)
+Theorem default_with_unobserved_scores (n : nat) (E : nat -> R) (pairs : seq (nat * nat))
+    (tops bottoms : nat -> seq (nat * nat)) (guesses : nat -> nat * nat) (rounded : nat -> nat -> nat)
+    (most : nat -> nat) (alpha : R) :
+  (forall i, 1 <= E i) -> 0 <= delta <= 1 -> (forall i j, (i <= j)%N -> E i <= E j) ->
+  all (fun pair => (pair.1 <= k) && (pair.2 <= k0))%N pairs ->
+  (forall i, ranks_exist k0 (tops i) && ranks_exist k (bottoms i)) ->
+  (forall i, {homo rounded i : a b / (a <= b)%N}) ->
+  (forall i, worst_mean (E i) delta k k0 pairs
+    (fun s => (rung_reached (tops i) (bottoms i) (guesses i) (rounded i) (most i) s)%:R) <= alpha) ->
+  0 <= alpha ->
+  forall (P Q : law R S) (true_E : R), 0 <= true_E -> private true_E delta P Q ->
+  Pr (both (iid P k) (iid Q k0)) (fun xy => true_E < bound E n (fun i =>
+    reaches score (tops i) (bottoms i) (guesses i) (rounded i) (most i) xy.1 xy.2)) <= alpha.
+Proof.
+move=> E_ge1 delta_ok E_rises pairs_ok ranks_ok rounded_rises small alpha_ge0 P Q true_E true_ge0 PQ.
+apply: (@fixed_sequence R (law R S * law R S) _ (fun m => both (iid m.1 k) (iid m.2 k0))
+  (fun e m => private e delta m.1 m.2) E n _ _ _ E_rises _ _ (P, Q)) => //.
+  by move=> e e' m ee'; apply: private_grows.
+move=> i [P' Q'] /= private_i; apply: le_trans (small i); have /andP[tops_ok bottoms_ok] := ranks_ok i.
+rewrite /Pr (both_by_first _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
+  reaches score (tops i) (bottoms i) (guesses i) (rounded i) (most i) x y)).
+exact: ladder.
+Qed.
+
+(* With more scores or a larger delta than ladders serve, a value is rejected by a declared rank or by the number of
+   wrong guesses, with shares of alpha. *)
+Theorem default_with_shares (n : nat) (E : nat -> R) (critical : nat -> 'I_kinds -> nat) (pairs : seq (nat * nat))
+    (guesses : nat -> nat * nat) (most : nat -> nat) (sharp : R) :
+  (forall i, 1 <= E i) -> 0 <= delta <= 1 -> (forall i j, (i <= j)%N -> E i <= E j) ->
+  sorted <=%R ends -> all (fun v => 0 <= v <= 1) ends ->
+  (forall i kind, rank_tail (E i) delta (if high kind then k else k0) (if high kind then k0 else k) (rank kind)
+    (critical i kind) ends <= share kind) ->
+  (forall kind, 0 <= share kind) ->
+  all (fun pair => (pair.1 <= k) && (pair.2 <= k0))%N pairs ->
+  (forall i, worst_mean (E i) delta k k0 pairs (fun s => (wrong_guesses (guesses i) id s <= most i)%N%:R) <= sharp) ->
+  0 <= sharp ->
+  forall (P Q : law R S) (true_E : R), 0 <= true_E -> private true_E delta P Q ->
+  Pr (both (iid P k) (iid Q k0)) (fun xy => true_E < bound E n (fun i =>
+    rank_reached (critical i) xy.1 xy.2 || (wrong_guesses (guesses i) id (pooled score xy.1 xy.2) <= most i)%N)) <=
+  \sum_kind share kind + sharp.
+Proof.
+move=> E_ge1 delta_ok E_rises ends_rise ends_ok small share_ge0 pairs_ok few sharp_ge0 P Q true_E true_ge0 PQ.
+apply: (@fixed_sequence R (law R S * law R S) _ (fun m => both (iid m.1 k) (iid m.2 k0))
+  (fun e m => private e delta m.1 m.2) E n _ _ _ E_rises _ _ (P, Q)) => //; last by rewrite addr_ge0 ?sumr_ge0.
+  by move=> e e' m ee'; apply: private_grows.
+move=> i [P' Q'] /= private_i; apply: shares_of_alpha.
+  by apply: (level_of_ranks (E_ge1 i)) => //; case/andP: delta_ok.
+apply: le_trans (few i); rewrite /Pr (both_by_first _ _ (fun (x : k.-tuple S) (y : k0.-tuple S) =>
+  wrong_guesses (guesses i) id (pooled score x y) <= most i)%N).
+exact: few_wrong_guesses.
+Qed.
+
+End Ranks.
 End Unobserved.
 End Default.

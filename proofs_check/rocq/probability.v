@@ -56,6 +56,14 @@ rewrite {1}/Pr (bigID A) /= ler_add //.
 by apply: (@Pr_sub _ P (fun x => (A x || B x) && ~~ A x) B) => x /andP[/orP[->|]].
 Qed.
 
+Lemma Pr_exists (T : finType) (P : law T) m (B : 'I_m -> pred T) :
+  Pr P (fun x => [exists i, B i x]) <= \sum_i Pr P (B i).
+Proof.
+rewrite /Pr [leRHS](exchange_big_dep predT) //= big_mkcond; apply: ler_sum => x _.
+case: ifP => [/existsP[i B_x]|_]; last by apply: sumr_ge0 => i _; apply: mass_ge0.
+by rewrite (bigD1 i) //= ler_addl; apply: sumr_ge0 => j _; apply: mass_ge0.
+Qed.
+
 (* Independent draws: the probability of a tuple is the product of the probabilities of its members. *)
 Definition draws_mass (T : finType) (P : law T) k (t : k.-tuple T) : R := \prod_(x <- t) P x.
 
@@ -97,6 +105,12 @@ Qed.
 
 Lemma mean_le (T : finType) (P : law T) (f g : T -> R) : (forall x, f x <= g x) -> mean P f <= mean P g.
 Proof. by move=> fg; apply: ler_sum => x _; apply: ler_wpmul2l; rewrite ?mass_ge0. Qed.
+
+Lemma mean_shift (T : finType) (P : law T) (f : T -> R) (a : R) : mean P (fun x => f x + a) = mean P f + a.
+Proof.
+rewrite /mean (eq_bigr (fun x => P x * f x + P x * a)) => [|x _]; last exact: mulrDr.
+by rewrite big_split /= -big_distrl /= mass_sum mul1r.
+Qed.
 
 (* "T is at most T' in law": P(T >= c) <= P(T' >= c) for all c. *)
 Definition at_most_in_law (X Y : finType) (P : law X) (T : X -> nat) (P' : law Y) (T' : Y -> nat) :=
@@ -165,3 +179,107 @@ by case: (leqP c (_ + (l + _))%N) => // c_le; rewrite (leqW c_le).
 Qed.
 
 End Probability.
+
+(* Independent draws from distributions that differ, for lower_bounds.md, sections 3a and 3b. *)
+Section Draws.
+Variables (R : realFieldType) (T : finType).
+
+(* A probability distribution, or a part of one. *)
+Record weights := Weights { weight :> T -> R; weight_ge0 : forall t, 0 <= weight t }.
+
+(* The mean of F over independent draws, one from each distribution. *)
+Fixpoint draws (ms : seq weights) (F : seq T -> R) : R :=
+  if ms is m :: others then \sum_t m t * draws others (fun s => F (t :: s)) else F [::].
+
+(* A sequence that may come out. *)
+Definition drawn (ms : seq weights) (s : seq T) : bool := all2 (fun (m : weights) t => 0 < m t) ms s.
+
+Lemma draws_le ms F G : (forall s, drawn ms s -> F s <= G s) -> draws ms F <= draws ms G.
+Proof.
+elim: ms F G => [|m ms IH] F G FG /=; first exact: FG.
+apply: ler_sum => t _; have := weight_ge0 m t; rewrite le0r => /orP[/eqP->|m_gt0]; first by rewrite !mul0r.
+by rewrite ler_pmul2l //; apply: IH => s s_drawn; apply: FG; rewrite /drawn /= m_gt0.
+Qed.
+
+Lemma draws_eq ms F G : (forall s, drawn ms s -> F s = G s) -> draws ms F = draws ms G.
+Proof. by move=> FG; apply: le_anti; rewrite !draws_le // => s s_drawn; rewrite FG. Qed.
+
+(* If F does not depend on the order of what is drawn, it does not matter in which order it is drawn. *)
+Definition symmetric_in (F : seq T -> R) := forall s s', perm_eq s s' -> F s = F s'.
+
+Lemma symmetric_cons F t : symmetric_in F -> symmetric_in (fun s => F (t :: s)).
+Proof. by move=> F_sym s s' ss'; apply: F_sym; rewrite perm_cons. Qed.
+
+Lemma draws_move F l m l' : symmetric_in F -> draws (l ++ m :: l') F = draws (m :: l ++ l') F.
+Proof.
+elim: l F => [//|a l IH] F F_sym /=.
+rewrite (eq_bigr (fun t => \sum_u m u * (a t * draws (l ++ l') (fun s => F (t :: u :: s))))); last first.
+  by move=> t _; rewrite (IH _ (symmetric_cons t F_sym)) /= big_distrr; apply: eq_bigr => u _; rewrite mulrCA.
+rewrite exchange_big; apply: eq_bigr => u _; rewrite -big_distrr /=; congr (_ * _); apply: eq_bigr => t _.
+congr (_ * _); apply: draws_eq => s _; apply: F_sym.
+exact/permPl/(perm_catCA [:: t] [:: u] s).
+Qed.
+
+Lemma draws_perm (I : eqType) (g : I -> weights) l l' F : symmetric_in F -> perm_eq l l' ->
+  draws (map g l) F = draws (map g l') F.
+Proof.
+elim: l l' F => [|x l IH] l' F F_sym ll'.
+  by have /eqP := perm_size ll'; rewrite eq_sym => /nilP->.
+have x_l' : x \in l' by rewrite -(perm_mem ll') mem_head.
+case/splitPr: x_l' ll' => p q; rewrite perm_sym -cat1s perm_catCA cat1s perm_cons perm_sym => l_pq.
+rewrite map_cat /= draws_move // -map_cat /=; apply: eq_bigr => t _; congr (_ * _).
+by apply: IH => //; apply: symmetric_cons.
+Qed.
+
+(* One member is drawn from a mixture. *)
+Lemma draws_mixture (I : finType) (a : I -> R) (mi : I -> weights) (m : weights) l l' F :
+  (forall t, m t = \sum_i a i * mi i t) -> draws (l ++ m :: l') F = \sum_i a i * draws (l ++ mi i :: l') F.
+Proof.
+move=> m_mixture; elim: l F => [|b l IH] F /=.
+  rewrite (eq_bigr (fun t => \sum_i a i * (mi i t * draws l' (fun s => F (t :: s))))); last first.
+    by move=> t _; rewrite m_mixture big_distrl; apply: eq_bigr => i _; rewrite mulrA.
+  by rewrite exchange_big; apply: eq_bigr => i _; rewrite -big_distrr.
+rewrite (eq_bigr (fun t => \sum_i a i * (b t * draws (l ++ mi i :: l') (fun s => F (t :: s))))); last first.
+  by move=> t _; rewrite IH big_distrr; apply: eq_bigr => i _; rewrite mulrCA.
+by rewrite exchange_big; apply: eq_bigr => i _; rewrite -big_distrr.
+Qed.
+
+(* So are n of them, and each has a part of the mixture that it came from. *)
+Lemma draws_mixtures (I : finType) (a : I -> R) (mi : I -> weights) (m : weights) n l l' F :
+  (forall t, m t = \sum_i a i * mi i t) ->
+  draws (l ++ nseq n m ++ l') F = \sum_(c : n.-tuple I) (\prod_(x <- c) a x) * draws (l ++ map mi c ++ l') F.
+Proof.
+move=> m_mixture; elim: n l => [|n IH] l; first by rewrite sum_tuple0 /= big_nil mul1r.
+rewrite sum_tupleS /= (draws_mixture _ _ _ m_mixture); apply: eq_bigr => i _.
+rewrite -cat_rcons IH big_distrr; apply: eq_bigr => c _.
+by rewrite /= big_cons mulrA cat_rcons.
+Qed.
+
+End Draws.
+
+Section Counts.
+Variable R : realFieldType.
+
+(* A sum over all sequences of n coins, of what depends on the number of heads: C(n, N) sequences have N of them. The
+   weight of a sequence is the product of [a true] for each head and [a false] for each tail. *)
+Lemma by_count (a : bool -> R) n (phi : nat -> R) :
+  \sum_(c : n.-tuple bool) (\prod_(x <- c) a x) * phi (count id c) =
+  \sum_(N < n.+1) 'C(n, N)%:R * a true ^+ N * a false ^+ (n - N) * phi N.
+Proof.
+elim: n phi => [|n IH] phi; first by rewrite sum_tuple0 big_nil big_ord1 /= !mulr1.
+rewrite sum_tupleS big_bool /=.
+under eq_bigr do rewrite big_cons add1n -mulrA.
+under [X in _ + X]eq_bigr do rewrite big_cons add0n -mulrA.
+rewrite -!big_distrr /= (IH (fun N => phi N.+1)) IH.
+rewrite [X in a false * X]big_ord_recl [RHS]big_ord_recl /= !subn0 !bin0 !expr0 !mul1r mulrDr addrCA; congr (_ + _).
+  by rewrite exprS mulrA.
+rewrite [in RHS](eq_bigr (fun N : 'I_n.+1 => a true * ('C(n, N)%:R * a true ^+ N * a false ^+ (n - N) * phi N.+1) +
+   'C(n, N.+1)%:R * a true ^+ N.+1 * a false ^+ (n - N) * phi N.+1)); last first.
+  move=> N _; rewrite /bump /= add1n subSS binS natrD !mulrDl addrC exprS; congr (_ + _).
+  by rewrite !mulrA [_ * a true]mulrC.
+rewrite big_split /= -big_distrr /=; congr (_ + _).
+rewrite [RHS]big_ord_recr /= bin_small // !mul0r addr0 big_distrr /=; apply: eq_bigr => N _.
+rewrite /bump /= add1n mulrA; congr (_ * _).
+by rewrite mulrCA -exprS subnSK.
+Qed.
+End Counts.

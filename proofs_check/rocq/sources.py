@@ -11,7 +11,10 @@ from canaryproof.proofs_check.rocq import gappa_terms
 from canaryproof.proofs_check.rounding import gappa
 
 # Each file stands after those that it needs. The statistics need Mathematical Components alone.
-STATISTICS = ("probability", "binomial", "private_pair", "band", "precedence", "one_run", "fixed_sequence", "default")
+STATISTICS = (
+    *("probability", "binomial", "private_pair", "band", "precedence", "thresholds", "sides", "pooled_order"),
+    *("ladders", "one_run", "fixed_sequence", "default", "monotone"),
+)
 # Rounding rests on the terms that Gappa writes, single numbers on arithmetic with intervals.
 _OTHERS = {"double_double": ("gappa", "libcoq-gappa"), "normal_distance": ("libcoq-interval",)}
 NAMES = (*STATISTICS, *_OTHERS)

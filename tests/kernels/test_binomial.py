@@ -1,3 +1,7 @@
+import itertools
+import math
+import operator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -244,3 +248,28 @@ def test_confidences_outside_the_domain_are_refused(f, confidence):
 def test_unknown_methods_are_refused(f, method):
     with pytest.raises(ValueError, match="method"):
         f(1, 3, 0.9, method)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "largest", "total", "moved"),
+    [
+        (50.0, 51.0, 0.755, 1.36, 0.126),
+        (5e3, 5e3 + 1.0, 0.975, 7.52, 0.0125),
+        (5e5, 5e5 + 1.0, 0.9975, 35.7, 0.00125),
+        (1.0, 1e6, 0.141, 0.143, 1.72),
+    ],
+)
+def test_how_the_fraction_damps_rounding_errors(a, b, largest, total, moved):
+    """The numbers of the module's text: damping factors at the mean, their products, and how far the limit moves."""
+    x, count = a / (a + b), 500
+    alphas, betas = zip(
+        *(binomial._element.py_func(float(n), x, 1.0 - x, 0.0, a, b) for n in range(count)), strict=True
+    )
+    values = list(betas)
+    for n in range(count - 2, -1, -1):
+        values[n] = betas[n] + alphas[n + 1] / values[n + 1]
+    factors = [abs(alphas[n + 1] / values[n + 1] / values[n]) for n in range(min(count - 1, int(b)))]
+    assert max(factors) == pytest.approx(largest, rel=5e-3)
+    assert math.fsum(itertools.accumulate(factors, operator.mul)) == pytest.approx(total, rel=5e-3)
+    # The limit's relative change over the tail's: the tail is x^a (1 − x)^b / B(a, b) over the fraction.
+    assert (1.0 - x) / values[0] == pytest.approx(moved, rel=5e-3)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -13,11 +14,12 @@ from canaryproof.kernels import binomial
 from canaryproof.proofs_check import normal_distance
 from canaryproof.proofs_check.rocq import sources
 from canaryproof.proofs_check.rounding.primitives import UNITS
-from canaryproof.verify.bounds import block_tests, fixed_sequence, one_run, precedence, thresholds
+from canaryproof.verify.bounds import block_tests, fixed_sequence, guesses, ladders, one_run, precedence, thresholds
 from canaryproof.verify.bounds.lower_bound import discrete_null, prepare
+from tests.verify.bounds.test_guesses import orders
 
 _DEFINITION = re.compile(r"^Definition (\w+)((?: \([^()]* : \w+\))*) : \w+ :=\s(.*?)\.$", re.MULTILINE | re.DOTALL)
-_TOKEN = re.compile(r"\\sum_|'C|%:R|\^-1|\^\+|\.\+1|<=|\|\||[\w.]+|\S")
+_TOKEN = re.compile(r"\\sum_|'C|%:R|\^-1|\^\+|\.\+1|<=|==|\|\||[\w.]+|\S")
 
 
 class Reader:
@@ -42,9 +44,8 @@ class Reader:
 
     def compared(self):
         value = self.total()
-        if relation := self.next("<", "<="):
-            other = self.total()
-            return value < other if relation == "<" else value <= other
+        if relation := self.next("<", "<=", "=="):
+            return {"<": operator.lt, "<=": operator.le, "==": operator.eq}[relation](value, self.total())
         return value
 
     def total(self):
@@ -78,6 +79,13 @@ class Reader:
         if token == "(":
             value = self.either()
             assert self.next(")")
+        elif token == "if":
+            condition = self.either()
+            assert self.next("then")
+            value = self.total()
+            assert self.next("else")
+            other = self.total()
+            value = value if condition else other
         elif token == "'C":
             assert self.next("(")
             above = self.total()
@@ -113,7 +121,7 @@ def curried(function: Callable, count: int, *given: object) -> object:
 
 def definitions() -> dict[str, Callable]:
     """All formulas of the sources that rational numbers can evaluate, by name."""
-    names: dict[str, object] = {"Num.min": lambda x: lambda y: min(x, y)}
+    names: dict[str, object] = {"Num.min": lambda x: lambda y: min(x, y), "true": True, "false": False}
     functions = {}
     for text in map(sources.read, sources.NAMES):
         for name, typed, formula in _DEFINITION.findall(text):
@@ -142,6 +150,7 @@ def test_formulas_are_read_as_mathematical_components_writes_them():
         ("\\sum_(1 <= j < 3) j%:R * a + 1", 2),
         ("'C(4, 2)%:R * a ^+ 2 / (1 + a) ^+ 1", Fraction(1, 2)),
         ("(f (1 + a) a < 1) || (f 2 1 <= 1)", True),
+        ("2 * (if a == 1 then a else a + 1)", Fraction(8, 3)),
     ):
         assert Reader(formula, names).either() == value
 
@@ -176,6 +185,16 @@ def test_lower_limits_of_clopper_and_pearson():
             assert float(DEFINED["binomial_tail"](trials, successes, limit)) == pytest.approx(
                 1.0 - (1.0 - alpha), rel=1e-12
             )
+
+
+def test_limits_of_false_alarms_above_a_rank():
+    """Those that ``threshold_counts`` asks for: the r-th smallest uniform number is above them with probability α."""
+    for number, alpha in itertools.product((1, 5, 40), (0.05, 1e-6)):
+        for rank in range(1, number + 1):
+            limit = Fraction(float(binomial.upper(rank - 1, number, 1.0 - alpha)))
+            assert 0 <= limit <= 1
+            missed = 1 - DEFINED["binomial_tail"](number, rank, limit)
+            assert float(missed) == pytest.approx(1.0 - (1.0 - alpha), rel=1e-9)
 
 
 def test_the_bound_at_one_threshold_is_where_equation_1_is_exceeded_no_more():
@@ -237,6 +256,75 @@ def test_the_tail_of_a_count_beyond_a_rank_is_the_sum_over_the_cells():
         cells = zip(itertools.pairwise(beyond), hits, strict=True)
         total = math.fsum((before - after) * hit for (before, after), hit in cells)
         assert tail[count - first] == pytest.approx(total + beyond[-1] * (count <= counted), rel=1e-9)
+
+
+def worst_law(count, null_count, factor, delta, pairs):
+    """The law of labels that ``worst_mean`` of pooled_order.v is the mean under, by enumeration."""
+    rate, chance, law = DEFINED["rate"], DEFINED["count_mass"], {}
+    for shown in itertools.product(range(count + 1), range(null_count + 1)):
+        weight = chance(count, shown[0], delta) * chance(null_count, shown[1], delta)
+        first, last = next(pair for pair in pairs if shown[0] <= pair[0] and shown[1] <= pair[1])
+        total = count - first + null_count - last
+        for observed in itertools.combinations(range(total), count - first):
+            labels = [n in observed for n in range(total)]
+            sides = (
+                math.comb(total, high) * math.prod(rate(factor, label, n < high) for n, label in enumerate(labels))
+                for high in range(total + 1)
+            )
+            order = (*[1] * first, *map(int, labels), *[0] * last)
+            law[order] = law.get(order, 0) + weight * sum(sides) / math.comb(total, count - first)
+    return law
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(2, 3), (3, 2)])
+def test_the_law_of_labels_is_that_of_the_worst_mechanism(count, null_count):
+    every = list(itertools.product(range(count + 1), range(null_count + 1)))
+    law = worst_law(count, null_count, Fraction(5, 2), Fraction(1, 50), every)
+    assert law == orders(count, null_count, Fraction(5, 2), Fraction(1, 50))
+
+
+def rung_reached(order, high, low, declared, most):
+    """Tell whether labels reach a rung, as ``rung_reached`` of ladders.v does, by ranks or by wrong guesses."""
+    total, (top, bottom), rounded = len(order), *declared
+    wrong = rounded[np.searchsorted(rounded, order[:top].count(0))] + order[total - bottom :].count(1)
+    above = any(order[: needed + rank - 1].count(0) < rank for rank, needed in high)
+    below = any(order[max(total - needed - rank + 1, 0) :].count(1) < rank for rank, needed in low)
+    return above or below or wrong <= most
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 50)])
+def test_the_chance_of_a_rung_is_its_mean_under_the_law_of_labels(delta):
+    count, null_count, factor = 3, 4, Fraction(3, 2)
+    shown = guesses.numbers_shown(count, null_count, float(delta))
+    # The code counts a rung as reached where all canaries of a kind are shown.
+    all_shown = math.fsum(chance for (i, j), chance in shown if i == count or j == null_count)
+    law = worst_law(count, null_count, factor, delta, [pair for pair, _ in shown])
+    assert sum(law.values()) == 1
+    ladder, means = ladders.Ladder(count, null_count, 1e-3, 0.5), []
+    counts, numbers, rounded, most = ladders.rungs(ladder)
+    high, low = (precedence.declared_ranks(number).tolist() for number in (null_count, count))
+    for rung in range(0, 80, 4):
+        ranks = list(zip([*high, *low], [int(needed[rung]) for needed in counts], strict=True))
+        reached = (
+            float(probability)
+            for order, probability in law.items()
+            if rung_reached(order, ranks[: len(high)], ranks[len(high) :], (numbers, rounded), most[rung])
+        )
+        means.append(math.fsum(reached))
+        excess = ladders.chance(ladder, rung, math.log(factor), float(delta)) - means[-1]
+        assert -1e-11 <= excess <= all_shown + 1e-11
+    assert any(0.0 < mean < 1.0 for mean in means)
+
+
+def test_rates_of_the_walk():
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        count, null_count, epsilon = int(rng.integers(1, 50)), int(rng.integers(1, 50)), rational(rng, 0, 4)
+        factor, share = Fraction(math.exp(epsilon)), Fraction(count, count + null_count)
+        high, wrong = guesses.rates_of_labels(count, null_count, float(epsilon))
+        assert high == pytest.approx(float(DEFINED["high_share"](factor, share)), rel=1e-13)
+        exact = [float(DEFINED["walk_rate"](factor, share, not side, side)) for side in (True, False)]
+        assert wrong == pytest.approx(exact, rel=1e-13)
 
 
 def test_shares_of_alpha_sum_to_it():
