@@ -246,3 +246,19 @@ def test_scores_of_a_mapped_file_take_no_copy_of_it(tmp_path: Path) -> None:
         used = int(run.stdout) * (1 if sys.platform == "darwin" else 1024)
         # Pages of the file that is mapped count too, and some MB of the allocator's.
         assert used <= allowed + 2 * dim + 8e6, kind
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_vector_that_may_be_overwritten_has_the_same_products(dtype: type) -> None:
+    canaries, vector = OrthonormalCanaries(3, 10, 2 * BLOCK + 5), noise(1, 2 * BLOCK + 5).astype(dtype)
+    kept = vector.copy()
+    expected = canaries.partial_products(vector)
+    np.testing.assert_array_equal(vector, kept)
+    own = canaries.partial_products(vector, overwrite=True)
+    np.testing.assert_array_equal(own.products, expected.products)
+    assert own.square == expected.square
+    assert np.array_equal(vector, kept) == (dtype is np.float16)
+    part = canaries.partial_products(kept[7:20], 7, overwrite=True).products
+    np.testing.assert_array_equal(
+        part, canaries.partial_products(noise(1, 2 * BLOCK + 5).astype(dtype)[7:20], 7).products
+    )
