@@ -221,6 +221,24 @@ def test_canaries_are_addressed_to_the_last_of_2_40_coordinates(monkeypatch: pyt
     np.testing.assert_allclose(coordinates, far[-5:] / 2.0**20, rtol=1e-15)
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("number", [0, 7919, 2**14 - 1])
+def test_a_block_of_orthonormal_canaries_of_2_40_coordinates_is_right(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "BLOCK", 2**26)
+    canaries = OrthonormalCanaries(5, 1000, 2**40)
+    block = slices.blocks(2**40)[number]
+    # On each of 2¹⁴ blocks they are orthogonal, and have the same share of their energy.
+    part = canaries.sum([3, 998], [1.0, -2.0], coordinates=block)
+    assert math.isclose(float(np.square(part).sum()), 5.0 / 2**14, rel_tol=1e-12)
+    expected = np.zeros(1000)
+    expected[[3, 998]] = 1.0 / 2**14, -2.0 / 2**14
+    products = canaries.partial_products(part, block.start).products
+    np.testing.assert_allclose(products, expected, rtol=0, atol=1e-16)
+    assert not np.array_equal(part, canaries.sum([3, 998], [1.0, -2.0], coordinates=slices.blocks(2**40)[1]))
+
+
 def test_scores_of_a_mapped_file_take_no_copy_of_it(tmp_path: Path) -> None:
     script = """
         import resource, sys
