@@ -171,8 +171,11 @@ def fill_signs(seed: Any, window: Any, out: Any) -> None:
 @njit(cache=True, nogil=True)
 def shuffle(seed: Any, block: Any, count: int, rows: Any) -> None:
     """Bring a uniformly drawn sequence of ``count`` of a block's rows to the front, by Fisher and Yates."""
+    drawn = np.empty(RUN, np.int64)
     for i in range(count):
-        j = i + _draw(seed, block, i, len(rows) - i)
+        if i % RUN == 0:
+            _draw(seed, block, i, len(rows), drawn)
+        j = drawn[i % RUN]
         rows[i], rows[j] = rows[j], rows[i]
 
 
@@ -183,13 +186,15 @@ def shuffle_few(seed: Any, block: Any, dim: int, rows: Any) -> None:
     size = 4
     while size < 2 * len(rows):
         size *= 2
-    keys, moved = np.full(size, -1, np.int32), np.empty(size, np.int32)
+    keys, moved, drawn = np.full(size, -1, np.int32), np.empty(size, np.int32), np.empty(RUN, np.int64)
     for i in range(len(rows)):
-        j = i + _draw(seed, block, i, dim - i)
-        at, drawn = _entry(keys, i), _entry(keys, j)
+        if i % RUN == 0:
+            _draw(seed, block, i, dim, drawn)
+        j = drawn[i % RUN]
+        at, to = _entry(keys, i), _entry(keys, j)
         last = moved[at] if keys[at] == i else i
-        rows[i] = moved[drawn] if keys[drawn] == j else j
-        keys[drawn], moved[drawn] = j, last
+        rows[i] = moved[to] if keys[to] == j else j
+        keys[to], moved[to] = j, last
 
 
 @njit()
@@ -204,21 +209,31 @@ def _entry(keys: Any, key: int) -> int:
 
 
 @njit()
-def _draw(seed: Any, block: Any, i: int, number: int) -> Any:
-    """Draw step i's row among so many.
+def _draw(seed: Any, block: Any, first: int, dim: int, drawn: Any) -> None:
+    """Draw the rows of the steps from ``first`` on, each among those from its own number up to ``dim``.
 
-    Words of the counters (i, attempt, block) keep as many bits as the number needs; the first that is below it is the
-    draw. So each row is exactly as likely as the others.
+    Words of the counters (i, attempt, block) keep as many bits as the number of rows needs; the first that is below it
+    is the draw. So each row is exactly as likely as the others.
     """
-    left = _U64(number)
-    mask = left - _U64(1)
-    for shift in (1, 2, 4, 8, 16):
-        mask |= mask >> _U64(shift)
-    drawn, attempt = left, _U64(0)
-    while drawn >= left:
-        words = _philox(_U64(i), attempt, block, ROW, seed & _LOW, seed >> _SHIFT)
-        for k in range(4):
-            if drawn >= left:
-                drawn = words[k] & mask
-        attempt += _U64(1)
-    return np.int64(drawn)
+    low, high = seed & _LOW, seed >> _SHIFT
+    # First attempts together, as vectors make them.
+    words = np.empty((4, len(drawn)), np.uint64)
+    w0, w1, w2, w3 = words[0], words[1], words[2], words[3]
+    for k in range(len(drawn)):
+        w0[k], w1[k], w2[k], w3[k] = _philox(_U64(first + k), _U64(0), block, ROW, low, high)
+    for k in range(min(len(drawn), dim - first)):
+        i = first + k
+        left = _U64(dim - i)
+        mask = left - _U64(1)
+        for shift in (1, 2, 4, 8, 16):
+            mask |= mask >> _U64(shift)
+        step, attempt = words[:, k], _U64(0)
+        chosen = left
+        while chosen >= left:
+            for word in range(4):
+                if chosen >= left:
+                    chosen = step[word] & mask
+            if chosen >= left:
+                attempt += _U64(1)
+                step[0], step[1], step[2], step[3] = _philox(_U64(i), attempt, block, ROW, low, high)
+        drawn[k] = i + np.int64(chosen)

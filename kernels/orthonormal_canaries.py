@@ -46,8 +46,8 @@ __all__ = ["OrthonormalCanaries"]
 _MAX_LAYERS = 16
 # Numbers of a block's windows; 2L + 1 are in use.
 _WINDOWS = 64
-# A hash table of fewer rows than this share of all takes less memory than a list of all.
-_FEW_ROWS = 1 / 64
+# A hash table of so few rows, of up to 32 bytes each, takes less than a seventh of a list of all, of 4 bytes each.
+_FEW_ROWS = 1 / 60
 
 # A row of words for each window, in the order of the indices w; each bit is a sign.
 Signs = NDArray[np.uint32]
@@ -236,7 +236,9 @@ class OrthonormalCanaries:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
         return self._quotients(vectors, None, by_norm=True, dtype=np.float32)
 
-    def partial_products(self, vector: ArrayLike, start: int = 0, indices: ArrayLike | None = None) -> PartialProducts:
+    def partial_products(
+        self, vector: ArrayLike, start: int = 0, indices: ArrayLike | None = None, overwrite: bool = False
+    ) -> PartialProducts:
         """Inner products with a vector over a slice of its coordinates, which add up with those of other slices.
 
         Parameters
@@ -249,6 +251,9 @@ class OrthonormalCanaries:
             First coordinate, 0 ≤ start < dim.
         indices
             Canaries to score, shape (k,); all if None.
+        overwrite
+            Whether the vector may be overwritten. Its memory then serves the transforms of whole blocks in float32 or
+            float64.
 
         Returns
         -------
@@ -269,7 +274,8 @@ class OrthonormalCanaries:
                 continue
             block, scale = blocks(self.dim)[number], scales_of(piece[np.newaxis])[0]
             if part == block:
-                row = np.multiply(piece, scale, dtype=scale.dtype)
+                own = overwrite and piece.dtype == scale.dtype and piece.flags.c_contiguous
+                row = np.multiply(piece, scale, out=piece if own else None, dtype=scale.dtype)
             else:
                 row = np.zeros(block.stop - block.start, scale.dtype)
                 within = row[part.start - block.start : part.stop - block.start]
@@ -316,7 +322,7 @@ class OrthonormalCanaries:
         """Return a block's inner products, and its squared norm; the row is overwritten."""
         rows, signs = self._drawn(number)
         square = _square(row)
-        products = _transformed(row, signs)[rows[chosen]].astype(np.float64)
+        products = _transformed(row, signs).take(rows.take(chosen)).astype(np.float64)
         return products * math.sqrt(len(row) / self.dim), square
 
     def _block_sum(self, number: int, chosen: NDArray[np.uint64], factors: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from threadpoolctl import threadpool_info
 
+from canaryproof.kernels._canary_stream import CANARY, fill
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries, _transformed, _transposed
 from canaryproof.verify.engine.provenance import _processor
@@ -24,6 +25,7 @@ from tests.benchmarks.targets import Target, targets
 from tests.benchmarks.timing import Contestant, Skipped, Timing, limited, race
 
 _SEED, _NOISE_MULTIPLIER = 0, 1.0
+MADE = "canaries made, no product"
 _GENERATORS = {"PCG64": np.random.PCG64, "SFC64": np.random.SFC64}
 
 
@@ -256,6 +258,12 @@ def _rounds(size: Size, threads: int) -> tuple[tuple[Rounds, ...], Timing]:
     norms = canaries.norms().astype(np.float32)[: size.rival]
     deltas = np.stack([noise(_SEED + r, dim) for r in range(max(size.blocks))])
 
+    row = np.empty(dim, np.float32)
+
+    def make() -> None:
+        for j in range(count):
+            fill(np.uint64(_SEED), np.uint64(j), CANARY, 0, row)
+
     def contestants(rounds: int) -> list[Contestant]:
         block, work, share = deltas[:rounds], dim * count * rounds, size.rival / (count * rounds)
 
@@ -267,6 +275,7 @@ def _rounds(size: Size, threads: int) -> tuple[tuple[Rounds, ...], Timing]:
             Contestant(
                 "block_cosines, first block", lambda: Canaries(_SEED, count, dim).block_cosines(block), work, threads
             ),
+            Contestant(MADE, make, dim * count, threads),
             Contestant("stored, V Cᵀ", lambda: block @ stored.T, work, threads),
             Contestant("stored, C Vᵀ", lambda: stored @ block.T, work, threads),
             Contestant("cosines, float64", lambda: canaries.cosines(block), work, threads),

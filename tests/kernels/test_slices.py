@@ -222,6 +222,24 @@ def test_canaries_are_addressed_to_the_last_of_2_40_coordinates(monkeypatch: pyt
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("number", [0, 7919, 2**14 - 1])
+def test_a_block_of_orthonormal_canaries_of_2_40_coordinates_is_right(
+    number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slices, "BLOCK", 2**26)
+    canaries = OrthonormalCanaries(5, 1000, 2**40)
+    block = slices.blocks(2**40)[number]
+    # On each of 2¹⁴ blocks they are orthogonal, and have the same share of their energy.
+    part = canaries.sum([3, 998], [1.0, -2.0], coordinates=block)
+    assert math.isclose(float(np.square(part).sum()), 5.0 / 2**14, rel_tol=1e-12)
+    expected = np.zeros(1000)
+    expected[[3, 998]] = 1.0 / 2**14, -2.0 / 2**14
+    products = canaries.partial_products(part, block.start).products
+    np.testing.assert_allclose(products, expected, rtol=0, atol=1e-16)
+    assert not np.array_equal(part, canaries.sum([3, 998], [1.0, -2.0], coordinates=slices.blocks(2**40)[1]))
+
+
+@pytest.mark.deep
 def test_scores_of_a_mapped_file_take_no_copy_of_it(tmp_path: Path) -> None:
     script = """
         import resource, sys
@@ -247,3 +265,19 @@ def test_scores_of_a_mapped_file_take_no_copy_of_it(tmp_path: Path) -> None:
         used = int(run.stdout) * (1 if sys.platform == "darwin" else 1024)
         # Pages of the file that is mapped count too, and some MB of the allocator's.
         assert used <= allowed + 2 * dim + 8e6, kind
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_a_vector_that_may_be_overwritten_has_the_same_products(dtype: type) -> None:
+    canaries, vector = OrthonormalCanaries(3, 10, 2 * BLOCK + 5), noise(1, 2 * BLOCK + 5).astype(dtype)
+    kept = vector.copy()
+    expected = canaries.partial_products(vector)
+    np.testing.assert_array_equal(vector, kept)
+    own = canaries.partial_products(vector, overwrite=True)
+    np.testing.assert_array_equal(own.products, expected.products)
+    assert own.square == expected.square
+    assert np.array_equal(vector, kept) == (dtype is np.float16)
+    part = canaries.partial_products(kept[7:20], 7, overwrite=True).products
+    np.testing.assert_array_equal(
+        part, canaries.partial_products(noise(1, 2 * BLOCK + 5).astype(dtype)[7:20], 7).products
+    )

@@ -53,7 +53,7 @@ class ReadableRelease(Protocol):
         """Norm of a canary in the vector's unit."""
 
     def read(self, start: int, stop: int) -> NDArray[np.float32] | NDArray[np.float64]:
-        """Read a slice of the coordinates."""
+        """Read a slice of the coordinates, into memory that is the caller's."""
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,11 @@ class ArrayRelease:
         return len(self.values)
 
     def read(self, start: int, stop: int) -> NDArray[np.float32] | NDArray[np.float64]:
-        """Read a slice of the coordinates."""
+        """Read a slice of the coordinates, into memory that is the caller's."""
         part = self.values[start:stop]
         # A long double beyond the range becomes infinite, which a rule refuses.
         with np.errstate(over="ignore"):
-            read: NDArray[Any] = part.astype(np.float32 if part.dtype.itemsize <= 4 else np.float64, copy=False)
+            read: NDArray[Any] = part.astype(np.float32 if part.dtype.itemsize <= 4 else np.float64)
         return read
 
 
@@ -212,8 +212,11 @@ def _sums(
     if not math.isfinite(largest):
         wrong = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"release[{start + wrong}]: must be finite, not {float(values[wrong])!r}")
+    square, zeros = float(squared_norm(values)), len(values) - int(np.count_nonzero(values))
+    digest = hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
     if isinstance(canaries, OrthonormalCanaries):
-        products = canaries.partial_products(values, start)
+        # Last, as the transforms are made in the memory of the values.
+        products = canaries.partial_products(values, start, overwrite=True)
         advance(canaries.count)
     else:
         step, parts = max(16, _COORDINATES_AT_ONCE // len(values)), []
@@ -223,9 +226,7 @@ def _sums(
             advance(len(indices))
         squares = np.concatenate([part.squares for part in parts if part.squares is not None])
         products = PartialProducts(np.concatenate([part.products for part in parts]), squares, parts[0].square)
-    zeros = len(values) - int(np.count_nonzero(values))
-    digest = hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
-    return ReleaseSums(products, float(squared_norm(values)), zeros, largest, canary_norm, (len(values),), (digest,))
+    return ReleaseSums(products, square, zeros, largest, canary_norm, (len(values),), (digest,))
 
 
 def summed_square(canaries: Canaries, squared_norms: NDArray[np.float64], block: int) -> float:

@@ -6,6 +6,9 @@ without an overlap.
 
 A ``.safetensors`` file begins with its header's length in 8 bytes, little-endian, and the header in JSON. This has the
 type and the shape of each tensor, and where its bytes begin and end. Values of bfloat16 are upper halves of float32.
+
+The library ``safetensors`` (0.8) maps a file, so that a file truncated meanwhile kills the process by SIGBUS. It needs
+``ml_dtypes`` for bfloat16, reads no flat slice of a tensor, and writes only tensors that are all in memory.
 """
 
 import json

@@ -2,6 +2,7 @@ import dataclasses
 import json
 import math
 import re
+import tracemalloc
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -201,3 +202,21 @@ def test_sums_of_a_part_are_no_release() -> None:
     every = release_sums(noise(4, DIM), canaries)
     with pytest.raises(ValueError, match="must be sums of 19 scores, not of 20"):
         audit_release(every, Canaries(7, 19, DIM), DELTA)
+
+
+@pytest.mark.deep
+def test_scores_of_a_file_take_little_beyond_its_float32_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_UNOBSERVED", 1000)
+    # The largest block. Temporary arrays of a fixed length are a smaller share of it than of shorter ones.
+    dim = 2**26
+    np.save(tmp_path / "r.npy", np.ones(dim, np.float16))
+    stored, canaries = open_release(tmp_path / "r.npy"), OrthonormalCanaries(7, 1000, dim)
+    tracemalloc.start()
+    try:
+        all_sums(stored, canaries)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.25 * 4 * dim
