@@ -9,8 +9,6 @@ from canaryproof.kernels.arrays import real
 
 
 def checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -267,6 +267,19 @@ def test_the_workflow_to_copy_runs_commands_that_exist():
     assert all(f"| {status} | " in page for status in (1, 3, 4))
 
 
+@pytest.mark.deep
+@pytest.mark.timeout(600)
+def test_the_table_of_trainings_is_what_its_command_gives(tmp_path):
+    page = (ROOT / "docs/how/train.md").read_text(encoding="utf-8")
+    assert CliRunner().invoke(main, ["train", "noise", "--out", str(tmp_path / "noise")]).exit_code == 0
+    lines = (tmp_path / "noise/results.md").read_text(encoding="utf-8").splitlines()
+    rows = [line.split(" | ") for line in lines if "; ≥ " in line and line.startswith("| ")]
+    assert len(rows) == 4
+    for row in rows:
+        # The page leaves the analytical ε out, which is that of one round.
+        assert " | ".join(row[:2] + row[3:]) in page
+
+
 def write_anew() -> None:
     for page in SITE:
         page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")

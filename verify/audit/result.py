@@ -150,7 +150,7 @@ class Request:
     stored
         The release's files with the order of its coordinates; None where there were none.
     slices
-        Numbers of coordinates of the slices whose sums were given, and a canary's norm in them; None of a whole release.
+        Numbers of coordinates of the slices whose sums were given, with the norm of a canary; None of a whole release.
     """
 
     claim: "float | Claim | DpEvent | None"

@@ -65,8 +65,8 @@ def _judged(identifier: str) -> Result:
     known = {check.id: (suite, check) for suite, check in _claims()}
     if identifier not in known:
         # A part of an identifier, as a table's number, comes before what is spelled alike.
-        parts = [name for name in known if f".{identifier}." in f".{name}."]
-        near = [*sorted(parts, key=len), *difflib.get_close_matches(identifier, known, n=3)][:3]
+        parts = sorted((name for name in known if f".{identifier}." in f".{name}."), key=lambda name: name.count("."))
+        near = [*parts, *difflib.get_close_matches(identifier, known, n=3)][:3]
         hint = f"; near it: {', '.join(near)}" if near else "; canaryproof claims lists all"
         raise InputError(f"ID: there is no statement {identifier!r}{hint}")
     suite, check = known[identifier]

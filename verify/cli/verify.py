@@ -17,7 +17,15 @@ from rich.table import Table
 
 from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, false_alarms, over_budget
 from canaryproof.verify.cli import junit as junit_file
-from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, engine_option, given_again, junit_option
+from canaryproof.verify.cli.command_line import (
+    INTERRUPTED,
+    EngineLost,
+    FilePath,
+    cluster,
+    engine_option,
+    given_again,
+    junit_option,
+)
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
@@ -164,6 +172,11 @@ def _run(plan: Plan, file: RunFile, executor: Executor, ended: Callable[[Run], N
             return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total), ended)
         except EngineError as error:
             raise EngineLost(str(error)) from error
+        except KeyboardInterrupt:
+            if ended is None:
+                raise
+            click.echo("Interrupted; the same command with --resume goes on.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
 
 
 class _Artist:

@@ -202,7 +202,7 @@ def test_a_parquet_file_gives_what_its_frame_gives(tmp_path):
 
 @pytest.mark.parametrize("source", [None, object, 3, ["scores.csv"]])
 def test_what_is_neither_file_nor_frame_is_refused(source):
-    with pytest.raises(ValueError, match="^source: must be a file's path or a pandas DataFrame, not "):
+    with pytest.raises(ValueError, match=r"^source: must be a file's path or a pandas DataFrame, not "):
         review(source, delta=_DELTA)
 
 

@@ -899,11 +899,22 @@ def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # n
     [
         (("audti",), "No such command 'audti'. Did you mean 'audit'?"),
         (("qwertz",), "No such command 'qwertz'."),
+        (
+            ("claims", "table2"),
+            "ID: there is no statement 'table2'; near it: final.table2.row1, final.table2.row2, final.table2.row3",
+        ),
         (("verify", "--out", ""), "Invalid value for '--out': must not be empty"),
     ],
 )
 def test_a_slip_is_named(arguments: tuple[str, ...], answer: str) -> None:
     assert refusal(*arguments).partition(" (see ")[0] == answer
+
+
+def test_a_group_alone_shows_its_help_in_lines() -> None:
+    shown = call("benchmark")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("Usage: ")
+    assert "Commands:\n  canife " in shown.stderr
 
 
 def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:

@@ -174,7 +174,11 @@ def test_a_killed_or_interrupted_driver_leaves_no_worker_and_can_go_on(start, tm
     (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
     _, errors = process.communicate(timeout=PATIENCE)
     # Python's resource tracker tells of the kill.
-    assert (process.returncode, errors) == ((130, "\n") if number == signal.SIGINT else (-number, errors))
+    assert (process.returncode, errors) == (
+        (130, "Interrupted; the same command with --resume goes on.\n")
+        if number == signal.SIGINT
+        else (-number, errors)
+    )
     assert "Traceback" not in errors
     workers = {int(line.split()[1]) for line in (tmp_path / "log").read_text().splitlines()}
     wait_for(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))

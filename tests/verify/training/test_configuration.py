@@ -242,6 +242,11 @@ def test_the_number_of_cells_is_bounded(write):
     assert refusal(write(VALID + "".join(axes))) == "sweep: must have at most 1000 combinations"
 
 
+def test_a_byte_order_mark_is_skipped(write):
+    expected = read(write(VALID), "quick")
+    assert read(write(b"\xef\xbb\xbf" + VALID.encode()), "quick") == expected
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
