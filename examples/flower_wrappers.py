@@ -1,9 +1,11 @@
 """Flower's own wrappers for differential privacy, audited by canaries: ``python examples/flower_wrappers.py``.
 
-``--wrapper`` takes one of Flower's strategies with fixed or adaptive clipping, on the server or, with a mod, in the
-clients. The ten canaries refute both wrappers with adaptive clipping: they draw the noise for the next round's norm,
-which falls. ``AuditedStrategy`` is what an audit adds: it stands around the wrapper and sees what that releases. Canaries
-are further clients. For a script, a grid in this process stands in for Flower's network.
+One of Flower's strategies with fixed or adaptive clipping clips on the server, or by a mod in the clients. With
+``local`` a mod adds noise to each client's message. The ten canaries refute both strategies with adaptive clipping:
+they draw the noise for the next round's norm, which falls.
+
+``AuditedStrategy`` is what an audit adds: it stands around the wrapper and sees what that releases. Canaries are
+further clients. For a script, a grid in this process stands in for Flower's network.
 """
 
 import argparse
@@ -125,4 +127,4 @@ if __name__ == "__main__":
     parser.add_argument("--wrapper", choices=WRAPPERS, default="server-fixed")
     options, sys.argv[1:] = parser.parse_known_args()
     claimed = {"noise_multiplier": local_noise} if options.wrapper == "local" else {}
-    main(__doc__, lambda *training: train(*training, wrapper=options.wrapper), FAULTS, **claimed)
+    main(__doc__, lambda *training: train(*training, wrapper=options.wrapper), FAULTS, "sampled-apart", **claimed)

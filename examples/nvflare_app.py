@@ -28,6 +28,7 @@ from canaryproof import Scores, audit, flatten, split
 FAULTS = {
     "weighted": "an update's weight is its number of local steps, the aggregator's default, and canaries take two",
     "share-twice": "each client's share of the noise is 1/n of its deviation, which makes 1/√n of it in all",
+    "noise-halved": "each client adds half of its share of the noise",
     "no-clipping": "the clients add their share of the noise, and do not clip",
 }
 
@@ -69,7 +70,9 @@ class ClippedWithNoise(UpdateFilter):
 
     def filtered(self, update, fl_ctx):  # noqa: ARG002
         """Clip, and add noise whose variances add up to the round's."""
-        share = 1.0 / self.clients if self.fault == "share-twice" else self.clients**-0.5
+        share = {"share-twice": 1.0 / self.clients, "noise-halved": 0.5 * self.clients**-0.5}.get(
+            self.fault, self.clients**-0.5
+        )
         if self.fault != "no-clipping":
             update = update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
         return update + share * NOISE_MULTIPLIER * CLIP_NORM * self.rng.normal(size=DIM)
@@ -147,4 +150,4 @@ if __name__ == "__main__":
         messages, ledger = sparse_vectors()
         print(f"The filter's own ledger has ε = {ledger:.1f} for a message.\n\n{messages}")
     else:
-        main(__doc__, train, FAULTS)
+        main(__doc__, train, FAULTS, "noise-halved")
