@@ -29,19 +29,10 @@ from jax_privacy.accounting import (
 from jax_privacy.matrix_factorization import toeplitz
 from sklearn.datasets import load_digits
 
-from canaryproof import (  # audit
-    Canaries,
-    CanaryClients,
-    Insertion,
-    Scores,
-    WhitenedClients,
-    audit,
-    bernoulli,
-    flatten,
-    split,
-)
+from canaryproof import Canaries, CanaryClients, Insertion, Scores, audit, bernoulli, flatten, split  # audit
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.canaries.participation import shuffled_epochs
+from canaryproof.verify.canaries.whitened_clients import WhitenedClients
 
 CLIP_NORM, DELTA, RATE = 1.0, 1e-5, 0.5
 HELD_OUT = 297
