@@ -12,7 +12,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove prove-rocq test test-deep test-lowest test-newest test-wheel test-frameworks test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove prove-rocq test test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -44,6 +44,33 @@ test-frameworks:
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/canaries tests/examples \
 		tests/verify/audit/test_opacus_inspection.py
 
+# Federated servers whose pins clash with those of this package or of others, each in an environment of its own. pfl needs
+# a Python below 3.13, and comes without what it depends on, as examples/pfl.txt says.
+TESTS_ALONE := pytest pytest-benchmark pytest-timeout pytest-xdist
+test-pfl: SERVER := --no-deps --requirement examples/pfl.txt
+test-nvflare: SERVER := --constraint constraints.txt nvflare==2.9.0
+test-pfl test-nvflare: test-%:
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/pip install --quiet --constraint constraints.txt pip setuptools
+	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet --no-build-isolation --constraint constraints.txt --editable . \
+		$(TESTS_ALONE)
+	.venv-$*/bin/pip install --quiet $(SERVER)
+	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 -rA tests/examples/test_federated_servers.py
+
+# The lowest and the highest releases of Opacus, jax_privacy and Flower that the examples take, each in an environment of
+# its own. Opacus and jax_privacy have one each.
+VERSIONS := opacus==1.6.0 jax_privacy==2.0.0 flwr==1.22.0 flwr==1.42.0
+versions_tests = tests/examples/test_frameworks.py $(if $(filter flwr%,$1),tests/examples/test_federated_servers.py) \
+	$(if $(filter opacus%,$1),tests/verify/canaries/test_opacus_canaries.py)
+test-versions: $(VERSIONS:%=test-version/%)
+
+test-version/%:
+	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
+	$(if $(filter opacus%,$*),.venv-$*/bin/pip install --quiet torch)
+	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet setuptools
+	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet --no-build-isolation --editable . $* scikit-learn $(TESTS_ALONE)
+	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 -rA $(call versions_tests,$*)
+
 # Two suites and the public calls with the lowest versions that the package takes, and with the newest.
 VERSIONED_TESTS := tests/verify/canaries $(addprefix tests/verify/audit/test_,audit.py replay.py inspection.py trade_off.py)
 
@@ -52,7 +79,7 @@ test-lowest test-newest: test-%:
 	.venv-$*/bin/pip install --quiet --upgrade pip setuptools
 	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet --no-compile --no-build-isolation --upgrade \
 		$(if $(filter lowest,$*),--constraint constraints-lowest.txt) --editable . \
-		pytest pytest-benchmark pytest-timeout pytest-xdist
+		$(TESTS_ALONE)
 	.venv-$*/bin/canaryproof verify theorems bounds --out runs/$*
 	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 $(VERSIONED_TESTS)
 
@@ -147,7 +174,7 @@ mutants: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 clean:
-	rm -rf .venv .venv-auditors .venv-lowest .venv-newest build runs *.egg-info
+	rm -rf .venv .venv-* build runs *.egg-info
 
 # Python compiles what is imported: all 15,000 modules of the packages would take longer.
 $(STAMP): pyproject.toml constraints.txt | .venv/bin/python

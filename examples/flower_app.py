@@ -21,13 +21,17 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MessageType, M
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
-from flwr.supercore.task_identity import TaskIdentity
 from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, client_update, first_model, made_data
 
 from canaryproof import Canaries, CanaryClients, Insertion  # audit
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.canaries.participation import shuffled_epochs
 from canaryproof.verify.canaries.shapes import flatten, split
+
+try:
+    from flwr.supercore.task_identity import TaskIdentity
+except ImportError:  # Older releases have none.
+    TaskIdentity = None
 
 NAMES = tuple(first_model(np.random.default_rng(0)))
 # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
@@ -139,10 +143,11 @@ class GridInProcess(Grid):
     # Not asked for by a strategy's ``start``.
     run = set_run = create_message = push_messages = pull_messages = None
 
-    def __init__(self, clients):
-        self.nodes = {10 + i: {"partition-id": i} for i in range(clients)}
-        # Flower's engines tell each of their processes who it is.
-        TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
+    def __init__(self, clients, app=client):
+        self.nodes, self.app = {10 + i: {"partition-id": i} for i in range(clients)}, app
+        if TaskIdentity is not None:
+            # Flower's engines tell each of their processes who it is.
+            TaskIdentity.task_id, TaskIdentity.run_id, TaskIdentity.node_id = 1, 1, 1
 
     def get_node_ids(self):
         """Return the clients' nodes."""
@@ -152,7 +157,7 @@ class GridInProcess(Grid):
         """Let the clients answer."""
         nodes = [message.metadata.dst_node_id for message in messages]
         contexts = [Context(1, node, self.nodes[node], RecordDict(), {}) for node in nodes]
-        return [client(message, context) for message, context in zip(messages, contexts, strict=True)]
+        return [self.app(message, context) for message, context in zip(messages, contexts, strict=True)]
 
 
 def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, canaries=CANARIES, fault="", score="known rounds"):

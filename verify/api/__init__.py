@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from canaryproof.verify.canaries.shapes import flatten as flatten
     from canaryproof.verify.canaries.shapes import left_out as left_out
     from canaryproof.verify.canaries.shapes import split as split
+    from canaryproof.verify.canaries.sharded_canaries import ShardedCanaries as ShardedCanaries
+    from canaryproof.verify.canaries.whitened_clients import WhitenedClients as WhitenedClients
     from canaryproof.verify.files.stored_release import open_release as open_release
 
 # The module of each public name; a name that is not in its module is the module itself.
@@ -86,6 +88,8 @@ _MODULES = {
     "RoundScores": "canaryproof.verify.canaries.round_scores",
     "SamplingTests": "canaryproof.verify.audit.instruments",
     "Scores": "canaryproof.verify.canaries.scores",
+    "ShardedCanaries": "canaryproof.verify.canaries.sharded_canaries",
+    "WhitenedClients": "canaryproof.verify.canaries.whitened_clients",
     "TrainingAudit": "canaryproof.verify.audit.training_audit",
     "accounting": "canaryproof.verify.accounting.accountant",
     "audit": "canaryproof.verify.audit.audit",

@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.accounting.training import SCHEDULED
 from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import (
@@ -40,6 +41,7 @@ from canaryproof.verify.canaries.participation import (
 )
 from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, SampledTrace, layers_of
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
+from canaryproof.verify.canaries.sharded_canaries import ShardedCanaries
 from canaryproof.verify.check import rules
 from canaryproof.verify.estimators.noise_multiplier import Evidence, RoundTraces
 from canaryproof.verify.files import checkpoint
@@ -54,7 +56,7 @@ class CanaryClients:
     ----------
     canaries
         All canaries, observed and unobserved; ``Canaries``, ``OrthonormalCanaries`` or, where clipping has several
-        norms, ``GroupedCanaries``.
+        norms, ``GroupedCanaries``. With ``ShardedCanaries``, vectors are the coordinates that this process holds.
     participation
         Who takes part in which round.
     block
@@ -65,7 +67,7 @@ class CanaryClients:
     Attributes
     ----------
     canaries, participation
-        As given.
+        As given; of ``ShardedCanaries`` the whole canaries.
     rounds
         Number of rounds added so far.
     skipped
@@ -95,17 +97,18 @@ class CanaryClients:
 
     def __init__(
         self,
-        canaries: AnyCanaries,
+        canaries: AnyCanaries | ShardedCanaries,
         participation: Participation,
         block: int = BLOCK,
         noise_multiplier: float | None = None,
     ) -> None:
-        self.canaries = canaries
+        self.canaries = canaries.whole if isinstance(canaries, ShardedCanaries) else canaries
         self.participation = participation
         self.rounds = self.skipped = 0
         self._included = checked_inclusion(participation, canaries.count)
         sampling = None if noise_multiplier is None else _sampled_trace(participation, noise_multiplier)
-        self._scores = RoundScores(canaries, block, sampling)
+        self._held, self._sharded = canaries, canaries if isinstance(canaries, ShardedCanaries) else None
+        self._scores = RoundScores(self.canaries, block if self._sharded is None else 1, sampling)
         self._seen = np.zeros(canaries.count, bool)
         # For each round the trace's cosine and ‖S‖, 0 where none was measured; and whether others' updates are known.
         self._cosines, self._lengths = np.zeros((2, participation.rounds))
@@ -155,6 +158,8 @@ class CanaryClients:
             If an argument is out of its range.
         """
         scale = _checked_clip_norm(clip_norm)
+        if self._sharded is not None:
+            raise ValueError("updates: are whole, and this process holds slices of them; total(...) has those of a sum")
         updates = np.empty((len(members := self.participants(round)), self.canaries.dim), np.float32)
         for row, j in zip(updates, members.tolist(), strict=True):
             np.multiply(self.canaries.vector(j), scale, out=row, dtype=np.float64, casting="same_kind")
@@ -200,14 +205,21 @@ class CanaryClients:
             if others.shape != vector.shape:
                 raise ValueError(f"known: must have the delta's shape {vector.shape}, not {others.shape}")
             vector = vector.astype(np.float64) - others
-        _check_finite(vector, f"the model diverged in round {self.rounds}: its delta")
-        if vector.shape == (self.canaries.dim,) and not vector.any():
+        scored: NDArray[np.floating] | PartialProducts = vector
+        if self._sharded is None:
+            _check_finite(vector, f"the model diverged in round {self.rounds}: its delta")
+            nothing = vector.shape == (self.canaries.dim,) and not vector.any()
+        else:
+            # The processes decide by their sums, so that none goes on alone.
+            scored = self._sharded.products(vector)
+            nothing = scored.square == 0.0
+        if nothing:
             self.skipped += 1
         else:
             members, total = self.participants(self.rounds), self._sum_of(self.rounds)
             would_be = self._unobserved(self.rounds)
-            self._scores.add(vector, members=np.concatenate([members, would_be]))
-            self._product += product(total, vector)
+            self._scores.add(scored, members=np.concatenate([members, would_be]))
+            self._product += self._along(total, vector)
             self._measure(members, total, vector, residual=known is not None)
         self._residual = known is not None
         self._seen[self.participants(self.rounds)] = True
@@ -350,12 +362,13 @@ class CanaryClients:
             If the vector is zero, not finite, or of another shape or type.
         """
         array = _floating("final vector", vector)
-        _check_finite(array, "the model diverged: its final vector")
-        if not array.any(axis=-1).all():
+        if self._sharded is None:
+            _check_finite(array, "the model diverged: its final vector")
+        if self._sharded is None and not array.any(axis=-1).all():
             raise ValueError(
                 "zero update: the final vector has no direction, nothing was learnt and there was no noise"
             )
-        observed, unobserved = self._pair(self.canaries.cosines(array))
+        observed, unobserved = self._pair(self._held.cosines(array))
         self._final = float(np.atleast_2d(observed)[-1].sum())
         return observed, unobserved
 
@@ -451,10 +464,18 @@ class CanaryClients:
         measuring = members if residual else members[~self._seen[members]]
         if not len(measuring) or not (residual or isinstance(self.canaries, Canaries)):
             return
-        measured = total if len(measuring) == len(members) else self.canaries.sum(measuring)
+        measured = total if len(measuring) == len(members) else self._held.sum(measuring)
         length = float(np.linalg.norm(measured))
-        self._cosines[self.rounds] = np.clip(product(measured, delta) / length, -1.0, 1.0)
+        if self._sharded is not None:
+            length = math.sqrt(self._sharded.inner(measured, measured))
+        self._cosines[self.rounds] = np.clip(self._along(measured, delta) / length, -1.0, 1.0)
         self._lengths[self.rounds] = length
+
+    def _along(self, total: Array, delta: NDArray[np.floating]) -> float:
+        """Return ⟨total, δ⟩ for the direction δ of a round's delta, over the coordinates of all processes."""
+        if self._sharded is None:
+            return product(total, delta)
+        return self._sharded.inner(total, delta) / math.sqrt(self._sharded.inner(delta, delta))
 
     def _lengths_of_sums(self, gram: ArrayLike) -> Array:
         """Return the length of the sum of the directions of each canary's rounds, ∞ for none."""
@@ -491,7 +512,7 @@ class CanaryClients:
     def _sum_of(self, number: int) -> NDArray[np.float64]:
         """Σ c_j over the participants of a round, kept from ``total`` to ``add``."""
         if self._sum is None or self._sum[0] != number:
-            self._sum = number, self.canaries.sum(self.participants(number))
+            self._sum = number, self._held.sum(self.participants(number))
         return self._sum[1]
 
     def _pair(self, scores: NDArray[np.float64]) -> Pair:

@@ -64,7 +64,7 @@ class GroupedCanaries:
         for norm in self.norms:
             if not 0.0 < norm < math.inf:
                 raise ValueError(f"norms: must be positive and finite, not {norm!r}")
-        _ = self._parts
+        _ = self.parts
 
     @property
     def dim(self) -> int:
@@ -72,25 +72,21 @@ class GroupedCanaries:
         return sum(self.sizes)
 
     @cached_property
-    def _parts(self) -> tuple[Canaries, ...]:
-        """Independent canaries of each group."""
+    def parts(self) -> tuple[tuple[float, Canaries], ...]:
+        """Weight and independent canaries of each group: a canary's part is theirs times the weight."""
         groups = np.random.SeedSequence(self.seed).spawn(len(self.sizes))
         seeds = (int(group.generate_state(1, np.uint64)[0]) for group in groups)
-        return tuple(Canaries(seed, self.count, size) for seed, size in zip(seeds, self.sizes, strict=True))
-
-    @cached_property
-    def _weights(self) -> Array:
-        return np.asarray(np.asarray(self.norms) / np.linalg.norm(self.norms))
+        weights = (np.asarray(self.norms) / np.linalg.norm(self.norms)).tolist()
+        made = (Canaries(seed, self.count, size) for seed, size in zip(seeds, self.sizes, strict=True))
+        return tuple(zip(weights, made, strict=True))
 
     def vector(self, j: int) -> NDArray[np.float32]:
         """Return canary j, shape (dim,); errors as for ``Canaries.vector``."""
-        parts = zip(self._weights, self._parts, strict=True)
-        return np.concatenate([np.float32(weight) * part.vector(j) for weight, part in parts])
+        return np.concatenate([np.float32(weight) * part.vector(j) for weight, part in self.parts])
 
     def sum(self, indices: ArrayLike | None = None, weights: ArrayLike | None = None) -> Array:
         """Return a weighted sum of canaries, shape (dim,); arguments and errors as for ``Canaries.sum``."""
-        parts = zip(self._weights, self._parts, strict=True)
-        return np.concatenate([weight * part.sum(indices, weights) for weight, part in parts])
+        return np.concatenate([weight * part.sum(indices, weights) for weight, part in self.parts])
 
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> Array:
         """Return cosines with one vector or a block; arguments and errors as for ``Canaries.cosines``."""
@@ -114,7 +110,7 @@ class GroupedCanaries:
         if not (np.isfinite(lengths) & (lengths > 0.0)).all():
             raise ValueError("vectors must be finite and not zero")
         products, end = np.zeros((len(block), count)), 0
-        for weight, part in zip(self._weights, self._parts, strict=True):
+        for weight, part in self.parts:
             start, end = end, end + part.dim
             shares = np.linalg.norm(block[:, start:end], axis=1) / lengths
             # A part may be zero in one group, where it has no direction.

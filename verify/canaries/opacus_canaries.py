@@ -11,6 +11,7 @@ that it is taken out of what is scored.
 Nothing here imports torch or Opacus.
 """
 
+import math
 import sys
 from typing import Any
 
@@ -25,8 +26,10 @@ from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof.verify.canaries.sharded_canaries import ShardedCanaries
 from canaryproof.verify.estimators.noise_multiplier import Evidence
 
+_FSDP = "FSDPOptimizerFastGradientClipping"
 # Ghost clipping has its clipped sum in the same place, and adds its noise in the same way.
 _SERVED = (
     "DPOptimizer",
@@ -37,10 +40,9 @@ _SERVED = (
     "DistributedDPOptimizer",
     "DistributedDPOptimizerFastGradientClipping",
     "SimpleDistributedPerLayerOptimizer",
+    # Each process has a shard of the sum over all examples, and adds that shard's noise.
+    _FSDP,
 )
-_REFUSED = {
-    "FSDPOptimizerFastGradientClipping": "each process has a shard of the sum, and canaries are not cut into shards",
-}
 
 
 class OpacusCanaries:
@@ -55,8 +57,9 @@ class OpacusCanaries:
     With per-layer clipping, a canary's part in each layer has that layer's clip norm. With adaptive clipping, a canary
     counts as a clipped example, and scores are of the gradients: their claim is ``noise_multiplier``'s.
 
-    Of several processes (``DPDDP``), each makes ``OpacusCanaries`` with the same arguments. Canaries enter once, in the
-    first process. Sums are added up over the processes, and all of them have the scores.
+    Of several processes (``DPDDP``, or FSDP with ghost clipping), each makes ``OpacusCanaries`` with the same
+    arguments, and in each step makes only its slice of the canaries' coordinates. Canaries enter once. Inner products
+    are added up over the processes, and all of them have the scores.
 
     Parameters
     ----------
@@ -78,7 +81,8 @@ class OpacusCanaries:
         The canaries with their scores. To resume a training, make ``OpacusCanaries`` before the model's state is
         loaded, so that the initial parameters are those of the first start, and load ``canary_clients``.
     dim
-        Number of parameters that are trained, those with ``requires_grad``: the dimension of what is released.
+        Number of parameters that are trained, those with ``requires_grad``: the dimension of what is released, in all
+        processes together.
 
     Raises
     ------
@@ -95,20 +99,30 @@ class OpacusCanaries:
     def __init__(self, optimizer: Any, participation: Participation, seed: int, *, known: bool = True) -> None:
         check_served(optimizer)
         self._optimizer, self._known = optimizer, known
+        self._fsdp = type(optimizer).__name__ == _FSDP
         self._params = list(optimizer.params)
         if not self._params:
             raise ValueError("optimizer: trains no parameters, so that nothing is released")
-        self._initial = flatten(self._params)
-        self.dim = len(self._initial)
         count = len(np.asarray(participation.included))
         # With per-layer clipping, each parameter has a clip norm.
         self._clip_norms = tuple(map(float, getattr(optimizer, "max_grad_norms", ())))
-        sizes = tuple(len(flatten([param])) for param in self._params)
-        canaries = (
+        sizes = tuple(math.prod(param.shape) for param in self._params)
+        self.dim = sum(sizes)
+        canaries: Any = (
             GroupedCanaries(seed, count, sizes, self._clip_norms)
             if self._clip_norms
             else Canaries(seed, count, self.dim)
         )
+        # Coordinates that this process scores, of those of its vectors.
+        self._scored = slice(0, self.dim)
+        if self._fsdp:
+            canaries = ShardedCanaries(canaries, _shards(self._params, sizes), self._add_up)
+            self._scored = slice(0, canaries.held)
+        elif hasattr(optimizer, "world_size"):
+            ends = [i * self.dim // optimizer.world_size for i in (optimizer.rank, optimizer.rank + 1)]
+            self._scored = slice(*ends)
+            canaries = ShardedCanaries(canaries, [self._scored], self._add_up)
+        self._initial = self._parameters()
         # The score of who knows how rounds were drawn needs the claimed noise multiplier.
         drawn = getattr(participation, "canary_sampling", SCHEDULED).rate
         noise = self.noise_multiplier if drawn else 0.0
@@ -180,7 +194,7 @@ class OpacusCanaries:
         ValueError
             If the parameters have not changed, or are not finite.
         """
-        return self.canary_clients.final(flatten(self._params).astype(np.float64) - self._initial)
+        return self.canary_clients.final(self._parameters().astype(np.float64) - self._initial)
 
     def warnings(self) -> tuple[str, ...]:
         """Say in a sentence each what looks wrong: steps that are missing, and what ``CanaryClients.warnings`` says."""
@@ -193,29 +207,50 @@ class OpacusCanaries:
         now = self.canary_clients.rounds
         self._check_step(now)
         # A step goes against the gradient, so that an update is a gradient's negative.
-        known = -self._over_processes([param.summed_grad for param in self._params]) if self._known else None
+        sums = self._sums()
+        known = -self._vector(sums) if self._known else None
         total = -self.canary_clients.total(now, float(self._optimizer.max_grad_norm))
-        # The first of several processes has the canaries, as it has the noise.
-        if getattr(self._optimizer, "rank", 0) == 0:
-            for param, part in zip(self._params, split(total, self._params), strict=True):
-                # In place, since Opacus marks a sum as used by an attribute of it.
-                param.summed_grad += part
+        if self._fsdp:
+            # FSDP divides the sum over all examples by the number of processes, and Opacus its noise.
+            total /= self._optimizer.world_size
+        whole = total
+        if len(total) < (length := sum(math.prod(part.shape) for part in sums)):
+            # Each of the processes, whose sums are added up later, has its slice of the canaries in its sum.
+            whole = np.zeros(length)
+            whole[self._scored] = total
+        for part, canaries in zip(sums, split(whole, sums), strict=True):
+            # In place, since Opacus marks a sum as used by an attribute of it.
+            part += canaries
         if hasattr(self._optimizer, "sample_size"):
             # A canary counts like an example, one that was clipped, in the share that moves an adaptive clip norm.
             self._optimizer.sample_size += len(self.canary_clients.participants(now))
         self._add_noise()
-        self.canary_clients.add(-self._over_processes([param.grad for param in self._params]), now, known)
+        self.canary_clients.add(-self._vector([_local(param.grad) for param in self._params]), now, known)
 
-    def _over_processes(self, gradients: list[Any]) -> NDArray[np.floating]:
-        """Return gradients as one vector, added up over the processes of a distributed optimizer."""
+    def _sums(self) -> list[Any]:
+        """Return the sums of clipped gradients that this process holds, a part for each parameter."""
+        if self._fsdp:
+            return [_local(self._optimizer.grad_state[param]["summed_grad"]) for param in self._params]
+        return [param.summed_grad for param in self._params]
+
+    def _vector(self, gradients: list[Any]) -> NDArray[np.floating]:
+        """Return the coordinates of a sum over all processes that this one scores."""
         vector = flatten(gradients)
-        if not hasattr(self._optimizer, "world_size"):
-            return vector
+        if hasattr(self._optimizer, "world_size") and not self._fsdp:
+            vector = self._add_up(vector)
+        return vector[self._scored]
+
+    def _parameters(self) -> NDArray[np.floating]:
+        """Return the parameters' coordinates that this process scores."""
+        return flatten([_local(param) for param in self._params])[self._scored]
+
+    def _add_up(self, array: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Return an array added up over the processes of a distributed optimizer."""
         torch = sys.modules["torch"]
         # A process group of GPUs takes tensors that are there.
-        held = torch.as_tensor(vector.astype(np.float64), device=gradients[0].device)
+        held = torch.as_tensor(array.astype(np.float64), device=_local(self._params[0]).device)
         torch.distributed.all_reduce(held)
-        return on_host(held)
+        return np.asarray(on_host(held), np.float64)
 
     def _check_step(self, now: int) -> None:
         if now >= self.canary_clients.participation.rounds:
@@ -246,7 +281,27 @@ def check_served(optimizer: Any) -> None:
             f"optimizer: must be Opacus' DPOptimizer, as make_private returns it, not {kind.__name__}: {rule}"
         )
     if kind.__name__ not in _SERVED:
-        reason = _REFUSED.get(kind.__name__, "it is not known")
-        raise ValueError(f"optimizer: {kind.__name__} is not served: {reason}")
+        raise ValueError(f"optimizer: {kind.__name__} is not served: it is not known")
     if isinstance(getattr(optimizer.add_noise, "__self__", None), OpacusCanaries):
         raise ValueError("optimizer: has canaries already, and others would be noise to them")
+
+
+def _local(tensor: Any) -> Any:
+    """Return the part of a tensor that this process holds, which is all of it but with FSDP."""
+    return tensor.to_local() if hasattr(tensor, "to_local") else tensor
+
+
+def _shards(params: list[Any], sizes: tuple[int, ...]) -> list[slice]:
+    """Return the slices of all coordinates that this process holds of parameters that FSDP has cut."""
+    shards, start = [], 0
+    for param, size in zip(params, sizes, strict=True):
+        if not hasattr(param, "to_local") or len(param.placements) != 1 or not param.placements[0].is_shard(0):
+            raise ValueError("optimizer: must train parameters that FSDP cuts along their first axis, by fully_shard")
+        # As torch.chunk cuts: the last processes may have fewer rows, or none.
+        row, rows = size // param.shape[0], -(-param.shape[0] // param.device_mesh.size())
+        first = min(rows * param.device_mesh.get_local_rank(), param.shape[0]) * row
+        held = math.prod(_local(param).shape)
+        if held:
+            shards.append(slice(start + first, start + first + held))
+        start += size
+    return shards

@@ -1,0 +1,158 @@
+"""Canaries as clients of somebody else's federated server: for the examples of Flower, pfl-research and NVFlare.
+
+A server's training takes its cohorts, the canaries' updates and a place to leave each release from an object here. It
+does so twice: first with ten canaries, and all instruments look at what it releases; then with a hundred, for an audit.
+Canaries go the whole way: their updates are ten clip norms long, so that the server must clip them.
+
+Whom the ε holds against: neighbours are federations with and without one client. The attacker sees each round's noised
+sum. He knows all other clients' updates, and the round of the client in question, who takes part once.
+"""
+
+import argparse
+import sys
+
+import numpy as np
+from numpy_loop import CLIENTS, CLIP_NORM, ROUNDS, client_update, first_model, made_data
+
+from canaryproof import (
+    Canaries,
+    CanaryClients,
+    Insertion,
+    Inspection,
+    accounting,
+    audit,
+    flatten,
+    shuffled_epochs,
+    split,
+)
+
+NOISE_MULTIPLIER, DELTA, MEMBERS = 0.5, 1e-5, ROUNDS * CLIENTS
+NAMES = tuple(first_model(np.random.default_rng(0)))
+DIM = len(flatten(first_model(np.random.default_rng(0))))
+
+
+def clipped_sum(updates):
+    """Return the sum of updates, each clipped to the clip norm."""
+    return sum((u * min(1.0, CLIP_NORM / max(np.linalg.norm(u), 1e-12)) for u in updates), np.zeros(DIM))
+
+
+class Federation:
+    """Clients with data, and canaries among them; canaries have the numbers from MEMBERS on."""
+
+    def __init__(self, participation, seed, noise_multiplier):
+        self.participation, self.noise_multiplier = participation, noise_multiplier
+        self.x, self.y = made_data(np.random.default_rng([seed, 3]), MEMBERS)
+        self.updates = []
+
+    def cohort(self, number):
+        """Return the clients of a round, and the canaries after them."""
+        return np.append(self.participation.clients(number), MEMBERS + self.canaries(number))
+
+    def data(self, member):
+        """Return a client's examples."""
+        return self.x[member], self.y[member]
+
+    def others(self, clip_norm):
+        """Return the sum of the round's updates of clients who are no canaries, as the server should clip them."""
+        updates, self.updates = self.updates, []
+        return clipped_sum([update / clip_norm for update in updates])
+
+    def trained(self, model, member):
+        """Return a client's model after its local training, and a canary's: the model and its update."""
+        update = self.update(member) if member >= MEMBERS else client_update(model, *self.data(member), 0.1)
+        if member < MEMBERS:
+            self.updates.append(update)
+        return {name: model[name] + change for name, change in split(np.asarray(update, float), model).items()}
+
+
+class Inspected(Federation):
+    """Ten canaries, of whom two take part in a round, for all instruments."""
+
+    rounds = 5
+
+    def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER):
+        super().__init__(shuffled_epochs(MEMBERS, CLIENTS, 1, seed), seed, noise_multiplier)
+        self.inspection = Inspection(
+            members=MEMBERS, dim=DIM, noise_multiplier=noise_multiplier, clip_norm=CLIP_NORM, divisor=1, seed=seed
+        )
+
+    def canaries(self, number):
+        """Return the canaries of a round."""
+        return np.arange(2 * number, 2 * number + 2)
+
+    def update(self, member):
+        """Return a canary's update, which the server is to clip."""
+        return self.inspection.update(member)
+
+    def add(self, number, total, clip_norm=CLIP_NORM):
+        """Take a round's noised sum."""
+        self.inspection.add(total / clip_norm, self.cohort(number), self.others(clip_norm))
+
+    def stopped(self):
+        """Do not stop a training that is inspected."""
+        return False
+
+
+class Audited(Federation):
+    """A hundred canaries, of whom five take part in a round, for an audit; a hundred others never do."""
+
+    rounds = ROUNDS
+
+    def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER, canaries=100):
+        participation = shuffled_epochs(MEMBERS, CLIENTS, 1, seed, Insertion(2 * canaries, canaries))
+        super().__init__(participation, seed, noise_multiplier)
+        self.claim = accounting.gaussian(noise_multiplier)
+        self.clients = CanaryClients(Canaries(7 + seed, 2 * canaries, DIM), participation)
+
+    def canaries(self, number):
+        """Return the canaries of a round."""
+        return self.clients.participants(number)
+
+    def update(self, member):
+        """Return a canary's update, which the server is to clip."""
+        return 10.0 * CLIP_NORM * self.clients.canaries.vector(member - MEMBERS)
+
+    def add(self, number, total, clip_norm=CLIP_NORM):
+        """Take a round's noised sum."""
+        self.clients.add(total / clip_norm, number, known=self.others(clip_norm))
+
+    def stopped(self):
+        """Tell whether there is less noise than claimed: an honest training is stopped once in a thousand times."""
+        return self.clients.evidence(self.noise_multiplier).alarm() is not None
+
+    def result(self):
+        """Return the audit, for the attacker who knows a canary's round."""
+        return audit(self.clients.scores("known rounds"), DELTA, claim=self.claim)
+
+
+def coverage(train, halved, seeds):
+    """Print in how many trainings the interval has ε, and how many with half of the noise are refuted."""
+    holding, refuted = 0, 0
+    for seed in range(seeds):
+        honest, broken = Audited(seed), Audited(seeds + seed)
+        train(honest, None, seed)
+        estimate = honest.result().estimate
+        holding += bool(estimate.low <= honest.claim.epsilon(DELTA) <= estimate.high)
+        train(broken, halved, seeds + seed)
+        refuted += broken.result().verdict in ("refuted", "exceeded")
+        print(seed, estimate.low, estimate.high, broken.result().verdict, file=sys.stderr, flush=True)
+    print(f"{holding} of {seeds} intervals have ε; {refuted} of {seeds} trainings with half of the noise are refuted")
+
+
+def main(description, train, faults, halved, noise_multiplier=lambda number: NOISE_MULTIPLIER):  # noqa: ARG005
+    """Inspect and audit a server's training as the command line says."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--break", dest="fault", choices=faults, help="break the privacy as a setting would")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--coverage", type=int, metavar="SEEDS", help="count intervals and alarms over so many seeds")
+    options = parser.parse_args()
+    if options.coverage:
+        coverage(train, halved, options.coverage)
+        return
+    inspected = Inspected(options.seed, noise_multiplier(CLIENTS + 2))
+    train(inspected, options.fault, options.seed)
+    print(str(inspected.inspection).split("\n\n")[0], "\n")
+    audited = Audited(options.seed, noise_multiplier(CLIENTS + 5))
+    train(audited, options.fault, options.seed)
+    claim = audited.claim
+    print(f"{claim}: ε = {claim.epsilon(DELTA):.3f} at δ = {DELTA:g}, for one client\n\n{audited.result()}")
