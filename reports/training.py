@@ -606,11 +606,11 @@ def _knowing(document: ExperimentRecord) -> Section:
             row += [_with_interval(noise), _known_rounds(cell, knowledge)]
         rows.append(row_of(cell, *row))
     note = (
-        "All see all rounds. The paper's attacker knows no more and takes the largest cosine. Who knows rounds measures "
-        "the noise multiplier by the canaries: of one training with its interval, of several the mean ± deviation. "
-        "Without the clients' data it is of noise and data together, which is at least the noise. ε̂ is the analytical "
-        "accounting at this noise, and the bound is of the scores of known rounds. Orthonormal canaries measure with "
-        "known data alone."
+        "All see all rounds. The paper's attacker knows no more and takes the largest cosine. Who knows rounds "
+        "measures the noise multiplier by the canaries: of one training with its interval, of several the mean ± "
+        "deviation. Without the clients' data it is of noise and data together, which is at least the noise. ε̂ is "
+        "the analytical accounting at this noise, and the bound is of the scores of known rounds. Orthonormal canaries "
+        "measure with known data alone."
     )
     names = [f"{measure}: {knows}" for knows in _KNOWS.values() for measure in ("noise", "ε̂")]
     header = header_of(document, "noise multiplier", "ε̂: largest cosine", *names)
