@@ -490,8 +490,7 @@ def sections(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()
     """Put all that was found into tables, and what the trainings took if that is given."""
     parts = []
     if has_canaries(document):
-        parts.append(_estimates(document))
-        parts += [_noise(document)] if _has_known_rounds(document) else []
+        parts += first_sections(document)
     if has_canife(document):
         parts += canife_sections(document)
     parts.append(_accounting(document))
@@ -551,10 +550,9 @@ def _analytical(cell: CellRecord) -> str:
 
 
 def _estimates(document: ExperimentRecord) -> Section:
-    rows, measured = [], KNOWLEDGE if _has_known_rounds(document) else {}
+    rows = []
     for cell in document.cells:
         row = [f"{cell.noise_multiplier:.4g}", _analytical(cell)]
-        row += [_known_rounds(cell, knowledge) for knowledge in measured]
         for attack in ATTACKS:
             bounds = [result.audit(attack).bounds[BOUND].value for result in cell.results]
             row.append(f"{_estimate(cell, attack, ESTIMATE)}; ≥ {_down(bounds)}")
@@ -565,23 +563,13 @@ def _estimates(document: ExperimentRecord) -> Section:
         f"δ = {plan['delta']:g}. First ε̂ by `{ESTIMATE}`, the paper's estimate, ± its standard error, then the lower "
         f"bound `{BOUND}` at {plan['confidence']:.0%}.{several} An ε̂ is neither an upper nor a lower bound on ε."
     )
-    if measured:
-        knowledge = "; ".join(f"{name} is for who {knows}" for name, knows in measured.values())
-        note += (
-            f" {knowledge[0].upper()}{knowledge[1:]}. There ε̂ is that of the analytical accounting at the noise "
-            "multiplier that the canaries measure, and the bound is of the scores of known rounds."
-        )
     alternative = "A row of panels for each attack: ε̂ as bars and lower bounds as ticks, with the table's numbers"
-    names = [name for name, _ in measured.values()] + [attack.name for attack in ATTACKS.values()]
-    header = header_of(document, "noise multiplier", "analytical ε", *names)
+    header = header_of(document, "noise multiplier", "analytical ε", *(attack.name for attack in ATTACKS.values()))
     return Section("Estimates and bounds", header, tuple(rows), note, "estimates.svg", alternative)
 
 
-# Names of attackers who know the rounds of a canary, and what they know.
-KNOWLEDGE = {
-    DATA_UNKNOWN: ("known rounds", "sees all rounds and knows those of a canary"),
-    DATA_KNOWN: ("known rounds and data", "also knows all clients' updates"),
-}
+# Knowledge of an attacker who sees all rounds.
+_KNOWS = {DATA_UNKNOWN: "a canary's rounds", DATA_KNOWN: "rounds and clients' data"}
 
 
 def _has_known_rounds(document: ExperimentRecord) -> bool:
@@ -601,28 +589,39 @@ def _with_interval(numbers: Sequence[tuple[float, float, float]]) -> str:
 
 
 def _known_rounds(cell: CellRecord, knowledge: str) -> str:
-    """Render the composed ε̂ of an attacker who knows the rounds, and the bound."""
+    """Render the composed ε̂ of an attacker who knows the rounds, and the lower bound from the scores."""
     records = _measured(cell, knowledge)
     shown = _with_interval([(each.epsilon.epsilon, each.epsilon.low, each.epsilon.high) for each in records])
     bounds = [record.bound for record in records if record.bound is not None]
     return f"{shown}; ≥ {_down(bounds)}" if bounds else shown
 
 
-def _noise(document: ExperimentRecord) -> Section:
+def _knowing(document: ExperimentRecord) -> Section:
+    """Put ε̂ by what the attacker knows into a table, from the paper's to the adversary of the definition."""
     rows = []
     for cell in document.cells:
-        noise = [
-            _with_interval([(each.noise_multiplier, each.low, each.high) for each in _measured(cell, knowledge)])
-            for knowledge in KNOWLEDGE
-        ]
-        rows.append(row_of(cell, f"{cell.noise_multiplier:.4g}", *noise))
+        row = [f"{cell.noise_multiplier:.4g}", _estimate(cell, "all", ESTIMATE)]
+        for knowledge in _KNOWS:
+            noise = [(each.noise_multiplier, each.low, each.high) for each in _measured(cell, knowledge)]
+            row += [_with_interval(noise), _known_rounds(cell, knowledge)]
+        rows.append(row_of(cell, *row))
     note = (
-        "The noise multiplier that the canaries measure: of one training with its interval, of several the mean ± "
-        "standard deviation. Without the clients' data it is of noise and data together, which is at least the noise. "
-        "Orthonormal canaries measure with known data alone."
+        "All see all rounds. The paper's attacker knows no more and takes the largest cosine. Who knows rounds "
+        "measures the noise multiplier by the canaries: of one training with its interval, of several the mean ± "
+        "deviation. Without the clients' data it is of noise and data together, which is at least the noise. ε̂ is "
+        "the analytical accounting at this noise, and the bound is of the scores of known rounds. Orthonormal canaries "
+        "measure with known data alone."
     )
-    header = header_of(document, "noise multiplier", *(name for name, _ in KNOWLEDGE.values()))
-    return Section("Measured noise", header, tuple(rows), note)
+    names = [f"{measure}: {knows}" for knows in _KNOWS.values() for measure in ("noise", "ε̂")]
+    header = header_of(document, "noise multiplier", "ε̂: largest cosine", *names)
+    return Section("What attackers know", header, tuple(rows), note)
+
+
+def first_sections(document: ExperimentRecord) -> list[Section]:
+    """Make the tables that come first, and that the command prints."""
+    if not has_canaries(document):
+        return [canife_sections(document)[0]]
+    return [_estimates(document), *([_knowing(document)] if _has_known_rounds(document) else [])]
 
 
 def _accounting(document: ExperimentRecord) -> Section:

@@ -376,8 +376,9 @@ class AuditResult:
         if self.scores.record is not None and self.scores.record.score == Score.LARGEST:
             rounds = self.scores.record.rounds
         if self._by_default:
+            noise = self.claimed_noise(self.claim)
             share = notice.noticed_share(
-                noise_multiplier=self.claimed_noise(self.claim),
+                noise_multiplier=noise,
                 claim=self.claim,
                 delta=self.delta,
                 confidence=1.0 - self.level,
@@ -386,7 +387,9 @@ class AuditResult:
                 rounds=rounds,
                 inclusion=self.scores.inclusion,
             )
-            shares.append(share or 0.0)
+            # Independent canaries of one release lengthen it, as more noise would.
+            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
+            shares.append(math.sqrt(max(0.0, (share or 0.0) ** 2 - crowding / noise**2)))
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return max(shares) or None

@@ -563,6 +563,8 @@ def remarks(result: AuditResult) -> Iterator[str]:
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
     if undecided and by_default and result.claim is not None and result.delta:
         yield _enough(result, result.claim)
+    if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
+        yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):

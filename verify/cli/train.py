@@ -151,14 +151,14 @@ def _json(document: Any) -> str:
 def _print(document: ExperimentRecord, out: Path) -> None:
     from canaryproof.reports import training
 
-    section = training.sections(document)[0]
     console = Console()
-    table = Table(title=section.title, title_justify="left")
-    for name in section.header:
-        table.add_column(name, overflow="fold")
-    for row in section.rows:
-        table.add_row(*map(escape, row))
-    console.print(table, section.note, highlight=False)
+    for section in training.first_sections(document):
+        table = Table(title=section.title, title_justify="left")
+        for name in section.header:
+            table.add_column(name)
+        for row in section.rows:
+            table.add_row(*map(escape, row))
+        console.print(table, section.note, highlight=False)
     for warning in training.warnings(document):
         console.print(f"warning: {escape(warning)}", highlight=False)
     console.print(f"Seconds of each training: {TIMINGS}", highlight=False)

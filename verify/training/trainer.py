@@ -178,7 +178,7 @@ class Trainer:
         self.initial: NDArray[np.float32] = np.asarray(flat)
         self.rounds = 0
         self.seconds = dict.fromkeys(_PARTS, 0.0)
-        # Of each round's canaries: the cosine of their sum with the delta less the clients' part, and its length.
+        # Each round has the cosine of its canaries' sum with the delta less the clients' part, and the sum's length.
         self._known_data = np.zeros((2, participation.rounds))
         self._clip_norm = training.clip.initial
         self._server = Server(training.server, training.server_rate, training.momentum, self.initial)

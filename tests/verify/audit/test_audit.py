@@ -545,6 +545,17 @@ def test_a_release_is_judged_by_the_sum_of_its_canaries() -> None:
         assert str(honest).startswith("The release behaves as if its noise multiplier were ")
 
 
+def test_canaries_that_crowd_a_release_notice_less() -> None:
+    canaries = Canaries(3, 300, 4096)
+    release = canaries.sum() + np.random.default_rng(3).normal(0.0, 1.54, 4096)
+    result = audit_release(release, canaries, 1e-3, claim=3.0)
+    crowded, spots = result.noticed, result.blind_spots
+    assert crowded is not None
+    assert spots is not None
+    listed = max(part.high for part in spots.noticed if part.mechanism == "less-noise")
+    assert crowded == pytest.approx(listed, rel=0.02)
+
+
 def test_a_posterior_interval_and_a_heuristic_bound_are_not_the_best_bound() -> None:
     found = of(run(), nulls(), bounds=("bayesian", "andrew"))
     assert len(found.bounds) == 2
