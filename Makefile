@@ -42,7 +42,7 @@ test-frameworks:
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,transformers,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/canaries tests/examples \
-		tests/verify/audit/test_opacus_inspection.py
+		$(addprefix tests/verify/audit/test_,opacus_inspection.py jax_inspection.py flower_inspection.py)
 
 # Two suites and the public calls with the lowest versions that the package takes, and with the newest.
 VERSIONED_TESTS := tests/verify/canaries $(addprefix tests/verify/audit/test_,audit.py replay.py inspection.py trade_off.py)
