@@ -129,7 +129,7 @@ LISTS = {
         ("`few-states`: a generator of 2³² states", "– Its numbers have the claimed law."),
         ("`coarse-noise`: bfloat16", "coarse-noise"),
         ("`coarse-noise`: uniforms of 24 bits", "– 2²⁴ values are more than a training shows."),
-        ("`laplace`: noise of the claimed deviation", "laplace"),
+        ("Laplace noise, where normal noise is claimed", "laplace"),
     ),
     "Broken trainings of the examples": (
         ("noise for each micro-batch", "noise-per-microbatch"),
