@@ -1,38 +1,239 @@
-"""What an audit sees of a training whose privacy is broken: ``python examples/broken_privacy.py opacus``.
+"""Show what is seen of a training whose privacy is broken: ``python examples/broken_privacy.py opacus``.
 
-Or ``jax_privacy`` or ``flower``. Each fault of that example is trained without data, with more and more canaries, and
-with three seeds. A Markdown table says from how many canaries on all three audits notice it, by what the attacker
-knows. An audit of cosines notices a fault if all of its interval is above the claimed ε, or if it refuses to estimate.
-At known rounds it does if the claim is exceeded or refuted. Evidence does by its alarm; the table has the last round of
-the three. ``plan_rounds`` predicts how many canaries are needed at known rounds.
+The other names are ``jax_privacy`` and ``flower``. Two Markdown tables have each fault of that example, and who notices
+it in three seeds.
+
+Instruments look at everything. An inspection has what each step releases, who was drawn, and the others' updates. Ten
+canaries are members of the training, with updates of ten clip norms. The first table says after how many of 16 steps
+all three trainings are refuted, and by which tests. A replay runs one step twice. Accounting compares the claimed ε
+with ``canaryproof.accounting``.
+
+Attackers have canaries. Trainings without data have more and more of them. The second table has the first number of
+canaries with which all three audits notice the fault. An audit of cosines does if all of its interval is above the
+claimed ε, or if it refuses to estimate. At known rounds it does if the claim is exceeded or refuted. Evidence does by
+its alarm; the cell has the last round of the three. ``plan_rounds`` predicts how many canaries are needed at known
+rounds.
+
+``honest`` as a second word trains 24 times without a fault, and counts the trainings in which anything is noticed.
 """
 
 import math
 import sys
+import time
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 
-from canaryproof import plan, plan_rounds
+from canaryproof import (
+    FlowerInspection,
+    Inspection,
+    JaxInspection,
+    OpacusInspection,
+    accounting,
+    audit,
+    plan,
+    plan_rounds,
+    replay,
+)
 
-COUNTS = (10, 100)
-SEEDS = 3
-# Probability with which an honest training is ever stopped by its evidence.
-LEVEL = 1e-3
+COUNTS, SEEDS, HONEST_SEEDS, STEPS = (10, 100), range(3), range(100, 124), 16
+# Probability with which an honest training is ever stopped by its evidence, and the confidence in 24 honest ones.
+LEVEL, CONFIDENCE = 1e-3, 0.9999
+NOISE_MULTIPLIER, BATCHES = 1.0, 8
 # Poisson sampling at rate 1/8 for 64 steps; Flower's rounds are fixed.
-SETTING = {"noise_multiplier": 1.0, "batches": 8, "epochs": 8}
-# What the fault makes of the noise's deviation in what is released, where it makes it less.
+SETTING = {"noise_multiplier": NOISE_MULTIPLIER, "batches": BATCHES, "epochs": 8}
+TRAINED = 64
+# A fault makes the noise's deviation in what is released less by this factor.
 SHARES = {
     "noise-per-microbatch": lambda batch: 0.5,  # noqa: ARG005
     "noise-per-client": lambda batch: batch**-0.5,
+    "dropped-clients": lambda batch: 0.8**0.5,  # noqa: ARG005
     "batch-twice": lambda batch: 1 / batch,
     "cohort-twice": lambda batch: 1 / batch,
+    "sensitivity-apart": lambda batch: 4.8e-5,  # noqa: ARG005
 }
 
 
-def alarm(audited):
-    """Tell whether an audit of cosines notices something: its interval is above the claim, or it estimates nothing."""
-    return audited.withheld or bool(audited.estimates[0].low > audited.claim)
+def opacus(example, fault, seed):
+    """Train with Opacus: canaries are examples whose gradients are put in before the optimizer clips them."""
+    import torch
+
+    torch.manual_seed(seed)
+    x, y = example.digits()[0].tensors
+    members, spare = len(x), Inspection.canaries
+    data = torch.utils.data.TensorDataset(
+        torch.cat([x, x[:spare]]), torch.cat([y, y[:spare]]), torch.arange(members + spare)
+    )
+    _, model, optimizer, loader = example.private(example.perceptron(), data, BATCHES, NOISE_MULTIPLIER, fault)
+    inspection = OpacusInspection(optimizer, members=members, rate=1 / len(loader), seed=seed)
+    while True:
+        for images, labels, numbers in loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(images), labels).backward()
+            inspection.enter(numbers)
+            optimizer.step()
+            yield inspection
+
+
+def opacus_step(example, fault):
+    """Return a step of Opacus' optimizer as a function of gradients of examples, its dimension and its divisor."""
+    import torch
+
+    _, _, optimizer, _ = example.private(example.perceptron(), example.digits(FEW)[0], BATCHES, NOISE_MULTIPLIER, fault)
+    params, divisor = optimizer.params, optimizer.expected_batch_size
+
+    def step(gradients):
+        torch.manual_seed(0)
+        rows = torch.tensor(gradients, dtype=torch.float32).split([p.numel() for p in params], dim=1)
+        for p, part in zip(params, rows, strict=True):
+            p.grad_sample, p.summed_grad = part.reshape(-1, *p.shape), None
+        optimizer.clip_and_accumulate()
+        optimizer.add_noise()
+        optimizer.scale_grad()
+        return torch.cat([p.grad.flatten() for p in params])
+
+    return step, sum(p.numel() for p in params), divisor
+
+
+def opacus_claim(example, fault):
+    """Return ε by Opacus' accountant, and the claim on the same training."""
+    engine = example.PrivacyEngine(accountant="prv")
+    engine.accountant.history = [(NOISE_MULTIPLIER, 1 / BATCHES, TRAINED)]
+    return example.accounted(engine, fault), accounting.poisson(NOISE_MULTIPLIER, rate=1 / BATCHES, rounds=TRAINED)
+
+
+def jax_privacy(example, fault, seed):
+    """Train with jax_privacy: a canary is an example whose loss is linear, so that its gradient is the canary."""
+    import jax
+    from jax_privacy import batch_selection
+
+    x, y = (np.concatenate([values, values[: Inspection.canaries]]) for values in example.digits()[0])
+    params = example.first_parameters(jax.random.key(seed))
+    batch = -(-len(x) // BATCHES)
+    inspection = JaxInspection(
+        example.loss,
+        params,
+        members=len(x) - Inspection.canaries,
+        noise_multiplier=NOISE_MULTIPLIER,
+        clip_norm=example.CLIP_NORM,
+        rate=batch / len(x),
+        seed=seed,
+    )
+    summed = example.gradients(fault, inspection.loss, (1, 2, 3))
+    privatizer, _ = example.noise(NOISE_MULTIPLIER, batch, STEPS, False, fault, seed)
+    state = privatizer.init(params)
+    for indices in example.drawn(fault, len(x), BATCHES, STEPS, seed):
+        padded = batch_selection.pad_to_multiple_of(indices, 64)
+        members, padding = (x[padded], y[padded], padded), (padded < 0) & (fault != "padding")
+        noisy, state = privatizer.update(
+            summed(params, *members, is_padding_example=padding),
+            privatizer.init(params) if fault == "reseeded" else state,
+        )
+        number = max(1, len(indices)) if fault == "normalised-after-noise" else batch
+        released = jax.tree.map(lambda g, number=number: g / number, noisy)
+        inspection.take(released, params, *members)
+        params = jax.tree.map(lambda p, g: p - example.RATE * g, params, released)
+        yield inspection
+
+
+def jax_privacy_step(example, fault):
+    """Return a step of jax_privacy as a function of gradients of examples, its dimension and its divisor."""
+    import jax
+    from jax.flatten_util import ravel_pytree
+
+    params, batch = example.first_parameters(jax.random.key(0)), FEW // BATCHES
+    dim = ravel_pytree(params)[0].size
+    summed = example.gradients(fault, lambda p, rows: (rows @ ravel_pytree(p)[0]).sum(), (1,))
+    privatizer, _ = example.noise(NOISE_MULTIPLIER, batch, STEPS, False, fault, 0)
+
+    def step(gradients):
+        # A batch may be empty.
+        padded = np.append(np.arange(len(gradients)), np.full(64 - len(gradients) % 64, -1))
+        rows = np.float32(gradients if len(gradients) else np.zeros((1, dim)))[padded]
+        total = summed(params, rows, is_padding_example=(padded < 0) & (fault != "padding"))
+        number = max(1, len(gradients)) if fault == "normalised-after-noise" else batch
+        return np.asarray(ravel_pytree(privatizer.update(total, privatizer.init(params))[0])[0]) / number
+
+    return step, dim, batch
+
+
+def jax_privacy_claim(example, fault):
+    """Return ε by jax_privacy's accountant, and the claim on the same training."""
+    return example.analytical(NOISE_MULTIPLIER, TRAINED, FEW, FEW // BATCHES, False, fault)
+
+
+def flower(example, fault, seed):
+    """Train with Flower's strategy: canaries are nodes, and each round's cohort is a part of all nodes."""
+    members = example.ROUNDS * example.CLIENTS - Inspection.canaries
+    participation = example.shuffled_epochs(example.ROUNDS * example.CLIENTS, example.CLIENTS, 1, seed)
+    model = example.first_model(np.random.default_rng(seed))
+    strategy = example.PrivateFedAvg(participation, NOISE_MULTIPLIER, seed, fault or "")
+    # No attacker's canaries join the sum.
+    strategy.canaries = SimpleNamespace(total=lambda *_: 0.0, add=lambda *_, **__: None)
+    arrays, config = example.to_arrays(model), example.ConfigRecord({"client-rate": 0.1})
+    inspection = FlowerInspection(
+        strategy,
+        arrays,
+        members=members,
+        noise_multiplier=NOISE_MULTIPLIER,
+        clip_norm=example.CLIP_NORM,
+        divisor=example.CLIENTS / example.SERVER_RATE,
+        seed=seed,
+    )
+    grid = example.GridInProcess(members)
+    for number in range(1, STEPS + 1):
+        replies = grid.send_and_receive(strategy.configure_train(number, arrays, config, grid))
+        arrays, _ = strategy.aggregate_train(number, replies)
+        yield inspection
+
+
+def flower_step(example, fault):
+    """Return a round of Flower's strategy as a function of updates of clients, its dimension and its divisor."""
+    strategy = example.PrivateFedAvg(None, NOISE_MULTIPLIER, 0, fault or "")
+    strategy.model = example.first_model(np.random.default_rng(0))
+    dim = len(example.flatten(strategy.model))
+
+    def step(updates):
+        total = strategy.clipped(updates) if len(updates) else 0.0
+        return (total + strategy.noise(0, dim)) / example.CLIENTS
+
+    return step, dim, example.CLIENTS
+
+
+def flower_claim(example, fault):
+    """Return ε of the final parameters, and the claim on them."""
+    sigma = NOISE_MULTIPLIER * example.ROUNDS**0.5
+    return example.accounted(sigma, fault), accounting.gaussian(sigma)
+
+
+# What trains with an inspection, one step of it, and its accounting, by the name of a framework.
+INSPECTED = {
+    "opacus": ("opacus_training", opacus, opacus_step, opacus_claim),
+    "jax_privacy": ("jax_privacy_training", jax_privacy, jax_privacy_step, jax_privacy_claim),
+    "flower": ("flower_app", flower, flower_step, flower_claim),
+}
+# Examples of a training without data.
+FEW = 400
+
+
+def inspected(train, example, fault, seed):
+    """Return the step after which a training is refuted, and the tests that do it; nothing after the last."""
+    for step, inspection in zip(range(1, STEPS + 1), train(example, fault, seed), strict=False):
+        if inspection.failed:
+            return step, [test.name for test in inspection.tests() if test.failed]
+    return None
+
+
+def replayed(step, dim, divisor):
+    """Run a step of forty updates twice, with a member more that is long, a duplicate, or against the sum."""
+    updates = np.random.default_rng(0).normal(size=(40, dim)) / dim**0.5
+    extremes = {
+        "10⁶ clip norms": 1e6 * updates[0],
+        "a duplicate": updates[0],
+        "against the sum": -1e6 * updates.sum(axis=0),
+    }
+    return replay(step, updates, 1.0 / divisor, extremes=extremes)
 
 
 def trained(example, count, **options):
@@ -40,12 +241,36 @@ def trained(example, count, **options):
     return example.no_data(count, **options, **({} if example.__name__ == "flower_app" else SETTING))
 
 
-def alarms(training):
+def understated(example, fault, claim):
+    """Return the claimed ε and that of ``canaryproof.accounting``, if the claim is less by more than 1%."""
+    claimed, ours = claim(example, fault)
+    epsilon = ours.epsilon(example.DELTA)
+    return f"{claimed:.3g} for {epsilon:.3g}" if claimed < 0.99 * epsilon else ""
+
+
+def above(audited):
+    """Tell whether an audit of cosines notices something: its interval is above the claim, or it estimates nothing."""
+    return audited.withheld or bool(audited.estimates[0].low > audited.claim)
+
+
+def alarms(training, level=LEVEL):
     """Return whether each attacker notices something; for evidence the round of its alarm, from 1 on."""
     known = training.known_rounds
-    above = known.mechanism.traces.log_evidence(training.noise) > -math.log(LEVEL)
+    evidence = known.mechanism.traces.log_evidence(training.noise) > -math.log(level)
     noticed = known.verdict in ("exceeded", "refuted", "withheld")
-    return alarm(training.final), alarm(training.largest), noticed, int(np.argmax(above)) + 1 if above.any() else 0
+    rounds = int(np.argmax(evidence)) + 1 if evidence.any() else 0
+    return above(training.final), above(training.largest), noticed, rounds
+
+
+def surely(example, training):
+    """Audit a training's scores again, at a confidence at which 24 honest ones raise no alarm."""
+    for audited, claim in (
+        ("final", {"claim": training.final.claim}),
+        ("largest", {"claim": training.largest.claim}),
+        ("known_rounds", {"noise_multiplier": training.noise}),
+    ):
+        setattr(training, audited, audit(getattr(training, audited).scores, example.DELTA, CONFIDENCE, **claim))
+    return alarms(training, 1.0 - CONFIDENCE)
 
 
 def first(raised):
@@ -71,23 +296,65 @@ def predicted(example, fault, batch):
     return f"{rows[-1].count}; {planned[-1].count_of_known} (at {rows[-1].value:g})"
 
 
-def main(name):
-    """Print the table of an example."""
-    example = import_module({"flower": "flower_app"}.get(name, f"{name}_training"))
-    batch = example.CLIENTS if name == "flower" else example.FEW // SETTING["batches"]
-    print("| fault | plan | final parameters | all rounds | known rounds | evidence |\n|---|---|---|---|---|---|")
-    for fault in (None, *example.FAULTS):
-        raised = {}
-        for count in COUNTS:
-            trainings = (trained(example, count, fault=fault, seed=seed) for seed in range(SEEDS))
-            raised[count] = [*zip(*map(alarms, trainings), strict=True)]
-            print(f"  {fault}: {count} canaries, {raised[count]}", file=sys.stderr, flush=True)
-            if fault and all(map(all, raised[count])):
-                break
-        cells = [first({count: each[i] for count, each in raised.items()}) for i in range(4)]
+def by_instruments(example, train, make_step, claim, fault):
+    """Return the cells of the instruments: steps after which all seeds are refuted, tests, replay and accounting."""
+    each = [inspected(train, example, fault, seed) for seed in SEEDS]
+    steps = tests = "–"
+    if all(each):
+        tests = ", ".join(test for test in each[0][1] if all(test in case[1] for case in each)) or "several"
+        steps = f"{max(case[0] for case in each)}"
+    answer = replayed(*make_step(example, fault))
+    worst = max(case.distance for case in answer.cases) / answer.sensitivity
+    return steps, tests, f"{worst:.3g}" if answer.failed else "–", understated(example, fault, claim) or "–"
+
+
+def by_attackers(example, fault):
+    """Return the first number of canaries with which each attacker notices a fault."""
+    raised = {}
+    for count in COUNTS:
+        trainings = [trained(example, count, fault=fault, seed=seed) for seed in SEEDS]
+        raised[count] = [*zip(*map(alarms, trainings), strict=True)]
+        print(f"  {fault}: {count} canaries, {raised[count]}", file=sys.stderr, flush=True)
+        if fault and all(map(all, raised[count])):
+            break
+    return [first({count: each[i] for count, each in raised.items()}) for i in range(4)]
+
+
+def honest(example, train, make_step, claim):
+    """Print in how many honest trainings something is noticed."""
+    refuted = sum(inspected(train, example, None, seed) is not None for seed in HONEST_SEEDS)
+    print(f"Of {len(HONEST_SEEDS)} honest trainings, inspections refute {refuted}.")
+    print(f"A replay refutes {int(replayed(*make_step(example, None)).failed)} of 1 honest steps.", flush=True)
+    print(f"Accounting refutes {int(bool(understated(example, None, claim)))} of 1 claim.")
+    trainings = [trained(example, COUNTS[-1], seed=seed) for seed in HONEST_SEEDS]
+    names = ("final parameters", "all rounds", "known rounds", "evidence")
+    for name, each in zip(names, zip(*(surely(example, training) for training in trainings), strict=True), strict=True):
+        print(f"Audits of {name} with {COUNTS[-1]} canaries raise {sum(map(bool, each))} alarms.")
+
+
+def tables(name, example, *instruments):
+    """Print what instruments notice, and then what attackers do."""
+    faults = {None: "none"} | example.FAULTS
+    print("| fault | steps | refuted by | replay | accounting |\n|---|---|---|---|---|")
+    for fault, title in faults.items():
+        print("|", " | ".join([title, *by_instruments(example, *instruments, fault)]), "|", flush=True)
+    batch = example.CLIENTS if name == "flower" else FEW // BATCHES
+    print("\n| fault | plan | final parameters | all rounds | known rounds | evidence |\n|---|---|---|---|---|---|")
+    for fault, title in faults.items():
         planned = predicted(example, fault, batch) if fault else "none"
-        print("|", example.FAULTS[fault] if fault else "none", "|", planned, "|", " | ".join(cells), "|", flush=True)
+        print("|", " | ".join([title, planned, *by_attackers(example, fault)]), "|", flush=True)
+
+
+def main(name, second=""):
+    """Print the tables of an example, or how many honest trainings are refuted."""
+    module, *instruments = INSPECTED[name]
+    example, start = import_module(module), time.monotonic()
+    if second == "honest":
+        honest(example, *instruments)
+    else:
+        tables(name, example, *instruments)
+    print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

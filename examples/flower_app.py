@@ -42,6 +42,12 @@ FAULTS = {
     "cohort-twice": "the noise is divided by the cohort before it is added, and with the updates again",
     "clip-after-average": "the mean update is clipped, and no client's",
     "reseeded": "the noise generator gets the same seed in every round",
+    "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
+    "dropped-clients": "clients add shares of the noise, and a fifth of them drops out",
+    "padding": "a cohort is filled up with copies of an update, which count",
+    "per-layer": "each layer is clipped to the whole norm, and the noise is for one norm",
+    "coarse-noise": "the noise has the precision of float16",
+    "accounted-delta": "the accountant's ε is that at a hundred times the claimed δ",
 }
 
 client = ClientApp()
@@ -67,6 +73,11 @@ def train_client(message, context):
     trained = {name: model[name] + update[name] for name in NAMES}
     metrics = MetricRecord({"num-examples": x.shape[1]})
     return Message(RecordDict({"arrays": to_arrays(trained), "metrics": metrics}), reply_to=message)
+
+
+def clipped(update):
+    """Scale an array down to the clip norm, if it is longer."""
+    return update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
 
 
 class PrivateFedAvg(FedAvg):
@@ -102,18 +113,23 @@ class PrivateFedAvg(FedAvg):
         return to_arrays(self.model), None
 
     def clipped(self, updates):
-        """Add up the updates, each clipped; or break the privacy and clip their mean."""
+        """Add up the updates, each clipped; or break the privacy: clip their mean or each layer, or count copies."""
         if self.fault == "clip-after-average":
-            mean = np.mean(updates, axis=0)
-            return CLIENTS * mean * min(1.0, CLIP_NORM / max(np.linalg.norm(mean), 1e-12))
-        return sum(update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12)) for update in updates)
+            return CLIENTS * clipped(np.mean(updates, axis=0))
+        if self.fault == "per-layer":
+            layers = [split(update, self.model) for update in updates]
+            return sum(flatten({name: clipped(layer[name]) for name in NAMES}) for layer in layers)
+        if self.fault == "padding":
+            updates = [*updates, *[updates[0]] * (2 * CLIENTS - len(updates))]
+        return sum(map(clipped, updates))
 
     def noise(self, number, dim):
-        """Draw a round's noise; or break the privacy and draw less of it, or the same in each round."""
+        """Draw a round's noise; or break the privacy and draw less of it, the same in each round, or a coarse one."""
         # numpy's seed [s, 0] is s, from which the first model is drawn.
         rng = np.random.default_rng([self.seed, 0 if self.fault == "reseeded" else number, 1])
-        share = {"noise-per-client": CLIENTS**-0.5, "cohort-twice": 1 / CLIENTS}.get(self.fault, 1.0)
-        return share * CLIP_NORM * self.noise_multiplier * rng.normal(size=dim)
+        shares = {"noise-per-client": CLIENTS**-0.5, "cohort-twice": 1 / CLIENTS, "sensitivity-apart": 4.8e-5}
+        deviation = (shares | {"dropped-clients": 0.8**0.5}).get(self.fault, 1.0) * CLIP_NORM * self.noise_multiplier
+        return deviation * rng.normal(size=dim).astype(np.float16 if self.fault == "coarse-noise" else np.float64)
 
 
 @server.main()
@@ -168,6 +184,11 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, canaries=CANARI
     return dict(np.load(Path(folder, "model.npz")))
 
 
+def accounted(sigma, fault=None):
+    """Return ε of the final parameters; or with a fault that of another δ."""
+    return float(gaussian_mechanism.epsilon(100 * DELTA if fault == "accounted-delta" else DELTA, sigma))
+
+
 def no_data(canaries=300, fault=None, seed=0):
     """Train clients that learn nothing, and audit all rounds and the final model: each canary is in one round."""
     # They load what a training does not need.
@@ -180,7 +201,7 @@ def no_data(canaries=300, fault=None, seed=0):
             scores[score] = Scores.load(Path(folder, "scores.json"))
         final = np.load(Path(folder, "final.npy"))
     found = SimpleNamespace(dim=len(final), noise=0.5, sigma=0.5 * ROUNDS**0.5, claim=accounting.gaussian(0.5))
-    found.epsilon = float(gaussian_mechanism.epsilon(DELTA, found.sigma))
+    found.epsilon = accounted(found.sigma, fault)
     found.known_rounds = audit(scores["known rounds"], DELTA, claim=found.claim)
     largest = Scores(scores["largest"].observed, scores["largest"].unobserved)
     found.largest = audit(largest, DELTA, claim=found.claim)

@@ -45,6 +45,13 @@ FAULTS = {
     "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
     "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
     "reseeded": "the noise generator gets the same seed in every step",
+    "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
+    "fixed-size": "batches of one size are drawn, where the accountant assumes Poisson sampling",
+    "padding": "a batch is padded by copies of an example, which count",
+    "per-layer": "each layer is clipped to the whole norm, and the noise is for one norm",
+    "coarse-noise": "the noise has the precision of bfloat16",
+    "accounted-steps": "the accountant counts half of the steps",
+    "accounted-delta": "the accountant's ε is that at a hundred times the claimed δ",
 }
 
 
@@ -75,23 +82,52 @@ def loss(params, x, y):
     return -jnp.take_along_axis(jax.nn.log_softmax(logits(params, x)), y[:, jnp.newaxis], axis=1).mean()
 
 
-def gradients(fault, loss=loss):
-    """Return what adds up clipped gradients of examples, or with a fault clips their mean."""
-    if fault != "clip-after-average":
-        return jax.jit(clipped_grad(loss, l2_clip_norm=CLIP_NORM, batch_argnums=(1, 2)))
-    total = clipped_grad(loss, l2_clip_norm=jnp.inf, batch_argnums=(1, 2))
+def gradients(fault, loss=loss, batch=(1, 2)):
+    """Return what adds up clipped gradients of examples; or with a fault clips their mean, or each layer."""
+    if fault == "per-layer":
+        each = jax.vmap(
+            jax.grad(lambda p, *example: loss(p, *(array[None] for array in example))), (None, *[0] * len(batch))
+        )
 
-    def clip_mean(params, x, y, is_padding_example):
-        summed, number = total(params, x, y, is_padding_example=is_padding_example), (~is_padding_example).sum()
+        def clip_layers(params, *arrays, is_padding_example):
+            def total(rows):
+                norms = jnp.linalg.norm(rows.reshape(len(rows), -1), axis=1)
+                factors = jnp.where(is_padding_example, 0.0, CLIP_NORM / jnp.maximum(norms, CLIP_NORM))
+                return jnp.tensordot(factors, rows, 1)
+
+            return jax.tree.map(total, each(params, *arrays))
+
+        return jax.jit(clip_layers)
+    if fault != "clip-after-average":
+        return jax.jit(clipped_grad(loss, l2_clip_norm=CLIP_NORM, batch_argnums=batch))
+    total = clipped_grad(loss, l2_clip_norm=jnp.inf, batch_argnums=batch)
+
+    def clip_mean(params, *arrays, is_padding_example):
+        summed, number = total(params, *arrays, is_padding_example=is_padding_example), (~is_padding_example).sum()
         norm = jnp.sqrt(sum(jnp.vdot(leaf, leaf) for leaf in jax.tree.leaves(summed))) / jnp.maximum(number, 1)
         return jax.tree.map(lambda leaf: leaf * jnp.minimum(1.0, CLIP_NORM / norm), summed)
 
     return jax.jit(clip_mean)
 
 
+def coarse_noise(deviation, seed):
+    """Return a privatizer whose noise has the precision of bfloat16."""
+
+    def update(grads, key):
+        key, *keys = jax.random.split(key, 1 + len(jax.tree.leaves(grads)))
+        keys = jax.tree.unflatten(jax.tree.structure(grads), keys)
+        noisy = jax.tree.map(lambda g, k: g + deviation * jax.random.normal(k, g.shape, jnp.bfloat16), grads, keys)
+        return noisy, key
+
+    return SimpleNamespace(init=lambda _: jax.random.key(seed), update=update)
+
+
 def noise(noise_multiplier, batch, steps, correlated, fault, seed):
     """Return a privatizer of jax_privacy, and its matrix C, whose columns have norm 1."""
-    deviation = noise_multiplier * CLIP_NORM / {"noise-per-microbatch": 2, "batch-twice": batch}.get(fault, 1)
+    shares = {"noise-per-microbatch": 0.5, "batch-twice": 1 / batch, "sensitivity-apart": 4.8e-5}
+    deviation = noise_multiplier * CLIP_NORM * shares.get(fault, 1.0)
+    if fault == "coarse-noise":
+        return coarse_noise(deviation, seed), np.eye(steps)
     if not correlated:
         return noise_addition.gaussian_privatizer(stddev=deviation, prng_key=seed), np.eye(steps)
     strategy = toeplitz.optimal_max_error_strategy_coefs(steps)
@@ -102,11 +138,13 @@ def noise(noise_multiplier, batch, steps, correlated, fault, seed):
     return privatizer, matrix / np.linalg.norm(matrix, axis=0)
 
 
-def analytical(noise_multiplier, steps, examples, batch, correlated):
-    """Return ε by jax_privacy's accountant, and the same claim for ours."""
+def analytical(noise_multiplier, steps, examples, batch, correlated, fault=None):
+    """Return ε by jax_privacy's accountant, which has half of the steps or another δ by a fault; and our claim."""
     kind = SingleReleaseTrainingAccountant if correlated else DpsgdTrainingAccountant
-    params = DpParams(noise_multipliers=noise_multiplier, num_samples=examples, delta=DELTA, batch_size=batch)
-    theirs = kind(PldAccountantConfig()).compute_epsilon(1 if correlated else steps, params)
+    delta = 100 * DELTA if fault == "accounted-delta" else DELTA
+    params = DpParams(noise_multipliers=noise_multiplier, num_samples=examples, delta=delta, batch_size=batch)
+    counted = 1 if correlated else steps // 2 if fault == "accounted-steps" else steps
+    theirs = kind(PldAccountantConfig()).compute_epsilon(counted, params)
     if correlated:
         return theirs, accountant.gaussian(noise_multiplier)
     return theirs, accountant.poisson(noise_multiplier, rate=batch / examples, rounds=steps)
@@ -117,6 +155,17 @@ def canary_clients(canaries, participation, found, shuffled):
     if found.correlated:
         return WhitenedClients(canaries, participation, found.matrix)
     return CanaryClients(canaries, participation, noise_multiplier=None if shuffled else found.noise)
+
+
+def drawn(fault, number, batches, steps, seed):
+    """Yield the examples of each step: by Poisson sampling, or with a fault in batches of one size."""
+    rng, size = np.random.default_rng(seed), -(-number // batches)
+    if fault == "fixed-batches":
+        yield from (part for _ in range(steps // batches) for part in np.array_split(rng.permutation(number), batches))
+    elif fault == "fixed-size":
+        yield from (rng.permutation(number)[:size] for _ in range(steps))
+    else:
+        yield from batch_selection.CyclicPoissonSampling(size / number, steps).batch_iterator(number, rng=rng)
 
 
 def train(
@@ -135,7 +184,7 @@ def train(
     x, y = data
     batch, steps = -(-len(x) // batches), batches * epochs
     found = SimpleNamespace(noise=noise_multiplier, steps=steps, correlated=correlated, released=[])
-    found.epsilon, found.claim = analytical(noise_multiplier, steps, len(x), batch, correlated)
+    found.epsilon, found.claim = analytical(noise_multiplier, steps, len(x), batch, correlated, fault)
     # Who knows how steps were drawn is the attacker of a claim that counts on it.
     found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"
     if fault == "fixed-batches":
@@ -145,11 +194,8 @@ def train(
     summed = gradients(fault)
     privatizer, found.matrix = noise(noise_multiplier, batch, steps, correlated, fault, seed)
     state = privatizer.init(params)
-    shuffled, rng = correlated or fault == "fixed-batches", np.random.default_rng(seed)
-    if shuffled:
-        chosen = [indices for _ in range(epochs) for indices in np.array_split(rng.permutation(len(x)), batches)]
-    else:
-        chosen = batch_selection.CyclicPoissonSampling(batch / len(x), steps).batch_iterator(len(x), rng=seed)
+    shuffled = correlated or fault == "fixed-batches"
+    chosen = drawn("fixed-batches" if shuffled else fault, len(x), batches, steps, seed)
     participation = bernoulli(0, batch / len(x), steps, seed, Insertion(2 * canaries, canaries))  # audit
     if shuffled:
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
@@ -157,7 +203,8 @@ def train(
     found.canaries = canary_clients(Canaries(seed, 2 * canaries, dim), participation, found, shuffled)  # audit
     for t, indices in enumerate(chosen):
         padded = batch_selection.pad_to_multiple_of(indices, 64)
-        grads = others = summed(params, x[padded], y[padded], is_padding_example=(padded < 0) | no_data)
+        padding = (padded < 0) & (fault != "padding")
+        grads = others = summed(params, x[padded], y[padded], is_padding_example=padding | no_data)
         grads = jax.tree.map(jnp.subtract, grads, split(found.canaries.total(t, CLIP_NORM), grads))  # audit
         noisy, state = privatizer.update(grads, privatizer.init(params) if fault == "reseeded" else state)
         found.canaries.add(-flatten(noisy), t, known=-flatten(others))  # audit

@@ -20,7 +20,7 @@ from opacus import PrivacyEngine
 from opacus.accountants import create_accountant
 from sklearn.datasets import load_digits
 from torch import nn
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli  # audit
 from canaryproof.verify.accounting import accountant
@@ -37,6 +37,13 @@ FAULTS = {
     "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
     "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
     "reseeded": "the noise generator gets the same seed in every step",
+    "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
+    "fixed-size": "batches of one size are drawn, where the accountant assumes Poisson sampling",
+    "padding": "a batch is padded by copies of an example, which count",
+    "per-layer": "each layer is clipped to the whole norm, and the noise is for one norm",
+    "coarse-noise": "the noise has the precision of bfloat16",
+    "accounted-steps": "the accountant counts half of the steps",
+    "accounted-delta": "the accountant's ε is that at a hundred times the claimed δ",
 }
 
 
@@ -99,9 +106,11 @@ def with_adapters():
 def break_privacy(optimizer, fault):
     """Break an optimizer's privacy; the accountant reads the noise multiplier that is claimed, as before."""
     claimed, add_noise, params = optimizer.noise_multiplier, optimizer.add_noise, optimizer.params
+    clip = optimizer.clip_and_accumulate
+    share = {"batch-twice": 1 / optimizer.expected_batch_size, "sensitivity-apart": 4.8e-5}.get(fault, 1.0)
 
     def add_less_noise():
-        optimizer.noise_multiplier = claimed / optimizer.expected_batch_size
+        optimizer.noise_multiplier = share * claimed
         add_noise()
         optimizer.noise_multiplier = claimed
 
@@ -110,6 +119,11 @@ def break_privacy(optimizer, fault):
         for p in params:
             parts = torch.randn(4, *p.shape) * claimed * CLIP_NORM / 4
             p.grad = p.summed_grad + parts.sum(dim=0)
+
+    def add_coarse_noise():
+        add_noise()
+        for p in params:
+            p.grad = p.summed_grad + (claimed * CLIP_NORM * torch.randn(p.shape)).bfloat16()
 
     def add_same_noise():
         optimizer.generator = torch.Generator().manual_seed(0)
@@ -121,17 +135,66 @@ def break_privacy(optimizer, fault):
         for p, g in zip(params, total, strict=True):
             p.summed_grad = g * (CLIP_NORM / norm).clamp(max=1.0)
 
+    def clip_layers():
+        for p, g in zip(params, optimizer.grad_samples, strict=True):
+            norms = g.flatten(1).norm(dim=1).clamp(min=CLIP_NORM)
+            p.summed_grad = torch.einsum("n,n...->...", CLIP_NORM / norms, g)
+
+    def clip_padded():
+        for p, g in zip(params, optimizer.grad_samples, strict=True):
+            missing = max(0, 2 * optimizer.expected_batch_size - len(g))
+            p.grad_sample = torch.cat([g, *[g[:1]] * missing])
+        clip()
+
     def divide_by_drawn():
         drawn = max(1, len(optimizer.grad_samples[0]))
         for p in params:
             p.grad /= drawn
 
-    if fault in ("noise-per-microbatch", "batch-twice", "reseeded"):
-        optimizer.add_noise = {"n": add_noise_in_parts, "b": add_less_noise, "r": add_same_noise}[fault[0]]
-    elif fault == "clip-after-average":
-        optimizer.clip_and_accumulate = clip_mean
-    elif fault == "normalised-after-noise":
+    noises = {"noise-per-microbatch": add_noise_in_parts, "reseeded": add_same_noise, "coarse-noise": add_coarse_noise}
+    clippings = {"clip-after-average": clip_mean, "per-layer": clip_layers, "padding": clip_padded}
+    optimizer.add_noise = noises.get(fault, add_noise if share == 1.0 else add_less_noise)
+    optimizer.clip_and_accumulate = clippings.get(fault, clip)
+    if fault == "normalised-after-noise":
         optimizer.scale_grad = divide_by_drawn
+
+
+class FixedSize(Sampler):
+    """Batches of one size, each drawn anew."""
+
+    def __init__(self, number, batches):
+        self.number, self.batches = number, batches
+
+    def __len__(self):
+        return self.batches
+
+    def __iter__(self):
+        for _ in range(self.batches):
+            yield torch.randperm(self.number)[: -(-self.number // self.batches)].tolist()
+
+
+def private(model, data, batches, noise_multiplier, fault=None):
+    """Return what a private training needs: an engine, and the model, the optimizer and the loader that it makes."""
+    engine = PrivacyEngine(accountant="prv")
+    model, optimizer, loader = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5),
+        data_loader=DataLoader(data, batch_size=-(-len(data) // batches), shuffle=True),
+        noise_multiplier=noise_multiplier,
+        max_grad_norm=CLIP_NORM,
+        poisson_sampling=fault not in ("fixed-batches", "fixed-size"),
+    )
+    if fault == "fixed-size":
+        loader = DataLoader(data, batch_sampler=FixedSize(len(data), batches))
+    break_privacy(optimizer, fault)
+    return engine, model, optimizer, loader
+
+
+def accounted(engine, fault):
+    """Return ε of Opacus' accountant; or break it, so that it counts fewer steps, or has another δ."""
+    if fault == "accounted-steps":
+        engine.accountant.history = [(noise, rate, steps // 2) for noise, rate, steps in engine.accountant.history]
+    return engine.get_epsilon(100 * DELTA if fault == "accounted-delta" else DELTA)
 
 
 def train(
@@ -148,17 +211,8 @@ def train(
 ):
     """Train, and return the model with the analytical ε and the canaries."""
     torch.manual_seed(seed)
-    engine = PrivacyEngine(accountant="prv")
-    model, optimizer, loader = engine.make_private(
-        module=model,
-        optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5),
-        data_loader=DataLoader(data, batch_size=-(-len(data) // batches), shuffle=True),
-        noise_multiplier=noise_multiplier,
-        max_grad_norm=CLIP_NORM,
-        poisson_sampling=fault != "fixed-batches",
-    )
+    engine, model, optimizer, loader = private(model, data, batches, noise_multiplier, fault)
     steps = epochs * len(loader)
-    break_privacy(optimizer, fault)
     participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
     if fault == "fixed-batches":
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
@@ -172,7 +226,7 @@ def train(
             optimizer.step()
     found = SimpleNamespace(model=model, steps=steps, noise=noise_multiplier)
     found.claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
-    found.history, found.epsilon = engine.accountant.history, engine.get_epsilon(DELTA)
+    found.history, found.epsilon = engine.accountant.history, accounted(engine, fault)
     # Who knows how steps were drawn is the attacker of a claim that counts on it.
     found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"
     if fault == "fixed-batches":

@@ -41,10 +41,12 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.audit import Audit as Audit
     from canaryproof.verify.audit.audit import audit as audit
     from canaryproof.verify.audit.audit import audit_release as audit_release
+    from canaryproof.verify.audit.flower_inspection import FlowerInspection as FlowerInspection
     from canaryproof.verify.audit.inspection import Inspection as Inspection
     from canaryproof.verify.audit.inspection import self_test as self_test
     from canaryproof.verify.audit.instruments import ResidualTests as ResidualTests
     from canaryproof.verify.audit.instruments import SamplingTests as SamplingTests
+    from canaryproof.verify.audit.jax_inspection import JaxInspection as JaxInspection
     from canaryproof.verify.audit.model_card import model_card as model_card
     from canaryproof.verify.audit.opacus_inspection import OpacusInspection as OpacusInspection
     from canaryproof.verify.audit.plan import plan as plan
@@ -78,9 +80,11 @@ _MODULES = {
     "Canaries": "canaryproof.kernels.canaries",
     "CanaryClients": "canaryproof.verify.canaries.canary_clients",
     "GroupedCanaries": "canaryproof.verify.canaries.grouped_canaries",
+    "FlowerInspection": "canaryproof.verify.audit.flower_inspection",
     "Inspection": "canaryproof.verify.audit.inspection",
     "Insertion": "canaryproof.verify.canaries.participation",
     "OpacusCanaries": "canaryproof.verify.canaries.opacus_canaries",
+    "JaxInspection": "canaryproof.verify.audit.jax_inspection",
     "OpacusInspection": "canaryproof.verify.audit.opacus_inspection",
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
     "Participation": "canaryproof.verify.canaries.participation",

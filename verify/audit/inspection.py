@@ -62,6 +62,8 @@ class Inspection:
     ----------
     members, canaries, population
         Numbers of members, of canaries and of both. Canaries are the members n, n + 1, …
+    divisor
+        What the noised sum is divided by.
     rounds
         Number of rounds added so far.
     replays
@@ -111,7 +113,8 @@ class Inspection:
         if divisor is None and rate is None:
             raise ValueError("divisor: must be given where the rate is not")
         expected = self._sampling.rate * self.population
-        self._sensitivity = self.clip_norm / (expected if divisor is None else _POSITIVE.number("divisor", divisor))
+        self.divisor = expected if divisor is None else _POSITIVE.number("divisor", divisor)
+        self._sensitivity = self.clip_norm / self.divisor
         self._canaries = Canaries(seed, self.canaries, self._residuals.dim)
         # Sums over rounds, S the sum of a round's canaries: ⟨S, y⟩, ‖S‖² and ‖y‖² of y = noise and canaries.
         self._product = self._canary_square = self._square = 0.0
@@ -146,7 +149,30 @@ class Inspection:
         direction = self._canaries.vector(int(member) - self.members).astype(np.float64)
         return np.asarray(_LONG * self.clip_norm * direction, dtype=np.float32)
 
-    def add(self, release: ArrayLike, drawn: ArrayLike, known: ArrayLike) -> None:
+    def clipped(self, updates: ArrayLike) -> Array:
+        """Return the sum of updates, each clipped to the clip norm, apart from the training's own clipping.
+
+        Parameters
+        ----------
+        updates
+            Updates of members, shape (n, dim).
+
+        Returns
+        -------
+        Their sum, shape (dim,).
+
+        Raises
+        ------
+        ValueError
+            If the shape is another.
+        """
+        rows = np.asarray(updates, dtype=np.float64)
+        if rows.ndim != 2 or rows.shape[1] != self._residuals.dim:
+            raise ValueError(f"updates: must be of the shape (n, {self._residuals.dim}), not {rows.shape}")
+        lengths = np.maximum(np.linalg.norm(rows, axis=1), self.clip_norm)
+        return np.asarray((self.clip_norm / lengths) @ rows)
+
+    def add(self, release: ArrayLike, drawn: ArrayLike, known: ArrayLike, resolution: float | None = None) -> None:
         """Take a round.
 
         Parameters
@@ -157,6 +183,9 @@ class Inspection:
             Numbers of all members who took part, the canaries' too.
         known
             Part of the release that the other members' clipped updates make up, in the same unit and shape.
+        resolution
+            Rounding error of a coordinate of the release, in its unit. By default that of its number format. A
+            difference of two models has that of the models.
 
         Raises
         ------
@@ -173,7 +202,9 @@ class Inspection:
         self._square += float(left @ left)
         residual, others = left - total, others / self._sensitivity
         self._others.append((float(others @ residual), float(np.linalg.norm(others))))
-        self._residuals.add(residual, precision(release) * float(np.abs(given).max()) / self._sensitivity)
+        if resolution is None:
+            resolution = precision(release) * float(np.abs(given).max())
+        self._residuals.add(residual, resolution / self._sensitivity)
 
     def replay(
         self, step: Callable[[Any], Any], members: Sequence[Any] | NDArray[Any], neighbours: str = "add-or-remove"

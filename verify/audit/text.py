@@ -504,7 +504,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
         return
     seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
-    for heading, rows in ((seen, noticed(spots)), ("Would not have been noticed:", unnoticed(spots))):
+    for heading, rows in ((seen, noticed(spots)), ("Would not have been noticed (a self-test may):", unnoticed(spots))):
         yield heading
         yield _listing(rows, say)
     if result.dilution is not None and result.dilution > _SWAMPED:

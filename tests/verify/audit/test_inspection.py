@@ -61,6 +61,14 @@ def test_canaries_that_never_enter_are_seen_in_time():
     assert "clipping" in refuted(training(insert=False, rounds=40))[0]
 
 
+def test_others_updates_are_clipped_apart_from_the_training():
+    inspection = cp.Inspection(**CLAIM | {"dim": 2})
+    assert inspection.clipped([[3.0, 4.0], [0.3, 0.4]]) == pytest.approx([1.5, 2.0])
+    assert inspection.clipped(np.zeros((0, 2))) == pytest.approx([0.0, 0.0])
+    with pytest.raises(ValueError, match=r"updates: must be of the shape \(n, 2\), not \(2,\)"):
+        inspection.clipped([3.0, 4.0])
+
+
 def test_a_replay_is_part_of_the_answer():
     inspection = cp.Inspection(**CLAIM)
     training()(inspection)

@@ -1,0 +1,63 @@
+"""What is seen of the examples' faults: the page's tables, and trainings where a framework is installed."""
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = {"opacus": "opacus_training", "jax_privacy": "jax_privacy_training", "flower": "flower_app"}
+MODULES = {"opacus": "opacus", "jax_privacy": "jax_privacy", "flower": "flwr"}
+TITLES = {"opacus": "Opacus", "jax_privacy": "jax_privacy", "flower": "Flower"}
+
+
+def faults(name):
+    tree = ast.parse((ROOT / "examples" / f"{EXAMPLES[name]}.py").read_text(encoding="utf-8"))
+    (value,) = [
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "FAULTS"
+    ]
+    return ast.literal_eval(value)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_page_has_every_fault_and_an_instrument_notices_each(name):
+    page = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
+    table = re.search(rf"^### {TITLES[name]}\n\n(\| fault .*?)\n\n", page, re.M | re.S)[1]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert rows[0] == ["none", *["–"] * 4]
+    assert [row[0] for row in rows[1:]] == list(faults(name).values())
+    assert all(row[1].isdigit() or row[3] != "–" or row[4] != "–" for row in rows[1:])
+
+
+def answer(program):
+    command = [sys.executable, "-W", "ignore", "-c", program]
+    done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_instruments_notice_each_fault_and_no_honest_training(name):
+    if find_spec(MODULES[name]) is None:
+        pytest.skip(f"needs {MODULES[name]}")
+    noticed = answer(f"""
+import json
+from importlib import import_module
+import broken_privacy as example
+module, train, make_step, claim = example.INSPECTED["{name}"]
+module = import_module(module)
+def noticed(fault):
+    looks = (
+        lambda: example.inspected(train, module, fault, 0) is not None,
+        lambda: example.replayed(*make_step(module, fault)).failed,
+        lambda: bool(example.understated(module, fault, claim)),
+    )
+    return any(look() for look in looks)
+print(json.dumps([noticed(fault) for fault in (None, *module.FAULTS)]))
+""")
+    assert noticed == [False, *[True] * len(faults(name))]
