@@ -206,7 +206,7 @@ def _walked(visit: Callable[[Any, Keys], Any], tree: Tree, keys: Keys) -> Tree:
     elif isinstance(tree, Iterator):
         tree = _named(tree)
     if isinstance(tree, Mapping):
-        values = {key: _walked(visit, tree[key], (*keys, key)) for key in sorted(tree)}
+        values = {key: _walked(visit, tree[key], (*keys, key)) for key in _ordered(tree)}
         return type(tree)({key: values[key] for key in tree})  # type: ignore[call-arg]
     if isinstance(tree, (list, tuple)):
         items = [_walked(visit, item, (*keys, i)) for i, item in enumerate(tree)]
@@ -218,6 +218,15 @@ def _walked(visit: Callable[[Any, Keys], Any], tree: Tree, keys: Keys) -> Tree:
             items = [_walked(visit, child, (*keys, i)) for i, child in enumerate(children)]
             return library.tree_unflatten(structure, items)
     return visit(tree, keys)
+
+
+def _ordered(tree: Mapping[Any, Tree]) -> list[Any]:
+    """Return a mapping's keys in order."""
+    try:
+        return sorted(tree)
+    except TypeError:
+        kinds = ", ".join(sorted({type(key).__name__ for key in tree}))
+        raise ValueError(f"tree: must have keys of one type, which have an order, not {kinds}") from None
 
 
 def _named(pairs: Iterator[Any]) -> dict[Any, Any]:

@@ -261,6 +261,7 @@ def test_split_copies_nothing():
         (np.zeros(2, np.longdouble), "^tree: must be"),
         (object(), "^tree: must be .* not object"),
         (np.zeros(2, "V4"), "^tree: must be"),
+        ({"a": np.zeros(2), 1: np.zeros(2)}, "^tree: must have keys of one type, which have an order, not int, str$"),
         ({}, "^tree: has no arrays"),
         (None, "^tree: has no arrays"),
     ],
