@@ -135,3 +135,17 @@ def weighted_sum(seed: Any, indices: Any, scales: Any, first_tile: int, out: Any
         for k in range(len(indices)):
             make_tile(seed, indices[k], CANARY, first_tile + i, MAX_DIM, words)
             _add_scaled(out[i * TILE : (i + 1) * TILE], scales[k], coordinates)
+
+
+@njit(cache=True, nogil=True)
+def scatter(values: Any, rows: Any, chosen: Any, out: Any) -> None:
+    """Add values to the chosen rows, in their order."""
+    for k in range(len(chosen)):
+        out[rows[chosen[k]]] += values[k]
+
+
+@njit(cache=True, nogil=True)
+def gather(values: Any, rows: Any, chosen: Any, out: Any) -> None:
+    """Take the values of the chosen rows."""
+    for k in range(len(chosen)):
+        out[k] = values[rows[chosen[k]]]

@@ -36,7 +36,7 @@ from canaryproof.kernels._canary_arguments import (
     checked_weights,
     scales_of,
 )
-from canaryproof.kernels._canary_passes import add_squares
+from canaryproof.kernels._canary_passes import add_squares, gather, scatter
 from canaryproof.kernels._canary_stream import MAX_DIM, TILE, fill_signs, shuffle, shuffle_few
 from canaryproof.kernels._hadamard import rotate, transform
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
@@ -322,14 +322,16 @@ class OrthonormalCanaries:
         """Return a block's inner products, and its squared norm; the row is overwritten."""
         rows, signs = self._drawn(number)
         square = _square(row)
-        products = _transformed(row, signs).take(rows.take(chosen)).astype(np.float64)
-        return products * math.sqrt(len(row) / self.dim), square
+        products = np.empty(len(chosen))
+        gather(_transformed(row, signs), rows, chosen, products)
+        products *= math.sqrt(len(row) / self.dim)
+        return products, square
 
     def _block_sum(self, number: int, chosen: NDArray[np.uint64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum's coordinates of a block."""
         block = blocks(self.dim)[number]
         total, (rows, signs) = np.zeros(block.stop - block.start), self._drawn(number)
-        np.add.at(total, rows[chosen], factors * math.sqrt(len(total) / self.dim))
+        scatter(factors * math.sqrt(len(total) / self.dim), rows, chosen, total)
         return _transposed(total, signs)
 
     def _drawn(self, number: int) -> tuple[NDArray[np.int32], Signs]:
