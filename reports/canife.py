@@ -11,6 +11,7 @@ from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_e
 from canaryproof.reports.markdown import Section, made_by, page, rounded, without_tags
 from canaryproof.verify.files.benchmark_record import (
     BenchmarkRecord,
+    EstimateOrBound,
     PrintedRecord,
     ScenarioRecord,
     SpreadRecord,
@@ -72,7 +73,7 @@ canaries in the same trainings. Of the observed ones, those of each round also m
 # The method whose attacker knows what the analytical ε holds against.
 STRONGEST = f"Known rounds, {DATA_KNOWN}"
 TITLE = "CANIFE and Algorithms 2 and 3 on the same trainings"
-_NEEDS = ("must know of participation", "of noise", "of models")
+_NEEDS = ("attacker must know: participation", "attacker must know: noise", "attacker must know: models")
 
 
 def render(record: BenchmarkRecord) -> dict[str, str]:
@@ -319,7 +320,7 @@ def _canaries(record: BenchmarkRecord) -> Section:
 
 def _audits(record: BenchmarkRecord) -> Section:
     rows = tuple(
-        (row.source, row.name, spread(row.epsilon), number(row.cap), row.kind, row.coverage)
+        (row.source, row.name, spread(row.epsilon), _cap(row), row.kind, row.coverage)
         for row in record.scenarios[0].audits
     )
     note = (
@@ -329,6 +330,13 @@ def _audits(record: BenchmarkRecord) -> Section:
     )
     header = ("scores", "method", "value", "cap", "kind", "coverage")
     return Section("All estimates and bounds", header, rows, note)
+
+
+def _cap(row: EstimateOrBound) -> str:
+    """Return the cap of a bound. Those of estimates stand in the first table."""
+    if row.kind == "estimate":
+        return "–"
+    return "none" if math.isinf(row.cap) else number(row.cap)
 
 
 def _sweep(record: BenchmarkRecord) -> Section:
