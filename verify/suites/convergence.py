@@ -72,7 +72,7 @@ def curve(
     if len(inside) < len(x):
         note = f"The slope is fitted to {axis} from {x[inside[0]]:,} to {x[inside[-1]]:,}. {note}".rstrip()
     if slope_of != "simulated":
-        note = f"{note} The fitted points have no chance in them: the interval shows how straight they are.".lstrip()
+        note = f"{note} The fitted points are exact: the interval measures how far they depart from a line.".lstrip()
     return Series(
         title=title,
         axis=axis,

@@ -60,7 +60,7 @@ def _plain_delta(epsilon: float, distance: float, ratio: float) -> float:
     if ratio == 1.0:
         u = epsilon / distance - 0.5 * distance
         return float(special.ndtr(-u) - math.exp(epsilon) * special.ndtr(-u - distance))
-    # Roots of the privacy loss less ε, by the school formula.
+    # Roots of the privacy loss less ε, by the quadratic formula.
     a = 0.5 - 0.5 / ratio**2
     b, c = distance / ratio**2, -0.5 * distance**2 / ratio**2 - math.log(ratio) - epsilon
     square = b * b - 4.0 * a * c
