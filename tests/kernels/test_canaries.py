@@ -136,6 +136,7 @@ def test_stream_is_the_recorded_one() -> None:
     assert stream_sha256() == STREAM_SHA256
 
 
+@pytest.mark.deep
 def test_stream_is_the_same_without_this_processors_instructions(tmp_path: Path) -> None:
     environment = os.environ | {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(tmp_path)}
     run = subprocess.run([sys.executable, __file__], env=environment, capture_output=True, text=True, check=True)

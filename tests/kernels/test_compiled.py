@@ -49,6 +49,7 @@ def said(tmp_path):
     return run
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("variable", ["NUMBA_CACHE_DIR", pytest.param("XDG_CACHE_HOME", marks=pytest.mark.deep)])
 def test_compiled_code_of_another_version_is_not_used(tmp_path, said, variable):
     """A helper changes in its length's and date's room, as in another version of a package with equal dates."""
@@ -139,6 +140,7 @@ def test_a_folder_of_another_user_is_not_read(tmp_path, said):
     assert said(1, **place) == (["4", "1"], "")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("ending", "damage"),
     [

@@ -25,6 +25,7 @@ def only(monkeypatch):
     return lambda name: monkeypatch.setattr(command, "PROOFS", {name: command.PROOFS[name]})
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("found", "proven")
 def test_all_proofs_hold():
     run = CliRunner().invoke(command.main)

@@ -144,6 +144,7 @@ def test_a_state_of_others_is_refused(path: Path, tmp_path: Path) -> None:
         all_sums(as_source(noise(4, DIM)), Canaries(7, 20, DIM), state=state)
 
 
+@pytest.mark.deep
 def test_a_release_in_the_files_own_unit_is_audited_as_in_canary_norms(path: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "twice.npy", 2.0 * np.load(path))
     canaries = OrthonormalCanaries(7, 200, DIM)

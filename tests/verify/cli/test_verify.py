@@ -252,6 +252,7 @@ def test_a_clock_that_jumps_by_days_changes_nothing(start, run):
     assert printed == run("good", "naps", "--json").stdout
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such terminals")
 def test_a_terminal_shows_how_far_it_is(start):
     ours, theirs = os.openpty()
