@@ -15,8 +15,12 @@ STATISTICS = (
     *("probability", "binomial", "private_pair", "band", "precedence", "thresholds", "sides", "pooled_order"),
     *("ladders", "one_run", "fixed_sequence", "default", "monotone"),
 )
-# Rounding rests on the terms that Gappa writes, single numbers on arithmetic with intervals.
-_OTHERS = {"double_double": ("gappa", "libcoq-gappa"), "normal_distance": ("libcoq-interval",)}
+# Rounding rests on the terms that Gappa writes, limits on real analysis, single numbers on arithmetic with intervals.
+_OTHERS = {
+    "double_double": ("gappa", "libcoq-gappa"),
+    "theorem_3_2": ("libcoq-coquelicot",),
+    "normal_distance": ("libcoq-interval",),
+}
 NAMES = (*STATISTICS, *_OTHERS)
 # Axioms of Rocq's own real numbers, and the modules with those of the machine's integers, which intervals are made of.
 REAL_NUMBERS = {"sig_not_dec", "sig_forall_dec", "functional_extensionality_dep", "classic"}
@@ -69,6 +73,7 @@ def missing(name: str) -> list[str]:
         "coq": "" in libraries,
         "gappa": gappa.installed(),
         "libcoq-gappa": "Gappa" in libraries,
+        "libcoq-coquelicot": "Coquelicot" in libraries,
         "libcoq-interval": "Interval" in libraries,
         "libcoq-mathcomp": "mathcomp" in libraries,
     }
@@ -108,7 +113,8 @@ def _compile(name: str, text: str, folder: Path) -> str:
     path = folder / f"{name}.v"
     path.write_text(text, encoding="utf-8")
     command = ["coqc", *_OPTIONS, "-R", str(folder), "canaryproof", str(path)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Some tactics write a cache into the current folder.
+    run = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     if run.returncode:
         raise NotProvenError(f"{name}.v: {run.stderr.strip()}")
     return run.stdout

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from canaryproof.kernels import binomial
+from canaryproof.kernels import binomial, null_cosine
 from canaryproof.proofs_check import normal_distance
 from canaryproof.proofs_check.rocq import sources
 from canaryproof.proofs_check.rounding.primitives import UNITS
@@ -64,7 +64,7 @@ class Reader:
 
     def power(self):
         value = self.applied()
-        while self.next("^+"):
+        while self.next("^+", "^"):
             value = value ** int(self.applied())
         return value
 
@@ -92,6 +92,8 @@ class Reader:
             assert self.next(",")
             value = math.comb(above, self.total())
             assert self.next(")")
+        elif token == "-":
+            value = -self.atom()
         elif token == "\\sum_":
             value = self.summed()
         else:
@@ -122,6 +124,7 @@ def curried(function: Callable, count: int, *given: object) -> object:
 def definitions() -> dict[str, Callable]:
     """All formulas of the sources that rational numbers can evaluate, by name."""
     names: dict[str, object] = {"Num.min": lambda x: lambda y: min(x, y), "true": True, "false": False}
+    names |= {"sqrt": math.sqrt, "exp": math.exp, "PI": math.pi, "INR": int, "half_gamma": lambda n: math.gamma(n / 2)}
     functions = {}
     for text in map(sources.read, sources.NAMES):
         for name, typed, formula in _DEFINITION.findall(text):
@@ -337,6 +340,13 @@ def test_shares_of_alpha_sum_to_it():
 
 def test_errors_of_pairs_are_those_of_the_kernels():
     assert {name: DEFINED[f"units_{name}"]() for name in UNITS} == UNITS
+
+
+def test_densities_of_the_cosine_and_of_the_normal_law():
+    for dim, t in itertools.product((3, 4, 10, 101), (-1.5, 0.0, 0.7, 1.7)):
+        density = null_cosine.pdf(t / math.sqrt(dim), dim) / math.sqrt(dim)
+        assert DEFINED["density"](dim, t) == pytest.approx(float(density), rel=1e-12)
+        assert DEFINED["normal"](t) == pytest.approx(math.exp(-t * t / 2) / math.sqrt(2 * math.pi), rel=1e-14)
 
 
 def test_constants_of_the_distance_from_the_normal_law():

@@ -60,6 +60,13 @@ WRONG = [
     ("monotone", "(v <= r)%N -> delta <= delta' ->", "(v <= r)%N -> delta' <= delta ->"),
     ("double_double", "units_add : R := 6", "units_add : R := 5"),
     ("double_double", "- (ah + al) * (bh + bl)) <=", "- (ah + al) * (bh + bl)) <= units_add / 2 ^ 106 /\\ 0 <="),
+    ("theorem_3_2", "1 - 3 / (2 * INR d) <", "1 - 1 / INR d <"),
+    ("theorem_3_2", "gamma_quotient d ^ 2 <= 1 - 1 / INR d", "gamma_quotient d ^ 2 <= 1 - 3 / (2 * INR d)"),
+    ("theorem_3_2", "S O => sqrt PI", "S O => sqrt (2 * PI)"),
+    ("theorem_3_2", "gamma_quotient d / sqrt (INR d / 2)) 1", "gamma_quotient d / sqrt (INR d)) 1"),
+    ("theorem_3_2", "gamma_quotient d / sqrt (PI * INR d) *", "gamma_quotient d / sqrt (2 * PI * INR d) *"),
+    ("theorem_3_2", "exp (- (t * t) / 2) / sqrt (2 * PI).\nD", "exp (- (t * t) / 2) / sqrt PI.\nD"),
+    ("theorem_3_2", "(- sqrt (INR d)) lambda) (Phi", "0 lambda) (Phi"),
     ("normal_distance", "kolmogorov : R := 138", "kolmogorov : R := 137"),
     ("normal_distance", "below <= kolmogorov /\\ above", "below < most_above /\\ above"),
 ]
@@ -133,6 +140,7 @@ def test_without_rocq_nothing_is_checked_and_a_line_says_what_to_install(monkeyp
     assert run.exit_code == 0
     assert "binomial.v: not checked, install coq libcoq-mathcomp\n" in run.output
     assert "double_double.v: not checked, install coq gappa libcoq-gappa\n" in run.output
+    assert "theorem_3_2.v: not checked, install coq libcoq-coquelicot\n" in run.output
     assert run.output.endswith("normal_distance.v: not checked, install coq libcoq-interval\n")
     assert run.output.count("not checked") == len(sources.NAMES)
 
