@@ -109,6 +109,7 @@ def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(2 * 3600)
 @pytest.mark.parametrize("words", PLANS)
 def test_every_row_of_a_plan_is_noticed_with_the_stated_probability(words, tmp_path):
     planned, rng, runs = json.loads(run(*words, "--json").output), np.random.default_rng(6), 60
