@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from canaryproof.proofs_check.rocq import gappa_terms
+from canaryproof.proofs_check.rocq import gappa_terms, quantile_cells
 from canaryproof.proofs_check.rounding import gappa
 
 # Each file stands after those that it needs. The statistics need Mathematical Components alone.
@@ -20,8 +20,11 @@ _OTHERS = {
     "double_double": ("gappa", "libcoq-gappa"),
     "theorem_3_2": ("libcoq-coquelicot",),
     "normal_distance": ("libcoq-interval",),
+    "canary_quantile": ("libcoq-interval",),
 }
 NAMES = (*STATISTICS, *_OTHERS)
+# Modules that are written for a file.
+_WRITTEN = {"double_double": gappa_terms.modules, "canary_quantile": quantile_cells.modules}
 # Axioms of Rocq's own real numbers, and the modules with those of the machine's integers, which intervals are made of.
 REAL_NUMBERS = {"sig_not_dec", "sig_forall_dec", "functional_extensionality_dep", "classic"}
 MACHINE_INTEGERS = {"PrimInt63", "Uint63"}
@@ -95,9 +98,8 @@ def check(name: str, text: str, folder: Path) -> dict[str, list[str]]:
     """
     if left := gaps(text):
         raise NotProvenError(f"{name}.v has {left[0]}")
-    if name == "double_double":
-        for module, terms in gappa_terms.modules().items():
-            _compile(module, terms, folder)
+    for module, terms in _WRITTEN.get(name, dict)().items():
+        _compile(module, terms, folder)
     names = theorems(text)
     answers = _compile(name, text + "".join(f"\nPrint Assumptions {theorem}." for theorem in names) + "\n", folder)
     axioms = [_AXIOM.findall(answer) for answer in _ANSWER.split(answers)[1:]]

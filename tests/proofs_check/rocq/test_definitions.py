@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import binomial, null_cosine
+from canaryproof.kernels.certified._ball import at_precision
 from canaryproof.proofs_check import normal_distance
-from canaryproof.proofs_check.rocq import sources
+from canaryproof.proofs_check.rocq import quantile_cells, sources
+from canaryproof.proofs_check.rounding import canary_quantile
 from canaryproof.proofs_check.rounding.primitives import UNITS
 from canaryproof.verify.bounds import block_tests, fixed_sequence, guesses, ladders, one_run, precedence, thresholds
 from canaryproof.verify.bounds.lower_bound import discrete_null, prepare
@@ -353,3 +355,19 @@ def test_constants_of_the_distance_from_the_normal_law():
     assert DEFINED["kolmogorov"]() == normal_distance.KOLMOGOROV
     assert DEFINED["total_variation"]() == normal_distance.TOTAL_VARIATION
     assert f"0 <= u <= 1 / {normal_distance.ANALYTIC_FROM} ->" in sources.read("normal_distance")
+
+
+def test_cells_of_the_quantile_are_written_with_their_words_and_errors():
+    (module,) = quantile_cells.modules().values()
+    cells = re.findall(r"^\(\(.*$", module, re.MULTILINE)
+    assert len(cells) == 21
+    for cell in cells:
+        numbers = [Fraction(number.replace(" ", "")) for number in re.findall(r"-?\d+(?: / \d+)?", cell)]
+        first, last, centre, reach, *coefficients, error, _, _, _ = numbers
+        for word in (first, last):
+            z = (word - centre) / (reach or 1)
+            polynomial = sum(c * z**n for n, c in enumerate(coefficients))
+            quantile = at_precision(
+                256, lambda word=word: Fraction(str(canary_quantile.exact(int(word)).str(40, radius=False)))
+            )
+            assert abs(polynomial - quantile) <= error * quantile

@@ -69,19 +69,23 @@ WRONG = [
     ("theorem_3_2", "(- sqrt (INR d)) lambda) (Phi", "0 lambda) (Phi"),
     ("normal_distance", "kolmogorov : R := 138", "kolmogorov : R := 137"),
     ("normal_distance", "below <= kolmogorov /\\ above", "below < most_above /\\ above"),
+    ("canary_quantile", "Phi y = 1 - a / 2 ^ 32 ->", "Phi y = a / 2 ^ 32 ->"),
+    ("canary_quantile", "first + z * value rest z end", "first - z * value rest z end"),
 ]
 
 
 @pytest.fixture(scope="module")
 def checked_before(tmp_path_factory) -> Callable[[str], Path]:
-    """Return the folder in which all files before one are compiled, each once."""
+    """Return the folder in which the files that one requires are compiled, each once."""
     folder, done = tmp_path_factory.mktemp("rocq"), set()
 
     def compiled(name: str) -> Path:
-        for before in sources.STATISTICS[: sources.NAMES.index(name)]:
-            if before not in done:
-                sources.check(before, sources.read(before), folder)
-                done.add(before)
+        for required in re.findall(r"^From canaryproof Require Import (.*)\.$", sources.read(name), re.MULTILINE):
+            for before in required.split():
+                if before in sources.NAMES and before not in done:
+                    compiled(before)
+                    sources.check(before, sources.read(before), folder)
+                    done.add(before)
         return folder
 
     return compiled
@@ -141,7 +145,7 @@ def test_without_rocq_nothing_is_checked_and_a_line_says_what_to_install(monkeyp
     assert "binomial.v: not checked, install coq libcoq-mathcomp\n" in run.output
     assert "double_double.v: not checked, install coq gappa libcoq-gappa\n" in run.output
     assert "theorem_3_2.v: not checked, install coq libcoq-coquelicot\n" in run.output
-    assert run.output.endswith("normal_distance.v: not checked, install coq libcoq-interval\n")
+    assert run.output.endswith("canary_quantile.v: not checked, install coq libcoq-interval\n")
     assert run.output.count("not checked") == len(sources.NAMES)
 
 
