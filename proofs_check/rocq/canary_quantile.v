@@ -1,6 +1,6 @@
 (* The canary stream's quantile: polynomials near the normal quantile, cell by cell of the words.
 
-   Code: cells in proofs_check/rounding/canary_quantile.py. It writes the cells' numbers into the module quantile_cells.
+   Code: cells in proofs_check/rounding/canary_quantile.py. The module quantile_cells has the numbers of some of them.
    A word a stands for the upper tail p = a/2^32, and y is its quantile where Phi(y) = 1 - p.
 
    Over a cell the polynomial's upper tail and p have nearly the same derivative, and at its centre nearly one value.
@@ -54,12 +54,6 @@ assert (bound : forall rest, Rabs (value rest z) <= spread rest).
   exact (Rle_trans _ _ _ (Rabs_triang _ _) (Rplus_le_compat_l _ _ _ (factor _ _ before))).
 destruct c as [| first rest]; [simpl; lra |].
 assert (small := factor _ _ (bound rest)); apply Rabs_le_between in small; simpl; lra.
-Qed.
-
-Lemma continuous_normal t : continuous normal t.
-Proof.
-unfold normal, Rdiv; generalize (/ sqrt (2 * PI)); intros inverse.
-apply (ex_derive_continuous (fun t => exp (- (t * t) * / 2) * inverse)); auto_derive; exact I.
 Qed.
 
 Lemma Phi_slope y : is_derive Phi y (normal y).
