@@ -29,7 +29,7 @@ test-deep: $(STAMP)
 prove: $(STAMP)
 	$(BIN)/python -m canaryproof.proofs_check.rounding
 
-# Proofs of the bounds' statistics and of rounding, checked by Rocq's kernel where it is installed: about two minutes.
+# Proofs of the bounds' statistics and of rounding, checked by Rocq's kernel where it is installed: three minutes.
 prove-rocq: $(STAMP)
 	$(BIN)/python -m canaryproof.proofs_check.rocq
 
