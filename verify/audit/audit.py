@@ -548,17 +548,8 @@ def _composed_bound(
     limit = mechanism.traces.largest_noise(level)
     # Below its range an accounting has no value, and the bound is that of the end of the range.
     limit = max(limit, rules.NOISE_MULTIPLIER.low)
-    epsilon = epsilon_at(limit, claim, delta)
-    yield AuditRow(
-        name=COMPOSED_BOUND,
-        kind=str(BoundKind.LOWER_BOUND),
-        epsilon=epsilon,
-        low=epsilon,
-        high=math.inf,
-        coverage=str(Coverage.PROVEN),
-        cap=math.inf,
-        assumes="Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting",
-    )
+    assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting"
+    yield _uncapped(COMPOSED_BOUND, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
 
 
 def _bound_by_participations(
@@ -578,16 +569,14 @@ def _bound_by_participations(
     taken = record.participations if claim is None else claim.participations
     assert taken is not None
     epsilon = float(epsilon_of_mu(np.array([math.sqrt(taken) / limit]), delta)[0])
-    yield AuditRow(
-        name=PARTICIPATIONS,
-        kind=str(BoundKind.LOWER_BOUND),
-        epsilon=epsilon,
-        low=epsilon,
-        high=math.inf,
-        coverage=str(Coverage.ASYMPTOTIC),
-        cap=math.inf,
-        assumes=f"independent scores, {GAUSSIAN_CURVE} of one noise multiplier at each canary's own rounds",
-    )
+    assumes = f"independent scores, {GAUSSIAN_CURVE} of one noise multiplier at each canary's own rounds"
+    yield _uncapped(PARTICIPATIONS, epsilon, Coverage.ASYMPTOTIC, assumes)
+
+
+def _uncapped(name: str, epsilon: float, coverage: Coverage, assumes: str) -> AuditRow:
+    """Return the row of a lower bound that has no cap."""
+    kind, at = str(BoundKind.LOWER_BOUND), str(coverage)
+    return AuditRow(name, kind, epsilon, epsilon, math.inf, coverage=at, cap=math.inf, assumes=assumes)
 
 
 def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
