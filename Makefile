@@ -121,7 +121,7 @@ docs: $(DOCS_STAMP)
 published: $(STAMP)
 	$(BIN)/canaryproof verify --level full --out runs/full
 	$(BIN)/canaryproof report runs/full --format md --out reports/published
-	$(MAKE) benchmark
+	$(MAKE) benchmark LARGEST=--largest
 	$(if $(DATA),$(MAKE) published-trainings && $(MAKE) published-canife)
 
 # CANIFE beside Algorithms 2 and 3, on the IDX files in DATA's folders mnist and fashion-mnist: some twenty minutes.
