@@ -54,7 +54,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=list(deep))
     items[:] = [item for item in items if item not in deep]
     # The run that these share takes longest: others do their own tests meanwhile, and do not wait for it.
-    items.sort(key=lambda item: "quick_run" not in getattr(item, "fixturenames", ()))
+    for item in items:
+        if "quick_run" in getattr(item, "fixturenames", ()):
+            item.add_marker("quick_run")
+    items.sort(key=lambda item: item.get_closest_marker("quick_run") is None)
 
 
 def _deep(items: list[pytest.Item]) -> Iterator[pytest.Item]:
