@@ -75,6 +75,28 @@ def test_known_rounds_add_up_their_own_cosines(seed, dim, rounds, block):
     assert values == pytest.approx(expected, abs=2e-6 * math.sqrt(rounds / dim))
 
 
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+@pytest.mark.parametrize("rounds", [0, 2, 3, 7])
+def test_the_table_has_every_cosine(rounds, kind):
+    """Cosines by their definition, and the scores that follow from them; with and without deltas that wait."""
+    rows, members = deltas(rounds), drawn_members(rounds, COUNT, np.random.default_rng(1))
+    scores = RoundScores(kind(3, COUNT, DIM), 3, keep_table=True)
+    for row, taking in zip(rows, members, strict=True):
+        scores.add(row, members=taking)
+    vectors = np.stack([scores.canaries.vector(j) for j in range(COUNT)]).astype(np.float64)
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)[:, np.newaxis]
+    table = scores.table
+    assert (table.dtype, table.shape) == (np.float32, (rounds, COUNT))
+    assert table == pytest.approx(rows @ vectors.T / lengths / np.linalg.norm(vectors, axis=1), abs=1e-6)
+    if rounds:
+        assert scores.maxima == pytest.approx(table.max(axis=0), abs=1e-7)
+
+
+def test_a_table_that_was_not_asked_for_is_refused():
+    with pytest.raises(ValueError, match="table: was not kept; ask for it by keep_table=True before the first round"):
+        _ = scored(deltas(2)).table
+
+
 @pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
 def test_likelihoods_are_those_of_normal_traces(rate):
     dim, noise_multiplier = 2000, 0.8
@@ -241,11 +263,12 @@ def test_resuming_gives_the_same_bits(tmp_path, stop, kind):
             scores.add(rows[t], round=t, members=members[t])
         return scores
 
-    go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling), 0, stop).save(tmp_path / "state.npz")
+    go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling, keep_table=True), 0, stop).save(tmp_path / "state.npz")
     scores = RoundScores.load(tmp_path / "state.npz")
     assert (scores.canaries, scores.block, scores.rounds) == (kind(3, COUNT, 5000), 3, stop)
     go_on(scores, stop, 8)
-    whole = go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling), 0, 8)
+    whole = go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling, keep_table=True), 0, 8)
+    assert np.array_equal(scores.table, whole.table)
     assert np.array_equal(scores.maxima, whole.maxima)
     assert np.array_equal(scores.known_rounds, whole.known_rounds)
     assert np.array_equal(scores.likelihoods, whole.likelihoods)
@@ -383,6 +406,11 @@ BAD_STATES = [
     (state(buffer=np.asfortranarray(deltas(2) / 8)), "buffer: must be float32 of shape (2, 40)"),
     (state(buffer=np.zeros((2, 40), np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
     (state(buffer=np.full((2, 40), np.nan, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
+    (state(table=np.zeros((1, 5), np.float32)), "table: must be float32 of shape (0, 5), not float32 of (1, 5)"),
+    (
+        state(block=np.uint64(1), members=np.zeros((0, 5), bool), table=np.full((2, 5), np.nan, np.float32)),
+        "table: a cosine must lie in [-1, 1]",
+    ),
     (state(buffer=np.full((2, 40), 2, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
 ]
 
