@@ -109,6 +109,44 @@ def test_likelihoods_are_those_of_normal_traces(rate):
     assert scores.likelihoods == pytest.approx(np.log(1.0 - rate + rate * ratio).sum(axis=0), abs=1e-4)
 
 
+# Canaries in a release, its dimension and its noise: the variance of a cosine with all of it is .61/d.
+CROWD, CROWDED, QUIET = 13, 2048, 0.1
+
+
+def crowded_cosines(runs, data):
+    """Draw cosines of an orthonormal canary that takes no part, shape (runs,), and of those that do, (runs, CROWD)."""
+    others, own = np.empty((runs, CROWD)), np.empty(runs)
+    for row in range(runs):
+        rng = np.random.default_rng([57, row])
+        canaries = OrthonormalCanaries(int(rng.integers(2**63)), CROWD + 1, CROWDED)
+        release = canaries.sum(np.arange(CROWD)) + QUIET * rng.standard_normal(CROWDED)
+        release[0] += data
+        *others[row], own[row] = canaries.cosines(release)
+    return own, others
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("runs", [500, 5000])
+@pytest.mark.parametrize("data", [0.0, 5.0])
+def test_orthonormal_canaries_have_the_null_law_beside_the_others(runs, data):
+    """Theorem 5's addition: exact in d − m dimensions, less their part, and .61/d for the variance with it."""
+    level, free = 1e-6, CROWDED - CROWD
+    cosines, others = crowded_cosines(runs, data)
+    own = cosines / np.sqrt(1.0 - np.square(others).sum(axis=1))
+    law = stats.beta(0.5 * (free - 1), 0.5 * (free - 1))
+    assert stats.kstest(law.cdf(0.5 + 0.5 * own), "uniform").pvalue >= 0.5 * level
+    # Sums of squares of nearly normal variables, each by a quarter of the level.
+    sides = stats.chi2(runs).ppf([0.125 * level, 1.0 - 0.125 * level])
+    assert sides[0] <= free * np.square(own).sum() <= sides[1]
+    rest = QUIET**2 * free + data**2
+    ratio = rest / (rest + CROWD)
+    assert sides[0] <= CROWDED * np.square(cosines).sum() / ratio <= sides[1]
+    if not data:
+        assert ratio == pytest.approx(0.61, abs=0.005)
+        # The power: the law of the whole cosine is refused for the other.
+        assert stats.chi2(runs).cdf(sides[0] / ratio) > 0.95
+
+
 def test_scores_that_were_not_asked_for_are_refused():
     with pytest.raises(ValueError, match="likelihoods: need sampling"):
         _ = scored(deltas(2)).likelihoods
