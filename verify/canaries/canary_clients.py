@@ -308,9 +308,8 @@ class CanaryClients:
         ValueError
             If it was not asked for by ``keep_table``.
         """
-        kept = self._scores.table
         table = np.zeros((self.rounds, self.canaries.count), np.float32)
-        table[~self._zero[: self.rounds]] = kept
+        table[~self._zero[: self.rounds]] = self._scores.table
         return table
 
     @property
