@@ -63,6 +63,8 @@ class CanaryClients:
         Rounds to score at once, as for ``RoundScores``.
     noise_multiplier
         Claimed noise multiplier of a round, which the score ``likelihood`` needs; None without that score.
+    keep_table
+        Whether every cosine is kept, for ``table``: 4·rounds·count bytes.
 
     Attributes
     ----------
@@ -70,9 +72,6 @@ class CanaryClients:
         As given; of ``ShardedCanaries`` the whole canaries.
     rounds
         Number of rounds added so far.
-    skipped
-        Number of these whose delta was zero: nobody took part, and there was no noise. A zero vector has no direction,
-        so that the round tells an attacker nothing.
 
     Raises
     ------
@@ -101,15 +100,19 @@ class CanaryClients:
         participation: Participation,
         block: int = BLOCK,
         noise_multiplier: float | None = None,
+        *,
+        keep_table: bool = False,
     ) -> None:
         self.canaries = canaries.whole if isinstance(canaries, ShardedCanaries) else canaries
         self.participation = participation
-        self.rounds = self.skipped = 0
+        self.rounds = 0
         self._included = checked_inclusion(participation, canaries.count)
         sampling = None if noise_multiplier is None else _sampled_trace(participation, noise_multiplier)
         self._held, self._sharded = canaries, canaries if isinstance(canaries, ShardedCanaries) else None
-        self._scores = RoundScores(self.canaries, block if self._sharded is None else 1, sampling)
+        block = block if self._sharded is None else 1
+        self._scores = RoundScores(self.canaries, block, sampling, keep_table=keep_table)
         self._seen = np.zeros(canaries.count, bool)
+        self._zero = np.zeros(participation.rounds, bool)
         # For each round the trace's cosine and ‖S‖, 0 where none was measured; and whether others' updates are known.
         self._cosines, self._lengths = np.zeros((2, participation.rounds))
         self._residual: bool | None = None
@@ -117,6 +120,14 @@ class CanaryClients:
         self._product = 0.0
         self._sum: tuple[int, NDArray[np.float64]] | None = None
         self._final: float | None = None
+
+    @property
+    def skipped(self) -> int:
+        """Number of rounds whose delta was zero: nobody took part, and there was no noise.
+
+        A zero vector has no direction, so that the round tells an attacker nothing.
+        """
+        return int(self._zero.sum())
 
     def participants(self, round: int) -> NDArray[np.int64]:  # noqa: A002
         """Return the canaries who take part in a round.
@@ -214,7 +225,7 @@ class CanaryClients:
             scored = self._sharded.products(vector)
             nothing = scored.square == 0.0
         if nothing:
-            self.skipped += 1
+            self._zero[self.rounds] = True
         else:
             members, total = self.participants(self.rounds), self._sum_of(self.rounds)
             would_be = self._unobserved(self.rounds)
@@ -285,6 +296,21 @@ class CanaryClients:
                 "say in which rounds unobserved canaries would have taken part"
             )
         return Scores(observed, unobserved, inclusion=inclusion, kind="any", record=record)
+
+    @property
+    def table(self) -> NDArray[np.float32]:
+        """Cosine of each canary with the delta of each round so far, less ``known``, shape (rounds, canaries).
+
+        It is 0 in rounds whose delta was zero. The table is in the file that ``save`` writes.
+
+        Raises
+        ------
+        ValueError
+            If it was not asked for by ``keep_table``.
+        """
+        table = np.zeros((self.rounds, self.canaries.count), np.float32)
+        table[~self._zero[: self.rounds]] = self._scores.table
+        return table
 
     @property
     def traces(self) -> RoundTraces | None:
@@ -388,7 +414,7 @@ class CanaryClients:
         return tuple(sentences)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to two files, the larger one of at most a little more than the deltas that wait.
+        """Write the state to two files, the larger one of a little more than the deltas that wait and the table.
 
         A crash, even of the machine, leaves the old state or the new one, whole.
 
@@ -429,11 +455,13 @@ class CanaryClients:
         """
         target = Path(path)
         state = checkpoint.read(target, self._description(), self._state())
-        rounds, skipped = int(state["rounds"]), int(state["skipped"])
+        rounds, zero = int(state["rounds"]), state["zero"]
         scores = RoundScores.load(_scores_file(target, rounds), self.canaries)
-        if scores.canaries != self.canaries or scores.rounds + skipped != rounds:
+        if scores.canaries != self.canaries or scores.rounds + int(zero.sum()) != rounds:
             raise ValueError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
-        self.rounds, self.skipped, self._product, self._scores = rounds, skipped, float(state["product"]), scores
+        if scores.keep_table != self._scores.keep_table:
+            raise ValueError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
+        self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
         self._sum = self._final = None
         self._cosines, self._lengths = state["cosines"], state["lengths"]
         self._residual = (False, True, None)[int(state["residual"])]
@@ -448,9 +476,9 @@ class CanaryClients:
 
     def _state(self) -> dict[str, NDArray[np.generic]]:
         residual = -1 if self._residual is None else int(self._residual)
-        numbers = {"rounds": self.rounds, "skipped": self.skipped, "product": self._product, "residual": residual}
+        numbers = {"rounds": self.rounds, "product": self._product, "residual": residual}
         state = {name: np.asarray(value) for name, value in numbers.items()}
-        return state | {"cosines": self._cosines, "lengths": self._lengths}
+        return state | {"zero": self._zero, "cosines": self._cosines, "lengths": self._lengths}
 
     def _counts(self) -> Array:
         """Return in how many of the rounds so far each canary took part."""

@@ -46,6 +46,8 @@ _NUMBERS = ("format", "seed", "count", "dim", "layers", "block", "rounds")
 _SETTINGS = ("rate", "noise_multiplier")
 _SCORES = ("maxima", "sums", "counts", "likelihoods")
 _FIELDS = (*_NUMBERS, *_SETTINGS, *_SCORES, "members", "buffer")
+# A field more where the table was asked for.
+_TABLE = "table"
 _LARGEST_BLOCK = 2**16
 _BYTES_AT_ONCE = 2**20
 # Rounds that are scored at once unless another number is asked for.
@@ -104,7 +106,8 @@ class RoundScores:
 
     Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products.
     The block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, 2e-6 of 1/√dim. Memory
-    is 4·block·dim + 9·block·count + 64·count bytes; ``memory`` sets the block to what fits.
+    is 4·block·dim + 9·block·count + 64·count bytes; ``memory`` sets the block to what fits, without
+    a table, which takes 4·rounds·count bytes.
 
     Parameters
     ----------
@@ -118,10 +121,12 @@ class RoundScores:
         How a canary's rounds are drawn, for ``likelihoods``; None if they are not asked for.
     memory
         Bytes that the deltas that wait and the scores may take: the block is as large as fits, and at most ``block``.
+    keep_table
+        Whether every cosine is kept, for ``table``.
 
     Attributes
     ----------
-    canaries, block, sampling
+    canaries, block, sampling, keep_table
         As given; the block as it fits.
     rounds
         Number of rounds added so far.
@@ -149,6 +154,8 @@ class RoundScores:
         block: int = BLOCK,
         sampling: SampledTrace | None = None,
         memory: float | None = None,
+        *,
+        keep_table: bool = False,
     ) -> None:
         try:
             self.block = operator.index(block)
@@ -163,9 +170,12 @@ class RoundScores:
             self.block = int(min(self.block, (memory - always) // each))
         self.canaries = canaries
         self.sampling = sampling
+        self.keep_table = keep_table
         self.rounds = 0
         # No cosine is less than −1, so that this is the maximum over no round.
         self._scores = {name: np.full(canaries.count, -1.0 if name == "maxima" else 0.0) for name in _SCORES}
+        # Rows of the table, a block each.
+        self._blocks: list[NDArray[np.float32]] = []
         self._members = np.zeros((self.block, canaries.count), bool)
         self._buffer = np.empty((self.block, canaries.dim), np.float32)
 
@@ -204,7 +214,7 @@ class RoundScores:
                 raise ValueError("delta: products of slices need a block of 1, and must be of all canaries")
             self._members[0] = False
             self._members[0, indices] = True
-            self._scores = self._merged(delta.cosines()[np.newaxis], self._members)
+            self._take(delta.cosines()[np.newaxis])
             self.rounds += 1
             return
         try:
@@ -226,7 +236,7 @@ class RoundScores:
         self._members[row] = False
         self._members[row, indices] = True
         if row == self.block - 1:
-            self._scores = self._scored(self.block)
+            self._take(self.canaries.block_cosines(self._buffer))
         # Last, so that a round whose scoring was interrupted can be added again.
         self.rounds += 1
 
@@ -269,8 +279,23 @@ class RoundScores:
             raise ValueError("likelihoods: need sampling, the law by which rounds are drawn")
         return self._current("likelihoods")["likelihoods"]
 
+    @property
+    def table(self) -> NDArray[np.float32]:
+        """Cosine of each canary with the delta of each round so far, shape (rounds, count).
+
+        Raises
+        ------
+        ValueError
+            If it was not asked for by ``keep_table``.
+        """
+        if not self.keep_table:
+            raise ValueError("table: was not kept; ask for it by keep_table=True before the first round")
+        waiting = self._buffer[: self.rounds % self.block]
+        last = [self.canaries.block_cosines(waiting).astype(np.float32)] if len(waiting) else []
+        return np.concatenate([np.zeros((0, self.canaries.count), np.float32), *self._blocks, *last])
+
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, of at most a little more than the buffer's size.
+        """Write the state to a file, of at most a little more than the buffer's size, and the table's if it is kept.
 
         A crash, even of the machine, leaves the old file or the new one, whole.
 
@@ -289,6 +314,8 @@ class RoundScores:
         state: dict[str, Any] = {name: np.uint64(x) for name, x in zip(_NUMBERS, numbers, strict=True)}
         state |= {name: np.float64(getattr(self.sampling, name, 0.0)) for name in _SETTINGS} | self._scores
         waiting = self.rounds % self.block
+        if self.keep_table:
+            state[_TABLE] = self.table[: self.rounds - waiting]
         with replaced(Path(path)) as file:
             np.savez(file, **state, members=self._members[:waiting], buffer=self._buffer[:waiting])
 
@@ -328,7 +355,7 @@ class RoundScores:
     @classmethod
     def _read(cls, archive: zipfile.ZipFile, canaries: AnyCanaries | None) -> Self:
         names = {name.removesuffix(".npy") for name in archive.namelist()}
-        require(names == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
+        require(names - {_TABLE} == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
         numbers = {name: int(_read_field(archive, name, np.uint64, ())) for name in _NUMBERS}
         require(numbers["format"] == _FORMAT, f"format: must be {_FORMAT}, not {numbers['format']}")
         rate, multiplier = (float(_read_field(archive, name, np.float64, ())) for name in _SETTINGS)
@@ -349,12 +376,16 @@ class RoundScores:
                 require(isinstance(canaries, GroupedCanaries), "canaries: must be given, since they have groups")
             else:
                 canaries = OrthonormalCanaries(*made, layers) if layers else Canaries(*made)
-            scores = cls(canaries, numbers["block"], sampling)  # type: ignore[arg-type]
+            scores = cls(canaries, numbers["block"], sampling, keep_table=_TABLE in names)  # type: ignore[arg-type]
             require((scores.canaries.seed, scores.canaries.count, scores.canaries.dim) == made, "canaries: are others")
         except ValueError as error:
             raise RuleError(str(error)) from error
         scores.rounds, scores._scores = numbers["rounds"], stored
         waiting = scores._buffer[: scores.rounds % scores.block]
+        if scores.keep_table:
+            shape = scores.rounds - len(waiting), scores.canaries.count
+            scores._blocks = [_read_field(archive, _TABLE, np.float32, shape)]
+            require(bool((np.abs(scores._blocks[0]) <= 1.0).all()), "table: a cosine must lie in [-1, 1]")
         members = scores._members[: len(waiting)]
         _read_field(archive, "members", np.bool_, members.shape, members)
         _read_field(archive, "buffer", np.float32, waiting.shape, waiting)
@@ -375,6 +406,12 @@ class RoundScores:
         if waiting == 0:
             return {name: values.copy() for name, values in self._scores.items()}
         return self._merged(self.canaries.block_cosines(self._buffer[:waiting]), self._members[:waiting])
+
+    def _take(self, cosines: NDArray[np.float64]) -> None:
+        """Add the cosines of a whole block to the scores, and to the table if it is kept."""
+        self._scores = self._merged(cosines, self._members)
+        if self.keep_table:
+            self._blocks.append(cosines.astype(np.float32))
 
     def _merged(self, cosines: NDArray[np.float64], members: NDArray[np.bool]) -> dict[str, NDArray[np.float64]]:
         """Return the scores with those of more rounds."""

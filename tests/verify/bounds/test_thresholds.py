@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import discrete_null, normal_null, prepare
 from canaryproof.verify.bounds.thresholds import (
@@ -123,6 +124,22 @@ def test_rare_outliers_have_three_quarters_of_the_best_bound_at_a_large_delta(sh
     scores = prepare(seen, null=normal_null())
     means = [METHODS[name].values(scores, delta, 0.05)[0].mean() for name in ("fixed-sequence", "band", "bonferroni")]
     assert means[0] >= 0.75 * max(means) > 0.5
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("epsilon", [2.0, 4.0, 6.0, 10.0])
+def test_the_default_has_eighty_five_percent_of_an_oracle_s_threshold(epsilon):
+    """1,000 Gaussian scores with an exact null; the oracle's threshold is the best on average, which nobody knows."""
+    shift = 1.0 / float(gaussian_mechanism.noise_multiplier(epsilon, 1e-5))
+    seen = shift + np.random.default_rng(12).standard_normal((40, 1000))
+    counts = np.arange(1000)
+    limits = stats.beta.ppf(0.95, counts + 1, 1000 - counts)
+    means = []
+    for t in np.arange(0.0, shift + 3.0, 0.1):
+        bounds = [equation_1(limit, stats.norm.sf(t), 1e-5) for limit in limits]
+        means.append(float(stats.binom.pmf(counts, 1000, stats.norm.cdf(t - shift)) @ bounds))
+    own = METHODS["fixed-sequence"].values(prepare(seen, null=normal_null()), 1e-5, 0.05)[0].mean()
+    assert own >= 0.85 * max(means) > 0.5
 
 
 def miss_limit(missed, count, alpha):

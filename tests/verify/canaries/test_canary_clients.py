@@ -233,16 +233,23 @@ def test_a_loaded_state_goes_on_with_the_same_bits(tmp_path, stop):
         for t in range(canary_clients.rounds, end):
             canary_clients.add(np.zeros(DIM) if t == 2 else rows[t] - canary_clients.total(t, 3.0))
 
-    whole = CanaryClients(CANARIES, schedule, block=3)
+    whole = CanaryClients(CANARIES, schedule, block=3, keep_table=True)
     go(whole, ROUNDS)
-    first = CanaryClients(CANARIES, schedule, block=3)
+    first = CanaryClients(CANARIES, schedule, block=3, keep_table=True)
     for end in range(stop + 1):
         go(first, end)
         first.save(tmp_path / "state")
     assert {file.name for file in tmp_path.iterdir()} == {"state", f"state.{stop}"}
-    second = CanaryClients(CANARIES, schedule)
+    with pytest.raises(ValueError, match="must have a table if keep_table is True, else none"):
+        CanaryClients(CANARIES, schedule).load(tmp_path / "state")
+    second = CanaryClients(CANARIES, schedule, keep_table=True)
     second.load(tmp_path / "state")
     go(second, ROUNDS)
+    assert np.array_equal(second.table, whole.table)
+    assert whole.table.shape == (ROUNDS, COUNT)
+    # Round 2 had a delta of zero.
+    assert np.flatnonzero(~whole.table.any(axis=1)).tolist() == [2]
+    assert np.concatenate(whole.all_rounds()) == pytest.approx(np.delete(whole.table, 2, axis=0).max(axis=0), abs=1e-7)
     assert np.array_equal(np.concatenate(second.all_rounds()), np.concatenate(whole.all_rounds()))
     assert second.warnings() == whole.warnings()
     assert (second.rounds, second.skipped, second._product) == (whole.rounds, whole.skipped, whole._product)

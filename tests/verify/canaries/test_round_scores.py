@@ -75,6 +75,28 @@ def test_known_rounds_add_up_their_own_cosines(seed, dim, rounds, block):
     assert values == pytest.approx(expected, abs=2e-6 * math.sqrt(rounds / dim))
 
 
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+@pytest.mark.parametrize("rounds", [0, 2, 3, 7])
+def test_the_table_has_every_cosine(rounds, kind):
+    """Cosines by their definition, and the scores that follow from them; with and without deltas that wait."""
+    rows, members = deltas(rounds), drawn_members(rounds, COUNT, np.random.default_rng(1))
+    scores = RoundScores(kind(3, COUNT, DIM), 3, keep_table=True)
+    for row, taking in zip(rows, members, strict=True):
+        scores.add(row, members=taking)
+    vectors = np.stack([scores.canaries.vector(j) for j in range(COUNT)]).astype(np.float64)
+    lengths = np.linalg.norm(rows.astype(np.float64), axis=1)[:, np.newaxis]
+    table = scores.table
+    assert (table.dtype, table.shape) == (np.float32, (rounds, COUNT))
+    assert table == pytest.approx(rows @ vectors.T / lengths / np.linalg.norm(vectors, axis=1), abs=1e-6)
+    if rounds:
+        assert scores.maxima == pytest.approx(table.max(axis=0), abs=1e-7)
+
+
+def test_a_table_that_was_not_asked_for_is_refused():
+    with pytest.raises(ValueError, match="table: was not kept; ask for it by keep_table=True before the first round"):
+        _ = scored(deltas(2)).table
+
+
 @pytest.mark.parametrize("rate", [0.01, 0.5, 1.0])
 def test_likelihoods_are_those_of_normal_traces(rate):
     dim, noise_multiplier = 2000, 0.8
@@ -85,6 +107,44 @@ def test_likelihoods_are_those_of_normal_traces(rate):
     x = math.sqrt(dim) * Canaries(3, COUNT, dim).cosines(rows)
     ratio = stats.norm.pdf(x, 1.0 / noise_multiplier) / stats.norm.pdf(x)
     assert scores.likelihoods == pytest.approx(np.log(1.0 - rate + rate * ratio).sum(axis=0), abs=1e-4)
+
+
+# Canaries in a release, its dimension and its noise: the variance of a cosine with all of it is .61/d.
+CROWD, CROWDED, QUIET = 13, 2048, 0.1
+
+
+def crowded_cosines(runs, data):
+    """Draw cosines of an orthonormal canary that takes no part, shape (runs,), and of those that do, (runs, CROWD)."""
+    others, own = np.empty((runs, CROWD)), np.empty(runs)
+    for row in range(runs):
+        rng = np.random.default_rng([57, row])
+        canaries = OrthonormalCanaries(int(rng.integers(2**63)), CROWD + 1, CROWDED)
+        release = canaries.sum(np.arange(CROWD)) + QUIET * rng.standard_normal(CROWDED)
+        release[0] += data
+        *others[row], own[row] = canaries.cosines(release)
+    return own, others
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("runs", [500, 5000])
+@pytest.mark.parametrize("data", [0.0, 5.0])
+def test_orthonormal_canaries_have_the_null_law_beside_the_others(runs, data):
+    """Theorem 5's addition: exact in d − m dimensions, less their part, and .61/d for the variance with it."""
+    level, free = 1e-6, CROWDED - CROWD
+    cosines, others = crowded_cosines(runs, data)
+    own = cosines / np.sqrt(1.0 - np.square(others).sum(axis=1))
+    law = stats.beta(0.5 * (free - 1), 0.5 * (free - 1))
+    assert stats.kstest(law.cdf(0.5 + 0.5 * own), "uniform").pvalue >= 0.5 * level
+    # Sums of squares of nearly normal variables, each by a quarter of the level.
+    sides = stats.chi2(runs).ppf([0.125 * level, 1.0 - 0.125 * level])
+    assert sides[0] <= free * np.square(own).sum() <= sides[1]
+    rest = QUIET**2 * free + data**2
+    ratio = rest / (rest + CROWD)
+    assert sides[0] <= CROWDED * np.square(cosines).sum() / ratio <= sides[1]
+    if not data:
+        assert ratio == pytest.approx(0.61, abs=0.005)
+        # The power: the law of the whole cosine is refused for the other.
+        assert stats.chi2(runs).cdf(sides[0] / ratio) > 0.95
 
 
 def test_scores_that_were_not_asked_for_are_refused():
@@ -241,11 +301,12 @@ def test_resuming_gives_the_same_bits(tmp_path, stop, kind):
             scores.add(rows[t], round=t, members=members[t])
         return scores
 
-    go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling), 0, stop).save(tmp_path / "state.npz")
+    go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling, keep_table=True), 0, stop).save(tmp_path / "state.npz")
     scores = RoundScores.load(tmp_path / "state.npz")
     assert (scores.canaries, scores.block, scores.rounds) == (kind(3, COUNT, 5000), 3, stop)
     go_on(scores, stop, 8)
-    whole = go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling), 0, 8)
+    whole = go_on(RoundScores(kind(3, COUNT, 5000), 3, sampling, keep_table=True), 0, 8)
+    assert np.array_equal(scores.table, whole.table)
     assert np.array_equal(scores.maxima, whole.maxima)
     assert np.array_equal(scores.known_rounds, whole.known_rounds)
     assert np.array_equal(scores.likelihoods, whole.likelihoods)
@@ -383,6 +444,11 @@ BAD_STATES = [
     (state(buffer=np.asfortranarray(deltas(2) / 8)), "buffer: must be float32 of shape (2, 40)"),
     (state(buffer=np.zeros((2, 40), np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
     (state(buffer=np.full((2, 40), np.nan, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
+    (state(table=np.zeros((1, 5), np.float32)), "table: must be float32 of shape (0, 5), not float32 of (1, 5)"),
+    (
+        state(block=np.uint64(1), members=np.zeros((0, 5), bool), table=np.full((2, 5), np.nan, np.float32)),
+        "table: a cosine must lie in [-1, 1]",
+    ),
     (state(buffer=np.full((2, 40), 2, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
 ]
 

@@ -6,12 +6,13 @@ import pytest
 from mpmath import mp, mpf
 from scipy import integrate, stats
 
+from canaryproof.verify.accounting import accountant
 from canaryproof.verify.bounds import fixed_sequence, guesses, ladders, one_run, thresholds
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.check.evidence import CoverageRow
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
-from canaryproof.verify.suites import bounds
+from canaryproof.verify.suites import bounds, bounds_trainings
 from canaryproof.verify.suites.bounds import FAMILIES, gaussian, laplace, randomised_response, rounded_gaussian
 
 
@@ -177,6 +178,27 @@ def test_one_run_bounds_that_promise_too_much_are_found(monkeypatch):
     right = one_run.steinke_bound
     monkeypatch.setattr(one_run, "steinke_bound", lambda m, r, v, _, alpha: right(m, r, v, 0.0, min(0.9, 12 * alpha)))
     assert bounds._coverage(CONTEXT, "one-run").verdict is Verdict.REFUTED
+
+
+def test_every_score_of_every_training_is_measured(quick_run):
+    rows = [row for row in quick_run.results["bounds.dependent-cosines"].evidence["cells"] if ": " in row["mechanism"]]
+    scores = {"final model", "all rounds", "known rounds"}
+    for training in bounds_trainings.TRAININGS:
+        own = [row for row in rows if row["mechanism"].startswith(f"{training.name}: ")]
+        expected = scores - ({"all rounds"} if training.strategy is not None else set())
+        if training.claim.rate is not None:
+            expected = scores - {"known rounds"} | {"sampling"}
+        else:
+            assert "composed-bound" in {row["method"] for row in own}
+        assert {row["mechanism"].partition(": ")[2] for row in own} == expected
+        assert {row["truth"] for row in own} == {training.claim.epsilon(1e-5)}
+    assert {row["mechanism"] for row in rows if row["method"] == "participations"} == {"unequal rounds: known rounds"}
+
+
+def test_a_training_with_half_of_the_claimed_noise_is_found(monkeypatch):
+    training = replace(bounds_trainings.TRAININGS[0], claim=accountant.gaussian(2.0, participations=3))
+    monkeypatch.setattr(bounds_trainings, "TRAININGS", (training,))
+    assert bounds._outcome(list(bounds._of_trainings(CONTEXT)), 0.05).verdict is Verdict.REFUTED
 
 
 @pytest.fixture
