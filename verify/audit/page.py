@@ -19,7 +19,7 @@ from canaryproof.verify.audit.result import ESTIMATE, AuditResult, AuditRow, Cla
 from canaryproof.verify.audit.text import number, rounded_down
 from canaryproof.verify.audit.trade_off import trade_off_curve
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS
-from canaryproof.verify.check.fault_map import fault_map, summary
+from canaryproof.verify.check.fault_map import noticed_by, summary
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators.noise_multiplier import Evidence
 
@@ -152,7 +152,7 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
     if not result.withheld:
         yield from _noticed(result)
-    unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {fault_map()[name].noticed_by})" for name in _UNSEEN)
+    unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {noticed_by(name)})" for name in _UNSEEN)
     yield ReportSection(
         "What no audit by random canaries sees",
         (

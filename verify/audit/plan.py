@@ -22,7 +22,7 @@ from canaryproof.verify.audit.notice import MOST_SCORES, least_count, residuals,
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check import rules
-from canaryproof.verify.check.fault_map import fault_map, summary
+from canaryproof.verify.check.fault_map import noticed_by, summary
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.estimators.noise_multiplier import power
@@ -257,7 +257,7 @@ class AuditPlan:
         width = max((len(label) for label, _ in unseen), default=0)
         for label, faults in unseen:
             values = ", ".join(f"{fault.value:g}" for fault in faults)
-            yield from _row(label, width, [f"{values}; {fault_map()[faults[0].name].noticed_by}"])
+            yield from _row(label, width, [f"{values}; {noticed_by(faults[0].name)}"])
         yield from wrapped(summary())
 
 

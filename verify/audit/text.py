@@ -534,10 +534,10 @@ def noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
 def unnoticed(spots: "BlindSpots") -> list[tuple[str, str, str]]:
     """List where each fault would not have been noticed, with the largest ε there, and the instrument that does."""
     # This import loads a table, which a summary does not need.
-    from canaryproof.verify.check.fault_map import fault_map
+    from canaryproof.verify.check.fault_map import noticed_by
 
     return [
-        (part.title, f"{_part(part)}; ε up to {number(part.epsilon)}", fault_map()[part.mechanism].noticed_by)
+        (part.title, f"{_part(part)}; ε up to {number(part.epsilon)}", noticed_by(part.mechanism))
         for part in spots.unnoticed
     ]
 

@@ -58,6 +58,12 @@ def fault_map() -> Mapping[str, MappedFault]:
     }  # fmt: skip
 
 
+def noticed_by(name: str) -> str:
+    """Say in a few words what notices a row of the atlas; two of them are no faults of a training, and so not here."""
+    fault = fault_map().get(name)
+    return "no fault of a training" if fault is None else fault.noticed_by
+
+
 def summary() -> str:
     """Say in a sentence how many faults audits notice, and how many a self-test does."""
     faults = fault_map().values()
