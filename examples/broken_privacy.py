@@ -216,7 +216,7 @@ def flower_claim(example, fault):
     return example.accounted(sigma, fault), accounting.gaussian(sigma)
 
 
-# What trains with an inspection, one step of it, and its accounting, by the name of a framework.
+# A framework has a training with an inspection, one step of it, and its accounting.
 INSPECTED = {
     "opacus": ("opacus_training", opacus, opacus_step, opacus_claim),
     "jax_privacy": ("jax_privacy_training", jax_privacy, jax_privacy_step, jax_privacy_claim),
@@ -252,8 +252,8 @@ def trained(example, count, **options):
 
 def understated(example, fault, claim):
     """Return the claimed ε and that of ``canaryproof.accounting``, if the claim is less by more than 1%."""
-    claimed, ours = claim(example, fault)
-    epsilon = ours.epsilon(example.DELTA)
+    claimed, right = claim(example, fault)
+    epsilon = right.epsilon(example.DELTA)
     return f"{claimed:.3g} for {epsilon:.3g}" if claimed < 0.99 * epsilon else ""
 
 

@@ -37,7 +37,7 @@ class MappedFault:
 
     @property
     def noticed_by(self) -> str:
-        """What notices it, and at which setting that was measured, in a few words."""
+        """Its instrument and the setting at which that was measured, in a few words."""
         if self.instrument is None:
             return "nothing"
         first = "a replay" if self.instrument == "replay" else f"the {self.instrument}"
