@@ -1,9 +1,9 @@
 """Measure the map of faults: ``python -m tests.fault_map [NAME]...`` writes ``verify/check/fault_map.csv`` anew.
 
 Each fault is simulated as in ``canaryproof verify blindspots --level full``. There are 20 trainings of up to 32 rounds
-with 1,000 members, Poisson sampling at rate 1/8, noise multiplier 1 and 2,048 coordinates. A cell has the number of rounds after
-which a column notices the fault in nine of ten trainings. A replay takes one step. Names measure these rows alone; each
-row has seeds of its own. Rows without a simulation have a reason instead, and stay as they are.
+with 1,000 members, Poisson sampling at rate 1/8, noise multiplier 1 and 2,048 coordinates. A cell has the number of
+rounds after which a column notices the fault in nine of ten trainings. A replay takes one step. Names measure these
+rows alone; each row has seeds of its own. Rows without a simulation have a reason instead, and stay as they are.
 """
 
 import csv
