@@ -396,7 +396,7 @@ def tables(name, example, *instruments):
     train, make_step, _ = instruments
     inspection, (_, dim, _) = next(train(example, None, SEEDS[0])), make_step(example, None)
     batch = example.CLIENTS if name == "flower" else FEW // BATCHES
-    print("\n| fault | instrument | steps | power | computed from |\n|---|---|---|---|---|")
+    print("\n| fault | noticed by | steps | power | computed from |\n|---|---|---|---|---|")
     for fault, title in example.FAULTS.items():
         print("|", " | ".join([title, *power(example, fault, inspection, seen[fault], dim, batch)]), "|", flush=True)
     print("\n| fault | plan | final parameters | all rounds | known rounds | evidence |\n|---|---|---|---|---|---|")
