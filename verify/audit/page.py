@@ -247,7 +247,7 @@ def _noticed(result: AuditResult) -> Iterator[ReportSection]:
         return
     words.append(f"By the tests that decide, with probability {POWER:.0%}, beside {text.claim_of_faults(spots)}:")
     yield ReportSection("What this audit would have noticed", tuple(words), _FAULTS, text.noticed(spots))
-    missed = (*_FAULTS, "noticed in a self-test by")
+    missed = (*_FAULTS, "noticed in a self-test by (at)")
     yield ReportSection("What this audit would not have noticed", (), missed, text.unnoticed(spots))
 
 

@@ -253,7 +253,7 @@ class AuditPlan:
             cells = [f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}" for fault in faults]
             yield from _row(label, width, cells)
         if unseen:
-            yield "What no number of canaries sees, and what does in a self-test:"
+            yield "What no number of canaries sees; which instrument of a self-test does (where):"
         width = max((len(label) for label, _ in unseen), default=0)
         for label, faults in unseen:
             values = ", ".join(f"{fault.value:g}" for fault in faults)

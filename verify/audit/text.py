@@ -508,7 +508,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield mapped()
         return
     seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
-    unseen = "Would not have been noticed, and what does notice it in a self-test:"
+    unseen = "Would not have been noticed, and the instrument of a self-test that notices it (at a value):"
     missed = [(title, f"{where}; {by}") for title, where, by in unnoticed(spots)]
     for heading, rows in ((seen, noticed(spots)), (unseen, missed)):
         yield heading

@@ -37,11 +37,8 @@ class MappedFault:
 
     @property
     def noticed_by(self) -> str:
-        """Its instrument and the setting at which that was measured, in a few words."""
-        if self.instrument is None:
-            return "nothing"
-        first = "a replay" if self.instrument == "replay" else f"the {self.instrument}"
-        return f"{first} at {self.setting}" if self.setting else first
+        """Its instrument, and in brackets the setting at which that was measured; or none."""
+        return f"{self.instrument or 'none'} ({self.setting})" if self.setting else self.instrument or "none"
 
 
 @cache

@@ -35,14 +35,14 @@ def test_each_fault_of_the_atlas_the_suite_and_the_examples_is_a_row():
 def test_a_row_has_an_instrument_or_the_reason_why_none_notices_it():
     for fault in fault_map().values():
         assert bool(fault.reason) == (fault.instrument is None), fault.name
-        assert (fault.noticed_by == "nothing") == (fault.instrument is None)
+        assert (fault.noticed_by == "none") == (fault.instrument is None)
         assert set(fault.rounds) <= set(COLUMNS)
         assert not fault.instrument or fault.rounds[fault.instrument] == min(
             fault.rounds[name] for name in INSTRUMENTS if name in fault.rounds
         )
-    assert fault_map()["low-rank"].noticed_by == "the residual at 0.1"
+    assert fault_map()["low-rank"].noticed_by == "residual (0.1)"
     # Where two notice it equally early, a replay is named: it needs no statistics.
-    assert fault_map()["batch-twice"].noticed_by == "a replay"
+    assert fault_map()["batch-twice"].noticed_by == "replay"
 
 
 def test_each_row_without_a_reason_is_simulated_and_no_other():
