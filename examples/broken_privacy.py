@@ -8,7 +8,10 @@ canaries are members of the training, with updates of ten clip norms. The first 
 all three trainings are refuted, and by which tests. A replay runs one step twice. Accounting compares the claimed ε
 with ``canaryproof.accounting``.
 
-Attackers have canaries. Trainings without data have more and more of them. The second table has the first number of
+The second table has for each fault an instrument that is sure of it, after how many steps, and with which power. Where
+nothing that the instrument looks at is left to chance, the power is 1.
+
+Attackers have canaries. Trainings without data have more and more of them. The third table has the first number of
 canaries with which all three audits notice the fault. An audit of cosines does if all of its interval is above the
 claimed ε, or if it refuses to estimate. At known rounds it does if the claim is exceeded or refuted. Evidence does by
 its alarm; the cell has the last round of the three. ``plan_rounds`` predicts how many canaries are needed at known
@@ -24,12 +27,15 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
+from scipy import stats
 
 from canaryproof import (
     FlowerInspection,
     Inspection,
     JaxInspection,
     OpacusInspection,
+    ResidualTests,
+    SamplingTests,
     accounting,
     audit,
     plan,
@@ -50,9 +56,12 @@ SHARES = {
     "noise-per-client": lambda batch: batch**-0.5,
     "dropped-clients": lambda batch: 0.8**0.5,  # noqa: ARG005
     "batch-twice": lambda batch: 1 / batch,
-    "cohort-twice": lambda batch: 1 / batch,
     "sensitivity-apart": lambda batch: 4.8e-5,  # noqa: ARG005
 }
+# Tests of who was drawn that depend on nothing but the sizes of batches with these faults.
+RECORDS = {"fixed-batches": "returns", "fixed-size": "spread of batch sizes"}
+# Rounds of coarse noise that are simulated, and the confidence of the power's lower limit.
+DRAWN, SURE = 400, 0.95
 
 
 def opacus(example, fault, seed):
@@ -128,7 +137,7 @@ def jax_privacy(example, fault, seed):
         members, padding = (x[padded], y[padded], padded), (padded < 0) & (fault != "padding")
         noisy, state = privatizer.update(
             summed(params, *members, is_padding_example=padding),
-            privatizer.init(params) if fault == "reseeded" else state,
+            privatizer.init(params) if fault == "reused-noise" else state,
         )
         number = max(1, len(indices)) if fault == "normalised-after-noise" else batch
         released = jax.tree.map(lambda g, number=number: g / number, noisy)
@@ -207,7 +216,7 @@ def flower_claim(example, fault):
     return example.accounted(sigma, fault), accounting.gaussian(sigma)
 
 
-# What trains with an inspection, one step of it, and its accounting, by the name of a framework.
+# A framework has a training with an inspection, one step of it, and its accounting.
 INSPECTED = {
     "opacus": ("opacus_training", opacus, opacus_step, opacus_claim),
     "jax_privacy": ("jax_privacy_training", jax_privacy, jax_privacy_step, jax_privacy_claim),
@@ -243,8 +252,8 @@ def trained(example, count, **options):
 
 def understated(example, fault, claim):
     """Return the claimed ε and that of ``canaryproof.accounting``, if the claim is less by more than 1%."""
-    claimed, ours = claim(example, fault)
-    epsilon = ours.epsilon(example.DELTA)
+    claimed, right = claim(example, fault)
+    epsilon = right.epsilon(example.DELTA)
     return f"{claimed:.3g} for {epsilon:.3g}" if claimed < 0.99 * epsilon else ""
 
 
@@ -308,6 +317,50 @@ def by_instruments(example, train, make_step, claim, fault):
     return steps, tests, f"{worst:.3g}" if answer.failed else "–", understated(example, fault, claim) or "–"
 
 
+def record_steps(test, population, batches):
+    """Return after how many steps a test of who was drawn refutes batches of one size, an epoch without returns."""
+    record, parts = SamplingTests(1 / batches, population), np.array_split(np.arange(population), batches)
+    for step in range(STEPS):
+        record.add(parts[step % batches])
+        if any(each.failed for each in record.tests() if each.name == test):
+            return step + 1
+    return None
+
+
+def coarse_power(dim, bits):
+    """Return a lower limit of the power with which repeated values show noise of few bits in one round."""
+    rng, noticed = np.random.default_rng(0), 0
+    for _ in range(DRAWN):
+        mantissa, exponent = np.frexp(rng.normal(size=dim))
+        # The sum of clipped updates is added in single precision, and taken out again.
+        total = rng.normal(size=dim).astype(np.float32)
+        coarse = np.ldexp(np.round(mantissa * 2.0**bits), exponent - bits).astype(np.float32)
+        tests = ResidualTests(NOISE_MULTIPLIER, dim)
+        tests.add((coarse + total) - total, resolution=float(np.spacing(np.abs(coarse + total).max())))
+        noticed += any(test.failed for test in tests.tests() if test.name == "values")
+    return float(stats.beta.ppf(1 - SURE, noticed, DRAWN - noticed + 1))
+
+
+def power(example, fault, inspection, cells, dim, batch):
+    """Return an instrument that is sure of a fault, after how many steps, its power, and how that is known."""
+    _, _, answer, accounted = cells
+    if accounted != "–":
+        return "accounting", "–", "1", "nothing is drawn"
+    if answer != "–":
+        return "replay", "1", "1", "nothing is drawn: members and noise are given"
+    if fault in RECORDS:
+        steps = record_steps(RECORDS[fault], inspection.population, BATCHES)
+        return RECORDS[fault], f"{steps}", "1", "it depends on the batches' sizes alone"
+    if fault == "reused-noise":
+        return "span", "2", "1", "the second step's noise is that of the first"
+    if fault == "coarse-noise":
+        limit = coarse_power(dim, 11 if "float16" in example.FAULTS[fault].split() else 8)
+        return "values", "1", f"at least {limit:.3f}", f"{DRAWN} simulated rounds, {SURE:.0%} confidence"
+    critical = (1.0 - ResidualTests(1.0, dim).tolerance) ** 2 * stats.chi2.ppf(1e-6, dim)
+    missed = stats.chi2.sf(critical / SHARES[fault](batch) ** 2, dim)
+    return "noise", "1", "1" if missed < 1e-15 else f"1 − {missed:.1g}", f"χ² of {dim:,} degrees of freedom"
+
+
 def by_attackers(example, fault):
     """Return the first number of canaries with which each attacker notices a fault."""
     raised = {}
@@ -336,9 +389,16 @@ def tables(name, example, *instruments):
     """Print what instruments notice, and then what attackers do."""
     faults = {None: "none"} | example.FAULTS
     print("| fault | steps | refuted by | replay | accounting |\n|---|---|---|---|---|")
+    seen = {}
     for fault, title in faults.items():
-        print("|", " | ".join([title, *by_instruments(example, *instruments, fault)]), "|", flush=True)
+        seen[fault] = by_instruments(example, *instruments, fault)
+        print("|", " | ".join([title, *seen[fault]]), "|", flush=True)
+    train, make_step, _ = instruments
+    inspection, (_, dim, _) = next(train(example, None, SEEDS[0])), make_step(example, None)
     batch = example.CLIENTS if name == "flower" else FEW // BATCHES
+    print("\n| fault | noticed by | steps | power | computed from |\n|---|---|---|---|---|")
+    for fault, title in example.FAULTS.items():
+        print("|", " | ".join([title, *power(example, fault, inspection, seen[fault], dim, batch)]), "|", flush=True)
     print("\n| fault | plan | final parameters | all rounds | known rounds | evidence |\n|---|---|---|---|---|---|")
     for fault, title in faults.items():
         planned = predicted(example, fault, batch) if fault else "none"

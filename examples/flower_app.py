@@ -39,9 +39,9 @@ CANARY_NORM = SERVER_RATE * CLIP_NORM / CLIENTS
 DELTA = 1e-5
 FAULTS = {
     "noise-per-client": "each client's share of the noise is 1/n of its deviation, which makes 1/√n of it in all",
-    "cohort-twice": "the noise is divided by the cohort before it is added, and with the updates again",
+    "batch-twice": "the noise is divided by the cohort before it is added, and with the updates again",
     "clip-after-average": "the mean update is clipped, and no client's",
-    "reseeded": "the noise generator gets the same seed in every round",
+    "reused-noise": "the noise generator gets the same seed in every round",
     "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
     "dropped-clients": "clients add shares of the noise, and a fifth of them drops out",
     "padding": "a cohort is filled up with copies of an update, which count",
@@ -126,8 +126,8 @@ class PrivateFedAvg(FedAvg):
     def noise(self, number, dim):
         """Draw a round's noise; or break the privacy and draw less of it, the same in each round, or a coarse one."""
         # numpy's seed [s, 0] is s, from which the first model is drawn.
-        rng = np.random.default_rng([self.seed, 0 if self.fault == "reseeded" else number, 1])
-        shares = {"noise-per-client": CLIENTS**-0.5, "cohort-twice": 1 / CLIENTS, "sensitivity-apart": 4.8e-5}
+        rng = np.random.default_rng([self.seed, 0 if self.fault == "reused-noise" else number, 1])
+        shares = {"noise-per-client": CLIENTS**-0.5, "batch-twice": 1 / CLIENTS, "sensitivity-apart": 4.8e-5}
         deviation = (shares | {"dropped-clients": 0.8**0.5}).get(self.fault, 1.0) * CLIP_NORM * self.noise_multiplier
         return deviation * rng.normal(size=dim).astype(np.float16 if self.fault == "coarse-noise" else np.float64)
 

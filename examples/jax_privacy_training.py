@@ -44,7 +44,7 @@ FAULTS = {
     "clip-after-average": "the mean gradient is clipped, and no example's",
     "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
     "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
-    "reseeded": "the noise generator gets the same seed in every step",
+    "reused-noise": "the noise generator gets the same seed in every step",
     "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
     "fixed-size": "batches of one size are drawn, where the accountant assumes Poisson sampling",
     "padding": "a batch is padded by copies of an example, which count",
@@ -206,7 +206,7 @@ def train(
         padding = (padded < 0) & (fault != "padding")
         grads = others = summed(params, x[padded], y[padded], is_padding_example=padding | no_data)
         grads = jax.tree.map(jnp.subtract, grads, split(found.canaries.total(t, CLIP_NORM), grads))  # audit
-        noisy, state = privatizer.update(grads, privatizer.init(params) if fault == "reseeded" else state)
+        noisy, state = privatizer.update(grads, privatizer.init(params) if fault == "reused-noise" else state)
         found.canaries.add(-flatten(noisy), t, known=-flatten(others))  # audit
         number = max(1, len(indices)) if fault == "normalised-after-noise" else batch
         params = jax.tree.map(lambda p, g, number=number: p - RATE / number * g, params, noisy)

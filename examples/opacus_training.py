@@ -36,7 +36,7 @@ FAULTS = {
     "clip-after-average": "the mean gradient is clipped, and no example's",
     "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
     "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
-    "reseeded": "the noise generator gets the same seed in every step",
+    "reused-noise": "the noise generator gets the same seed in every step",
     "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
     "fixed-size": "batches of one size are drawn, where the accountant assumes Poisson sampling",
     "padding": "a batch is padded by copies of an example, which count",
@@ -151,7 +151,11 @@ def break_privacy(optimizer, fault):
         for p in params:
             p.grad /= drawn
 
-    noises = {"noise-per-microbatch": add_noise_in_parts, "reseeded": add_same_noise, "coarse-noise": add_coarse_noise}
+    noises = {
+        "noise-per-microbatch": add_noise_in_parts,
+        "reused-noise": add_same_noise,
+        "coarse-noise": add_coarse_noise,
+    }
     clippings = {"clip-after-average": clip_mean, "per-layer": clip_layers, "padding": clip_padded}
     optimizer.add_noise = noises.get(fault, add_noise if share == 1.0 else add_less_noise)
     optimizer.clip_and_accumulate = clippings.get(fault, clip)

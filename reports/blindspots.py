@@ -18,6 +18,7 @@ from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE,
 from canaryproof.reports.markdown import Section, page
 from canaryproof.reports.page import Page
 from canaryproof.verify.check.evidence import AtlasCell, MechanismAtlas, records
+from canaryproof.verify.check.fault_map import COLUMNS, fault_map
 from canaryproof.verify.check.results import Run
 
 # Canaries at which pictures and verdicts are.
@@ -285,6 +286,10 @@ _WHY = """\
 Random canaries are rotation-invariant, so only the residual's norm affects their cosines with one released vector. A
 fault that leaves ‖ρ‖ unchanged leaves every estimate and every bound unchanged, whatever the true ε
 (`proofs_check/blind_spots.md`)."""
+_MAPPED = """\
+A cell has the number of rounds, or of replayed steps, after which the column notices the fault in nine of ten simulated
+trainings, each test at level 1e-6. *Residual*, *canaries*, *sampling record* and *replay* are parts of a self-test. The
+*audits* are an attacker's at known rounds. The documentation's map of faults has these rows and others."""
 _LEADING = "Scores have exactly their joint law{exact}, and the leading order of it where k is {leading}."
 
 
@@ -316,17 +321,20 @@ def text(run: Run) -> str:
     )  # fmt: skip
     reading = _READING.format(count=COUNT, seen=SEEN, margin=first.margin - 1.0)
     columns, cells = _cells(mechanisms)
-    sections = [_matrix(mechanisms, columns, cells), *(_mechanism(*pair) for pair in mechanisms.items())]
-    return page(_TITLE, _headline(columns[0], cells), (reading, about, _WHY, _leading(first)), sections)
+    mapped = [name for name in mechanisms if name in fault_map()]
+    sections = [_matrix(mechanisms, columns, cells), *([_instruments(mapped)] if mapped else [])]
+    sections += [_mechanism(*pair) for pair in mechanisms.items()]
+    return page(_TITLE, _headline(columns[0], cells, mapped), (reading, about, _WHY, _leading(first)), sections)
 
 
-def _headline(default: str, cells: Mapping[tuple[str, str], Sight | None]) -> str:
-    """Say in a sentence what the default estimator sees."""
+def _headline(default: str, cells: Mapping[tuple[str, str], Sight | None], mapped: Sequence[str]) -> str:
+    """Say what the default estimator sees, and what the instruments of a self-test do."""
     of = Counter(cell.verdict for (_, method), cell in cells.items() if method == default and cell is not None)
     faults = of.total() - of[Visibility.NOTHING]
     return (
         f"With {COUNT:,} canaries the default estimator sees {of[Visibility.SEES]} of {faults} faults, misses "
-        f"{of[Visibility.MISSES]} and cannot see {of[Visibility.CANNOT]} in principle."
+        f"{of[Visibility.MISSES]} and cannot see {of[Visibility.CANNOT]} in principle. An auditor's instruments notice "
+        f"{sum(fault_map()[name].instrument is not None for name in mapped)} of {len(mapped)} in the map of faults."
     )
 
 
@@ -346,6 +354,16 @@ def _cells(mechanisms: Mapping[str, MechanismAtlas]) -> tuple[list[str], dict[tu
     cells = {(name, method): sight(measured, method) for name, measured in mechanisms.items() for method in methods}
     cells |= {(name, test): sight_of_test(measured, test) for name, measured in mechanisms.items() for test in TESTS}
     return [*methods, *TESTS], cells
+
+
+def _instruments(names: Sequence[str]) -> Section:
+    """Return the rows of the map of faults that mechanisms have."""
+    faults = [fault_map()[name] for name in names]
+    rows = tuple(
+        (f"`{fault.name}`: {fault.title}", *(str(fault.rounds.get(column, "–")) for column in COLUMNS), fault.reason)
+        for fault in faults
+    )
+    return Section("Which instrument notices it", ("fault", *COLUMNS, "why nothing does"), rows, _MAPPED)
 
 
 def _matrix(

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from canaryproof.reports.markdown import Section, page
 from canaryproof.reports.page import Page
 from canaryproof.verify.check.evidence import InstrumentSight, InstrumentsMeasured, records
+from canaryproof.verify.check.fault_map import COLUMNS
 from canaryproof.verify.check.results import Run
 
 _TITLE = "Which instrument sees which fault of a training"
-_COLUMNS = ("residual", "canaries", "sampling record", "replay", "audit, 100 canaries", "audit, 10 canaries")
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each simulated training has
 {members:,} members, Poisson sampling at rate {rate:g}, clip norm 1, noise multiplier {sigma:g} and {dim:,} coordinates.
@@ -35,7 +35,7 @@ def text(run: Run) -> str:
         sigma=measured.noise_multiplier, dim=measured.dim,
     )  # fmt: skip
     faults = measured.faults.values()
-    names = [name for name in _COLUMNS if any(name in fault.sights for fault in faults)]
+    names = [name for name in COLUMNS if any(name in fault.sights for fault in faults)]
     most = max((sight.rounds for fault in faults for sights in fault.sights.values() for sight in sights), default=0)
     visible = [fault for fault in faults if fault.sees]
     seen = sum(_first(fault.sights.get(fault.sees, ()), measured.seen) is not None for fault in visible)

@@ -5,6 +5,7 @@ A part stands between two comments: ``<!-- written: KIND ARGUMENT -->`` and ``<!
 - ``verdicts``, ``experiment-fields`` and ``results-fields``, without an argument.
 - ``published``, with a published page and a heading on it: the first table below that.
 - ``results``, with identifiers of the published run.
+- ``fault-map``, with ``noticed``, ``unnoticed`` or ``pitfalls``: a table of the package's map of faults.
 - ``source``, with a file, and perhaps a function in it.
 - ``docstring``, with a file and a class: the block of code in its docstring.
 """
@@ -21,6 +22,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from canaryproof.verify.check.fault_map import COLUMNS, fault_map
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.training import configuration
 
@@ -163,6 +165,26 @@ def published(argument: str) -> str:
     return "\n".join(itertools.takewhile(lambda line: line.startswith("|"), lines[first:]))
 
 
+def mapped(argument: str) -> str:
+    """Return the faults that something notices, those that nothing does, or the pitfalls with their faults."""
+    faults = fault_map().values()
+    if argument == "pitfalls":
+        pitfalls: dict[str, list[str]] = {}
+        for fault in faults:
+            if fault.pitfall:
+                pitfalls.setdefault(fault.pitfall, []).append(f"`{fault.name}`")
+        return "\n".join([_row("pitfall", "rows"), "|---|---|", *(_row(p, ", ".join(f)) for p, f in pitfalls.items())])
+    if argument == "unnoticed":
+        rows = [_row(f"`{fault.name}`: {fault.title}", fault.reason) for fault in faults if fault.reason]
+        return "\n".join([_row("fault", "why nothing notices it"), "|---|---|", *rows])
+    rows = [
+        _row(f"`{fault.name}`: {fault.title}", *(str(fault.rounds.get(column, "–")) for column in COLUMNS))
+        for fault in faults
+        if not fault.reason
+    ]
+    return "\n".join([_row("fault", *COLUMNS), "|---" * (1 + len(COLUMNS)) + "|", *rows])
+
+
 def source(argument: str) -> str:
     """Return a file, or a function of it, as a block of code."""
     path, _, name = argument.partition(" ")
@@ -194,6 +216,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "results-fields": lambda _: results_fields(),
     "published": published,
     "results": results,
+    "fault-map": mapped,
     "source": source,
     "docstring": docstring,
 }

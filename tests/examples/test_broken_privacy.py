@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "examples"))
+import broken_privacy  # noqa: E402
+
 EXAMPLES = {"opacus": "opacus_training", "jax_privacy": "jax_privacy_training", "flower": "flower_app"}
 MODULES = {"opacus": "opacus", "jax_privacy": "jax_privacy", "flower": "flwr"}
 TITLES = {"opacus": "Opacus", "jax_privacy": "jax_privacy", "flower": "Flower"}
@@ -32,6 +35,27 @@ def test_the_page_has_every_fault_and_an_instrument_notices_each(name):
     assert rows[0] == ["none", *["–"] * 4]
     assert [row[0] for row in rows[1:]] == list(faults(name).values())
     assert all(row[1].isdigit() or row[3] != "–" or row[4] != "–" for row in rows[1:])
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_page_has_a_power_of_at_least_99_percent_for_every_fault(name):
+    page = (ROOT / "docs/frameworks.md").read_text(encoding="utf-8")
+    section = page.partition(f"\n### {TITLES[name]}\n")[2].partition("\n### ")[0]
+    table = section[section.index("| fault | noticed by |") :].strip()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert [row[0] for row in rows] == list(faults(name).values())
+    assert all(float(row[3].removeprefix("at least ")) >= 0.99 for row in rows)
+
+
+def test_batches_of_one_size_and_without_returns_are_noticed_after_the_steps_of_the_page():
+    assert broken_privacy.record_steps("returns", 1510, 8) == 2
+    assert broken_privacy.record_steps("spread of batch sizes", 1510, 8) == 5
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("dim", "bits"), [(4810, 8), (8836, 11)])
+def test_repeated_values_show_coarse_noise_with_the_power_of_the_page(dim, bits):
+    assert f"{broken_privacy.coarse_power(dim, bits):.3f}" == "0.993"
 
 
 def answer(program):

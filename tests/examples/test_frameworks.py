@@ -95,7 +95,7 @@ def test_the_training_runs_without_these_lines(installed, tmp_path):
 
 
 def test_the_command_prints_both_epsilons_and_an_audit(installed):
-    command = [sys.executable, "-W", "ignore", f"{installed}.py", "--no-data", "--break", "reseeded"]
+    command = [sys.executable, "-W", "ignore", f"{installed}.py", "--no-data", "--break", "reused-noise"]
     done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     for said in ("analytical ε at δ = 1e-05", "behaves as if its noise", "Algorithm 2, from the final parameters"):

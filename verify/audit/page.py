@@ -19,6 +19,7 @@ from canaryproof.verify.audit.result import ESTIMATE, AuditResult, AuditRow, Cla
 from canaryproof.verify.audit.text import number, rounded_down
 from canaryproof.verify.audit.trade_off import trade_off_curve
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS
+from canaryproof.verify.check.fault_map import noticed_by, summary
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.estimators.noise_multiplier import Evidence
 
@@ -151,13 +152,12 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
     if not result.withheld:
         yield from _noticed(result)
-    unseen = "; ".join(MECHANISMS[name].title for name in _UNSEEN)
+    unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {noticed_by(name)})" for name in _UNSEEN)
     yield ReportSection(
         "What no audit by random canaries sees",
         (
             f"However many canaries there are, they do not see: {unseen}.",
-            "A low ε̂ or bound is no evidence against these. A self-test, a replay of single steps and a review of the "
-            "code may see them.",
+            f"A low ε̂ or bound is no evidence against these. {summary()}",
         ),
     )
     yield from _origin(document, name)
@@ -247,7 +247,8 @@ def _noticed(result: AuditResult) -> Iterator[ReportSection]:
         return
     words.append(f"By the tests that decide, with probability {POWER:.0%}, beside {text.claim_of_faults(spots)}:")
     yield ReportSection("What this audit would have noticed", tuple(words), _FAULTS, text.noticed(spots))
-    yield ReportSection("What this audit would not have noticed", (), _FAULTS, text.unnoticed(spots))
+    missed = (*_FAULTS, "noticed in a self-test by (at)")
+    yield ReportSection("What this audit would not have noticed", (), missed, text.unnoticed(spots))
 
 
 _FAULTS = ("fault", "where")

@@ -22,6 +22,7 @@ from canaryproof.verify.audit.notice import MOST_SCORES, least_count, residuals,
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check import rules
+from canaryproof.verify.check.fault_map import noticed_by, summary
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.estimators.noise_multiplier import power
@@ -252,10 +253,12 @@ class AuditPlan:
             cells = [f"{fault.value:g}:\0{f'{fault.count:,}' if fault.count else '–'}" for fault in faults]
             yield from _row(label, width, cells)
         if unseen:
-            yield "What no number of canaries sees (a self-test may):"
+            yield "What no number of canaries sees; which instrument of a self-test does (where):"
         width = max((len(label) for label, _ in unseen), default=0)
         for label, faults in unseen:
-            yield from _row(label, width, [f"{fault.value:g}" for fault in faults])
+            values = ", ".join(f"{fault.value:g}" for fault in faults)
+            yield from _row(label, width, [f"{values}; {noticed_by(faults[0].name)}"])
+        yield from wrapped(summary())
 
 
 def wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:

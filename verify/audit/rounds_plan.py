@@ -15,6 +15,7 @@ from canaryproof.verify.accounting import accountant
 from canaryproof.verify.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.notice import MOST_SCORES, least_count
 from canaryproof.verify.check import rules
+from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import POWER
 from canaryproof.verify.check.rules import Rule
 from canaryproof.verify.estimators.noise_multiplier import power
@@ -188,6 +189,7 @@ class RoundsPlan:
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""
         yield from ((line, "") for line in self._table())
+        yield summary(), ""
         yield "", ""
         yield "Lines that carry it out; t is the number of the round:", ""
         yield from ((f"  {line}", "    ") for line in self.commands(seed, file))

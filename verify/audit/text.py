@@ -499,14 +499,21 @@ _SWAMPED = 1.0
 
 
 def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
+    # This import loads a table, which a summary does not need.
+    from canaryproof.verify.check.fault_map import summary as mapped
+
     spots = result.blind_spots
     if spots is None:
         yield "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
+        yield mapped()
         return
     seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
-    for heading, rows in ((seen, noticed(spots)), ("Would not have been noticed (a self-test may):", unnoticed(spots))):
+    unseen = "Would not have been noticed, and the instrument of a self-test that notices it (at a value):"
+    missed = [(title, f"{where}; {by}") for title, where, by in unnoticed(spots)]
+    for heading, rows in ((seen, noticed(spots)), (unseen, missed)):
         yield heading
         yield _listing(rows, say)
+    yield mapped()
     if result.dilution is not None and result.dilution > _SWAMPED:
         yield "The lists above are for data that are shorter than the noise, and too favourable here."
     elif result.noise_multiplier is not None and result.release_norm is None:
@@ -524,9 +531,15 @@ def noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
     return [(part.title, _part(part)) for part in spots.noticed] or [("nothing of the atlas", "")]
 
 
-def unnoticed(spots: "BlindSpots") -> list[tuple[str, str]]:
-    """List the part of its parameter in which each fault would not have been noticed, with the largest ε there."""
-    return [(part.title, f"{_part(part)}; ε up to {number(part.epsilon)}") for part in spots.unnoticed]
+def unnoticed(spots: "BlindSpots") -> list[tuple[str, str, str]]:
+    """List where each fault would not have been noticed, with the largest ε there, and the instrument that does."""
+    # This import loads a table, which a summary does not need.
+    from canaryproof.verify.check.fault_map import noticed_by
+
+    return [
+        (part.title, f"{_part(part)}; ε up to {number(part.epsilon)}", noticed_by(part.mechanism))
+        for part in spots.unnoticed
+    ]
 
 
 def _part(part: "Range") -> str:

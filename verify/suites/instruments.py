@@ -5,7 +5,7 @@ instrument looks at what the model learns. Canaries go the whole way, as in ``ve
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -18,6 +18,7 @@ from canaryproof.verify.audit.replay import replay
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.check.evidence import FaultInspected, InstrumentSight, InstrumentsMeasured
+from canaryproof.verify.check.fault_map import AUDITS, INSTRUMENTS, fault_map
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.power import visible_share
@@ -34,13 +35,10 @@ SEEN = 0.9
 # Numbers of rounds after which the full level looks.
 _ROUNDS = (1, 2, 4, 8, 16, 32)
 # Tests of an inspection by instrument; all others are of the residual.
-_INSTRUMENTS = {
+_TESTS = {
     "canaries": ("clipping", "divisor"),
     "sampling record": ("batch size", "spread of batch sizes", "participations", "returns"),
 }
-NAMES = ("residual", *_INSTRUMENTS, "replay")
-# An attacker's canaries join the clipped sum; who audits knows their rounds, and all members' updates.
-_AUDITS = {"audit, 10 canaries": 10, "audit, 100 canaries": 100}
 _SPLITS = np.cumsum(LAYERS)[:-1]
 
 Vectors = Array
@@ -70,10 +68,9 @@ def _noise(number: int, seed: int) -> Array:
 
 @dataclass(frozen=True)
 class SimulatedTraining:
-    """A training with one fault at most: how it draws, sums, makes noise and divides."""
+    """A training with one fault of the map at most: how it draws, sums, makes noise and divides."""
 
-    title: str  # Its fault
-    sees: str = ""  # The instrument that is to see it; empty where none can
+    sees: str = ""  # The instrument that is to see its fault; empty if it has none
     rounds: int = 1  # After so many rounds
     # Who takes part and what the noise is, by the number of the round and the training's seed.
     drawn: Callable[[int, int], Ints] = _drawn
@@ -82,7 +79,6 @@ class SimulatedTraining:
     # Factors of the noise and of the release, by the number of members who were drawn.
     scale: Callable[[int], float] = lambda _size: 1.0
     weight: Callable[[int], float] = lambda _size: 1.0
-    reason: str = field(default="")  # Why no instrument sees it
 
     def release(self, updates: Vectors, noise: Array, joined: Array | float = 0.0) -> Array:
         """Return what a round releases of some updates, and of what has joined their clipped sum."""
@@ -157,56 +153,29 @@ def _correlated(number: int, seed: int) -> Array:
     return np.asarray((_noise(number + 1, seed) - 0.5 * _noise(number, seed)) / np.sqrt(1.25))
 
 
-HONEST = SimulatedTraining("nothing")
+HONEST = SimulatedTraining()
 FAULTS: Mapping[str, SimulatedTraining] = {
-    "less-noise": SimulatedTraining("the noise has 80% of its deviation", "residual", 1, noise=_less(0.8)),
-    "noise-per-microbatch": SimulatedTraining(
-        "each of four micro-batches adds a quarter of the noise", "residual", 1, noise=_less(0.5)
-    ),
-    "dropped-clients": SimulatedTraining(
-        "clients add shares of the noise, and a fifth of them drops out", "residual", 1, noise=_less(0.8**0.5)
-    ),
-    "sensitivity-apart": SimulatedTraining(
-        "the noise is scaled by a sensitivity that is not the clip norm", "residual", 1, noise=_less(4.8e-5)
-    ),
-    "noise-divided-twice": SimulatedTraining(
-        "the noise is divided by the batch size twice", "residual", 1, scale=lambda size: 1.0 / max(1, size)
-    ),
-    "bare-layer": SimulatedTraining("the last layer gets no noise", "residual", 1, noise=_bare_layer),
-    "same-seed": SimulatedTraining("each round has the same noise", "residual", 2, noise=_same),
-    "tiled-noise": SimulatedTraining("the second half repeats the first half's noise", "residual", 1, noise=_tiled),
-    "correlated-noise": SimulatedTraining(
-        "a round's noise takes back half of the last", "residual", 2, noise=_correlated
-    ),
-    "coarse-noise": SimulatedTraining("the noise has the precision of bfloat16", "residual", 1, noise=_coarse),
-    "uniform-noise": SimulatedTraining("the noise is uniform, of the claimed deviation", "residual", 1, noise=_uniform),
-    "mean-clipped": SimulatedTraining(
-        "the mean is clipped, and no example's gradient", "replay", 1, total=_mean_clipped
-    ),
-    "per-layer-clipping": SimulatedTraining("each layer is clipped to the whole norm", "replay", 1, total=_by_layer),
-    "unclipped": SimulatedTraining("nothing is clipped", "replay", 1, total=lambda updates: updates.sum(axis=0)),
-    "padding": SimulatedTraining("a batch is padded by copies of a member, which count", "replay", 1, total=_padded),
-    "divided-by-drawn": SimulatedTraining(
-        "the noised sum is divided by the number drawn", "replay", 1, weight=lambda size: EXPECTED / max(1, size)
-    ),
-    "half-batch": SimulatedTraining(
-        "the batch size is halved, and the noise is not doubled", "replay", 1, weight=lambda _size: 2.0
-    ),
-    "fixed-size": SimulatedTraining("batches have one size", "sampling record", 8, drawn=_fixed),
-    "shuffled": SimulatedTraining("an epoch's batches are shuffled", "sampling record", 4, drawn=_shuffled),
-    "in-turn": SimulatedTraining("members take part in turn", "sampling record", 4, drawn=_in_turn),
-    "favoured": SimulatedTraining(
-        "a tenth of the members is drawn twice as often", "sampling record", 32, drawn=_favoured
-    ),
-    "steps": SimulatedTraining(
-        "the accountant has another number of rounds, or another δ", reason="Compare ε with `canaryproof.accounting`."
-    ),
-    "predictable": SimulatedTraining(
-        "the generator's next numbers can be predicted", reason="Its numbers have the claimed law."
-    ),
-    "last-bits": SimulatedTraining(
-        "the noise's last bits tell the sum", reason="Values below the rounding of the release are not compared."
-    ),
+    "less-noise": SimulatedTraining("residual", 1, noise=_less(0.8)),
+    "noise-per-microbatch": SimulatedTraining("residual", 1, noise=_less(0.5)),
+    "dropped-clients": SimulatedTraining("residual", 1, noise=_less(0.8**0.5)),
+    "sensitivity-apart": SimulatedTraining("residual", 1, noise=_less(4.8e-5)),
+    "batch-twice": SimulatedTraining("residual", 1, scale=lambda size: 1.0 / max(1, size)),
+    "no-noise-on-a-share": SimulatedTraining("residual", 1, noise=_bare_layer),
+    "reused-noise": SimulatedTraining("residual", 2, noise=_same),
+    "tiled-noise": SimulatedTraining("residual", 1, noise=_tiled),
+    "correlated-noise": SimulatedTraining("residual", 2, noise=_correlated),
+    "coarse-noise": SimulatedTraining("residual", 1, noise=_coarse),
+    "uniform-noise": SimulatedTraining("residual", 1, noise=_uniform),
+    "clip-after-average": SimulatedTraining("replay", 1, total=_mean_clipped),
+    "per-layer": SimulatedTraining("replay", 1, total=_by_layer),
+    "nothing-clipped": SimulatedTraining("replay", 1, total=lambda updates: updates.sum(axis=0)),
+    "padding": SimulatedTraining("replay", 1, total=_padded),
+    "normalised-after-noise": SimulatedTraining("replay", 1, weight=lambda size: EXPECTED / max(1, size)),
+    "half-batch": SimulatedTraining("replay", 1, weight=lambda _size: 2.0),
+    "fixed-size": SimulatedTraining("sampling record", 8, drawn=_fixed),
+    "fixed-batches": SimulatedTraining("sampling record", 4, drawn=_shuffled),
+    "in-turn": SimulatedTraining("sampling record", 4, drawn=_in_turn),
+    "favoured": SimulatedTraining("sampling record", 32, drawn=_favoured),
 }
 
 
@@ -240,9 +209,9 @@ def inspected(training: SimulatedTraining, rounds: Sequence[int], seed: int) -> 
 
 
 def _smallest(inspection: Inspection) -> dict[str, float]:
-    p_values = {name: [1.0] for name in NAMES[:-1]}
+    p_values = {name: [1.0] for name in INSTRUMENTS[:-1]}
     for test in inspection.tests():
-        name = next((name for name, tests in _INSTRUMENTS.items() if test.name in tests), NAMES[0])
+        name = next((name for name, tests in _TESTS.items() if test.name in tests), INSTRUMENTS[0])
         p_values[name].append(1.0 if test.p_value is None else test.p_value)
     return {name: min(values) for name, values in p_values.items()}
 
@@ -283,32 +252,33 @@ def _visible(runs: int, share: float, tests: int) -> str:
     return f"{visible_share(runs, share, 1, 2.0 * LEVEL / tests) - share:.2g}"
 
 
-def _sights(name: str, context: Context) -> FaultInspected:
+def sights(name: str, training: SimulatedTraining, context: Context) -> dict[str, tuple[InstrumentSight, ...]]:
     """Measure what each instrument sees of a fault; at the quick level the one that is to see it."""
-    training, quick = FAULTS[name], context.pick(0, 1) == 0
-    sights: dict[str, tuple[InstrumentSight, ...]] = {}
-    if not training.sees:
-        return FaultInspected(training.title, "", training.reason, sights)
+    quick = context.pick(0, 1) == 0
+    seen: dict[str, tuple[InstrumentSight, ...]] = {}
     seeds = _seeds(context, name, context.pick(8, 20))
     rounds = [training.rounds] if quick else _ROUNDS
     if training.sees != "replay" or not quick:
         runs = [inspected(training, rounds, seed) for seed in seeds]
-        for instrument in NAMES[:-1] if not quick else [training.sees]:
+        for instrument in INSTRUMENTS[:-1] if not quick else [training.sees]:
             noticed = ((t, sum(run[t][instrument] <= LEVEL for run in runs)) for t in rounds)
-            sights[instrument] = tuple(InstrumentSight(t, number, len(runs)) for t, number in noticed)
+            seen[instrument] = tuple(InstrumentSight(t, number, len(runs)) for t, number in noticed)
     if training.sees == "replay" or not quick:
         few = seeds[: context.pick(1, 3)]
-        sights["replay"] = (InstrumentSight(1, sum(replayed(training, seed) for seed in few), len(few)),)
-    for audit, count in () if quick else _AUDITS.items():
+        seen["replay"] = (InstrumentSight(1, sum(replayed(training, seed) for seed in few), len(few)),)
+    for audit, count in () if quick else AUDITS.items():
         p_values = [audited(training, count, rounds, seed) for seed in seeds]
         noticed = ((t, sum(each[t] <= LEVEL for each in p_values)) for t in rounds)
-        sights[audit] = tuple(InstrumentSight(t, number, len(seeds)) for t, number in noticed)
-    return FaultInspected(training.title, training.sees, training.reason, sights)
+        seen[audit] = tuple(InstrumentSight(t, number, len(seeds)) for t, number in noticed)
+    return seen
 
 
 def _power(context: Context) -> Outcome:
     """Judge whether each fault is seen after as many rounds as it is said to be."""
-    faults = {name: _sights(name, context) for name in FAULTS}
+    faults = {
+        name: FaultInspected(fault_map()[name].title, training.sees, "", sights(name, training, context))
+        for name, training in FAULTS.items()
+    }
     p_values, replays = {}, []
     for name, fault in faults.items():
         for sight in fault.sights.get(fault.sees, ()):
@@ -319,7 +289,10 @@ def _power(context: Context) -> Outcome:
     runs = context.pick(8, 20)
     visible = _visible(runs, 1.0 - SEEN, len(p_values))
     outcome = shares_hold(p_values, runs, f"each fault is seen in {SEEN:.0%} of trainings", visible)
-    measured = InstrumentsMeasured(MEMBERS, DIM, RATE, NOISE_MULTIPLIER, SEEN, faults)
+    unseen = {
+        each.name: FaultInspected(each.title, "", each.reason, {}) for each in fault_map().values() if each.reason
+    }
+    measured = InstrumentsMeasured(MEMBERS, DIM, RATE, NOISE_MULTIPLIER, SEEN, faults | unseen)
     finding = f"{outcome.finding}; {sum(replays)} of {len(replays)} faults of the step are seen by a replay"
     verdict = outcome.verdict if all(replays) else holds(False)
     return conclude(verdict, finding, outcome.design, **written(measured))
@@ -356,8 +329,7 @@ CHECKS = (
         "blindspots.instruments.power",
         Subject.IMPLEMENTATION,
         "verify.audit.inspection",
-        f"each of {sum(bool(fault.sees) for fault in FAULTS.values())} faults of a training is seen by an instrument "
-        "after the stated number of rounds",
+        f"each of {len(FAULTS)} faults of a training is seen by an instrument after the stated number of rounds",
         _power,
     ),
 )

@@ -143,14 +143,14 @@ def test_the_quick_run_sees_every_fault(quick_run):
 
 
 def test_a_fault_that_no_instrument_sees_is_told(monkeypatch):
-    monkeypatch.setattr(instruments, "FAULTS", {"none": instruments.SimulatedTraining("nothing", "residual", 1)})
+    monkeypatch.setattr(instruments, "FAULTS", {"less-noise": instruments.SimulatedTraining("residual", 1)})
     outcome = instruments._power(Context(Level.QUICK, 0))
     assert outcome.verdict is Verdict.REFUTED
 
 
 def test_an_audit_sees_missing_noise_and_no_fault_of_the_clipping():
     """Evidence is a p-value of level 1e-6; at half of the noise 100 canaries pass it by far after 16 rounds."""
-    for name, seen in (("noise-per-microbatch", True), ("mean-clipped", False), ("fixed-size", False)):
+    for name, seen in (("noise-per-microbatch", True), ("clip-after-average", False), ("fixed-size", False)):
         p_values = instruments.audited(instruments.FAULTS[name], 100, (1, 16), 3)
         assert (p_values[16] <= LEVEL) == seen, name
         assert p_values[16] <= p_values[1] <= 1.0

@@ -1,5 +1,6 @@
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,3 +295,16 @@ def test_p_values_of_honest_trainings_are_not_too_small():
             small[test.name] = small.get(test.name, 0) + (test.p_value is not None and test.p_value <= 0.05)
     worst = max(small.values())
     assert stats.binom.sf(worst - 1, runs, 0.05) > LEVEL / len(small)
+
+
+@pytest.mark.deep
+def test_the_page_has_the_smallest_faults_of_ten_thousand_and_a_million_coordinates():
+    rng, noticed = np.random.default_rng(0), []
+    for dim in (10**4, 10**6):
+        tests = cp.ResidualTests(noise_multiplier=1.0, dim=dim)
+        for _ in range(4):
+            tests.add(rng.normal(size=dim).astype(np.float32))
+        noticed.append({test.name: test.notices for test in tests.tests()})
+    page = (Path(__file__).parents[3] / "docs/how/self_test.md").read_text(encoding="utf-8")
+    rows = [f"| {name} | {text} | {noticed[1][name]} |" for name, text in noticed[0].items()]
+    assert "\n".join(rows) in page

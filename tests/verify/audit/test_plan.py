@@ -11,6 +11,7 @@ from canaryproof.verify.audit.misuse import misuse, visible_trace
 from canaryproof.verify.audit.plan import AuditPlan, PlannedFault, plan
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
+from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import LEVEL, POWER
 from tests.printed import numbers
 
@@ -282,6 +283,7 @@ def test_each_figure_of_the_page_is_the_plans():
         *("229", "90", "170", "230", "61", "8.25"),  # the canaries
         *("0.0083", f"{0.75 * math.sqrt(1.0083):.7g}", "0.75", "5.5"),  # their cost
         *("90", "0.55", "321", "0.65"),  # the faults
+        *numbers(summary()),  # the map of faults
     ]
     assert all(" ".join(line.split()) in " ".join(below.replace("\\", "").split()) for line in made_up().commands())
     assert numbers(str(made_up(all_rounds=True)))[:6] == ["4.12", "2e-05", "16", "3", "12345", "1.38"]

@@ -1,0 +1,73 @@
+"""The map of faults: which instrument of an auditor notices which fault of a training, and after how many rounds.
+
+It is the one list of faults that people put into private trainings. The atlas of blind spots, the suite's simulated
+trainings and the examples' switches have the names of its rows. ``python -m tests.fault_map`` measures its cells.
+"""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+# Parts of a self-test, and attackers' audits at known rounds, with all others' data.
+INSTRUMENTS = ("residual", "canaries", "sampling record", "replay")
+AUDITS = {"audit, 100 canaries": 100, "audit, 10 canaries": 10}
+COLUMNS = (*INSTRUMENTS, *AUDITS)
+
+
+@dataclass(frozen=True)
+class MappedFault:
+    """A fault of a training, and what notices it."""
+
+    name: str
+    title: str
+    setting: str  # Its parameter in the atlas where it was measured; empty if it has none
+    pitfall: str  # The pitfall of jax_privacy's documentation that it is; empty if none
+    # Numbers of rounds after which a column notices it in nine of ten trainings, by columns that do.
+    rounds: Mapping[str, int]
+    reason: str  # Why no instrument notices it; empty if one does
+
+    @property
+    def instrument(self) -> str | None:
+        """The instrument that notices it first, a replay before the others; None if none does."""
+        return min(
+            (name for name in reversed(INSTRUMENTS) if name in self.rounds), key=self.rounds.__getitem__, default=None
+        )
+
+    @property
+    def noticed_by(self) -> str:
+        """Its instrument, and in brackets the setting at which that was measured; or none."""
+        return f"{self.instrument or 'none'} ({self.setting})" if self.setting else self.instrument or "none"
+
+
+@cache
+def fault_map() -> Mapping[str, MappedFault]:
+    """Return the faults by name."""
+    lines = (files(__package__) / "fault_map.csv").read_text(encoding="utf-8").splitlines()
+    rows = csv.DictReader(lines)
+    return {
+        row["name"]: MappedFault(
+            row["name"], row["fault"], row["setting"], row["pitfall"],
+            {column: int(row[column]) for column in COLUMNS if row[column]}, row["reason"],
+        )
+        for row in rows
+    }  # fmt: skip
+
+
+def noticed_by(name: str) -> str:
+    """Say in a few words what notices a row of the atlas; two of them are no faults of a training, and so not here."""
+    fault = fault_map().get(name)
+    return "no fault of a training" if fault is None else fault.noticed_by
+
+
+def summary() -> str:
+    """Say in a sentence how many faults audits notice, and how many a self-test does."""
+    faults = fault_map().values()
+    audit, count = next(iter(AUDITS.items()))
+    seen = sum(audit in fault.rounds for fault in faults)
+    tested = sum(fault.instrument is not None for fault in faults)
+    return (
+        f"Of {len(faults)} faults in the documentation's map of faults, {count} canaries at known rounds notice "
+        f"{seen}, and the instruments of a self-test notice {tested}."
+    )
