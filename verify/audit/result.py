@@ -377,8 +377,11 @@ class AuditResult:
             rounds = self.scores.record.rounds
         if self._by_default:
             noise = self.claimed_noise(self.claim)
+            # Independent canaries of one release lengthen it, as more noise would.
+            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
+            whole = math.sqrt(noise**2 + crowding)
             share = notice.noticed_share(
-                noise_multiplier=noise,
+                noise_multiplier=whole,
                 claim=self.claim,
                 delta=self.delta,
                 confidence=1.0 - self.level,
@@ -387,9 +390,7 @@ class AuditResult:
                 rounds=rounds,
                 inclusion=self.scores.inclusion,
             )
-            # Independent canaries of one release lengthen it, as more noise would.
-            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
-            shares.append(math.sqrt(max(0.0, (share or 0.0) ** 2 - crowding / noise**2)))
+            shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return max(shares) or None

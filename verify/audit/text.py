@@ -299,6 +299,8 @@ def meaning(result: AuditResult) -> str:
     """Say for which attacker the numbers are, and what they do not mean."""
     if result.withheld:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
+    if result.estimate is None and result.bound is None:
+        return "No number here has a known coverage, so that none says what an attacker learns, or does not learn."
     if result.estimate is None:
         return (
             f"The bound is for an attacker who knows a random canary and sees these {_noun(result)} alone. It holds "
