@@ -120,11 +120,12 @@ class _Facts:
 
     @cached_property
     def quartiles(self) -> float:
-        """Interquartile range of the null."""
-        if self.unobserved is None and self.dim is not None:
+        """Interquartile range of the null; of all scores where a few unobserved ones are rounded to one value."""
+        if self.unobserved is not None and (width := _interquartile(self.unobserved)):
+            return width
+        if self.dim is not None:
             return _QUARTILES / math.sqrt(self.dim)
-        low, high = np.quantile(self.observed if self.unobserved is None else self.unobserved, (0.25, 0.75))
-        return float(high - low)
+        return _interquartile(np.concatenate([scores for _, scores in self.groups]))
 
     @cached_property
     def single(self) -> bool:
@@ -276,6 +277,11 @@ def _resolution(scores: Array) -> Array:
     return step
 
 
+def _rounding(scores: Array) -> float:
+    """Return the most that rounding may have lowered the standard deviation of scores."""
+    return 0.5 * math.sqrt(float((_resolution(scores) ** 2).mean()))
+
+
 def _is_whole(mantissa: Array, bits: int) -> bool:
     """Tell whether so many bits hold all mantissas; mostly the first ones need more."""
     for piece in (mantissa[:_PIECE], mantissa):
@@ -398,6 +404,11 @@ def _coincidences(scores: Array, others: float, quartiles: float) -> float:
     return float(_resolution(scores).sum()) * others / quartiles if quartiles > 0.0 else 0.0
 
 
+def _interquartile(scores: Array) -> float:
+    low, high = np.quantile(scores, (0.25, 0.75))
+    return float(high - low)
+
+
 # Interquartile range of N(0, 1).
 _QUARTILES = 1.3489795
 
@@ -417,7 +428,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             below = -mean * math.sqrt(facts.dim * count)
             p_value = float(special.ndtr(-below))
         else:
-            below = -mean / float(facts.observed.std()) * math.sqrt(count - 1)
+            below = -mean / (float(facts.observed.std()) + _rounding(facts.observed)) * math.sqrt(count - 1)
             p_value = float(stats.t.sf(below, count - 1))
         if p_value < _LEVEL:
             yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
@@ -472,8 +483,8 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
     """
     if facts.unobserved is None or facts.dim is None or not facts.cosines:
         return
-    count, z = facts.null_count, math.sqrt(facts.dim) * facts.unobserved
-    probability = null_cosine.cdf(facts.unobserved, facts.dim)
+    count, dim, z = facts.null_count, facts.dim, math.sqrt(facts.dim) * facts.unobserved
+    probability = null_cosine.cdf(facts.unobserved, dim)
     p_value = min(
         float(stats.kstest(probability, "uniform", alternative="greater").pvalue),
         float(special.ndtr(math.sqrt(count) * z.mean())),
@@ -491,7 +502,13 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
         return
     with np.errstate(divide="ignore"):
         rounds = max(1.0, -count / float(np.log(probability).sum()))
-    p_value = _normal_p_value(special.ndtri(np.clip(probability**rounds, 1e-300, 1.0 - 1e-16)))
+
+    def normal(scores: Array) -> Array:
+        return np.asarray(special.ndtri(np.clip(null_cosine.cdf(scores, dim) ** rounds, 1e-300, 1.0 - 1e-16)))
+
+    step = 0.5 * _resolution(facts.unobserved)
+    widths = normal(np.minimum(facts.unobserved + step, 1.0)) - normal(np.maximum(facts.unobserved - step, -1.0))
+    p_value = _normal_p_value(normal(facts.unobserved), math.sqrt(float((widths**2).mean())))
     if p_value < _LEVEL:
         yield MisuseWarning(
             "null-law",
@@ -508,13 +525,13 @@ def _shown(z: Array) -> str:
     return f"in the null's deviations, their mean is {z.mean():.2g} and their deviation {z.std():.2g}"
 
 
-def _normal_p_value(z: Array) -> float:
+def _normal_p_value(z: Array, rounding: float) -> float:
     """Return the smallest p-value of three tests that values in increasing order are normal with variance 1."""
-    square = len(z) * float(z.var())
+    deviation = float(z.std())
     return min(
         fit(special.ndtr(z - z.mean())),
-        float(special.chdtr(len(z) - 1, square)),
-        float(special.chdtrc(len(z) - 1, square)),
+        float(special.chdtr(len(z) - 1, len(z) * (deviation + rounding) ** 2)),
+        float(special.chdtrc(len(z) - 1, len(z) * deviation**2)),
     )
 
 
@@ -530,16 +547,17 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         return
     z = facts.observed / facts.scale
     ratio = float(z.std())
+    # Scores that are rounded to one value have a deviation of 0.
+    least, most = ratio**2, (ratio + _rounding(facts.observed) / facts.scale) ** 2
     if facts.dim is not None:
-        square = facts.count * ratio**2
-        narrow, wide = special.chdtr(facts.count - 1, square), special.chdtrc(facts.count - 1, square)
+        freedom = facts.count - 1
+        narrow, wide = special.chdtr(freedom, facts.count * most), special.chdtrc(freedom, facts.count * least)
         # Fitting the mean makes the p-value larger. The distance bounds that of a cosine's law from the normal one.
         shape = fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
     else:
         unobserved = np.asarray(facts.unobserved) / facts.scale
-        freedoms = facts.count - 1, facts.null_count
-        square = ratio**2 * facts.count / (facts.count - 1)
-        narrow, wide = special.fdtr(*freedoms, square), special.fdtrc(*freedoms, square)
+        freedoms, factor = (facts.count - 1, facts.null_count), facts.count / (facts.count - 1)
+        narrow, wide = special.fdtr(*freedoms, factor * most), special.fdtrc(*freedoms, factor * least)
         shape = float(stats.ks_2samp(z - z.mean(), unobserved - unobserved.mean(), method="asymp").pvalue)
     p_value = float(min(narrow, wide, shape) if facts.release_norm is not None else narrow)
     if p_value >= _LEVEL:

@@ -50,8 +50,6 @@ _NODES += 0.5
 _GRID, _REACH = 1500, 12.0
 # Largest trace, in the null's deviations; groups so far apart are separated wholly.
 _LARGEST_TRACE = 60.0
-# No bound from unobserved scores reaches this ε: all caps are below the logarithm of their number divided by 1 − α.
-_BEYOND = 100.0
 # Relative accuracy of a noticed share, and ratio between considered numbers of canaries.
 _CLOSE, _RATIO = 1e-3, 1.05
 # Largest number of observed canaries that is considered.
@@ -398,7 +396,8 @@ def trace_power(
         if len(traces) > 1 or rounds > 1 or kind is Inclusion.COIN:
             raise ValueError("null_count: must be given for several traces or rounds, and for coins")
         power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, alpha))
-    elif claim > _BEYOND:
+    elif claim > math.log((count + null_count) / confidence):
+        # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
         power = 0.0
     else:
         rejections = _rejections(count, null_count, claim, delta, alpha, kind)

@@ -190,6 +190,8 @@ VERDICT_RULES = {
 _HARMLESS = ("dilution", "large-delta", "too-few", "coin")
 # A trace is taken to be seen from this number of standard errors on.
 _SEEN = 3.0
+# A gate does not pass where canaries leave another trace than the release's norm says, at this level.
+_OTHER_TRACE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -336,11 +338,33 @@ class AuditResult:
 
     @property
     def doubtful(self) -> bool:
-        """Whether a warning says that the input may not be what it should be, so that a gate must not pass it.
+        """Whether the input may not be what it should be, so that a gate must not pass it.
 
-        Data that dilute the trace, few scores and a large δ leave the tests their meaning.
+        A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Data
+        that dilute the trace, few scores and a large δ leave the tests their meaning.
         """
-        return any(warning.kind not in _HARMLESS for warning in self.warnings)
+        return self.other_trace or any(warning.kind not in _HARMLESS for warning in self.warnings)
+
+    @property
+    def other_trace(self) -> bool:
+        """Whether canaries leave another trace in a release than canaries of norm 1, at level 1e-4."""
+        return self.trace_test is not None and self.trace_test[2] < _OTHER_TRACE
+
+    @property
+    def trace_test(self) -> tuple[float, float, float] | None:
+        """Norm that canaries have by their trace in a release, its error and the p-value of norm 1; else None.
+
+        Noise and data of any length leave it at 1. Missing canaries lower it.
+        """
+        if self.release_norm is None:
+            return None
+        null = self.scores.unobserved
+        square = 1.0 / (self.dim or 1) if null is None else float((null**2).mean())
+        # Independent canaries disturb each other's scores.
+        others = 0.0 if self.dim is None else self.count / self.release_norm**2
+        error = self.release_norm * math.sqrt(square * (1.0 + others) / self.count)
+        norm = self.release_norm * float(self.scores.observed.mean())
+        return norm, error, 2.0 * float(special.ndtr(-abs(norm - 1.0) / error))
 
     @property
     def refuted(self) -> bool:
@@ -377,8 +401,11 @@ class AuditResult:
             rounds = self.scores.record.rounds
         if self._by_default:
             noise = self.claimed_noise(self.claim)
+            # Independent canaries of one release lengthen it, as more noise would.
+            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
+            whole = math.sqrt(noise**2 + crowding)
             share = notice.noticed_share(
-                noise_multiplier=noise,
+                noise_multiplier=whole,
                 claim=self.claim,
                 delta=self.delta,
                 confidence=1.0 - self.level,
@@ -387,9 +414,7 @@ class AuditResult:
                 rounds=rounds,
                 inclusion=self.scores.inclusion,
             )
-            # Independent canaries of one release lengthen it, as more noise would.
-            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
-            shares.append(math.sqrt(max(0.0, (share or 0.0) ** 2 - crowding / noise**2)))
+            shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return max(shares) or None

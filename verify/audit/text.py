@@ -151,7 +151,17 @@ def _claim_sentence(result: AuditResult) -> str:
                 return f"Consistent with the {claim}; which fault this bound notices is not known."
             # A share that is rounded up might not have been noticed.
             share = math.floor(100.0 * result.noticed)
-            return f"Consistent with the {claim}; {share}% of the claimed noise or less would have been noticed."
+            power = f"{share}% of the claimed noise or less would have been noticed"
+            return f"Consistent with the {claim}; {power}.{_doubt(result)}"
+
+
+def _doubt(result: AuditResult) -> str:
+    """Say what keeps a gate from passing where no warning does."""
+    if result.warnings or result.trace_test is None or not result.other_trace:
+        return ""
+    norm, error, p_value = result.trace_test
+    trace = f"the trace in this release is that of canaries of norm {rounded(norm, error)} ± {rounded(error, error)}"
+    return f" But {trace}, not 1 ({shown_p_value(p_value, '1e-300')}): some may be missing, and no gate passes."
 
 
 def _out_of_reach(result: AuditResult, claim: float) -> str:
@@ -232,7 +242,9 @@ def _audited(result: AuditResult) -> str:
     else:
         subject = f"{result.count:,} observed against {result.null_count:,} unobserved {_noun(result)}"
     ranks = ", by their ranks" if result.scores.ranked else ""
-    neighbours = "" if result.neighbours == "add-or-remove" else f", neighbours: {result.neighbours}"
+    # A claim that is a number does not say of which neighbours it is.
+    stated = result.neighbours != "add-or-remove" or isinstance(result.request.claim, int | float)
+    neighbours = f", neighbours: {result.neighbours.replace('-', ' ')}" if stated else ""
     return f"{subject}{ranks}{dim}, at δ = {result.delta!r}{neighbours}"
 
 
@@ -299,6 +311,8 @@ def meaning(result: AuditResult) -> str:
     """Say for which attacker the numbers are, and what they do not mean."""
     if result.withheld:
         return "The scores are not what they are said to be, so that an estimate would mean nothing."
+    if result.estimate is None and result.bound is None:
+        return "No number here has a known coverage, so that none says what an attacker learns, or does not learn."
     if result.estimate is None:
         return (
             f"The bound is for an attacker who knows a random canary and sees these {_noun(result)} alone. It holds "
@@ -352,6 +366,8 @@ def _next(result: AuditResult, calls: _Calls) -> str:
         absent = (
             "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
         )
+        if _equal_means(result):
+            absent += ", or each group was standardised alone, as their means are equal to nine digits"
         decides = "An audit of the released vector decides it. " if cosines and result.release_norm is None else ""
         return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{more}"
     match result.verdict:
@@ -366,6 +382,14 @@ def _next(result: AuditResult, calls: _Calls) -> str:
             return f"Look for less noise, or less clipping, than was claimed. {more}"
         case _:
             return f"Take more canaries: {calls.details} says how many notice half of the claimed noise, and {shown}"
+
+
+def _equal_means(result: AuditResult) -> bool:
+    """Tell whether both groups of scores have one mean, to nine digits of their deviation."""
+    observed, unobserved = result.scores.observed, result.scores.unobserved
+    if unobserved is None:
+        return False
+    return abs(float(observed.mean()) - float(unobserved.mean())) < 1e-9 * float(unobserved.std())
 
 
 # The details.
@@ -473,6 +497,10 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
     yield "observed are normal (Anderson–Darling)", _check_cell("A²", result.normality, "5e-31")
     if result.null_law is not None:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", result.null_law, "1e-300")
+    if result.trace_test is not None:
+        norm, error, p_value = result.trace_test
+        shown = f"{rounded(norm, error)} ± {rounded(error, error)}, {shown_p_value(p_value, '1e-300')}"
+        yield "norm of the canaries, by their trace in the release", shown
     if result.mechanism is not None:
         yield "noise multiplier, measured", _noise(result)
         if result.mechanism.measured.spread_p_value is not None:

@@ -134,7 +134,7 @@ def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     answered = answer(result)
     signs = "\n".join(f"{warning.kind}: {warning.message} {warning.what_to_do}" for warning in result.warnings)
     failure = "a sign of misuse" if result.withheld or result.doubtful else ""
-    yield JUnitCase("the input has no sign of misuse", signs or "none", failure)
+    yield JUnitCase("the input has no sign of misuse", signs or (answered if failure else "none"), failure)
     if result.claim is None:
         yield JUnitCase("the audit", answered, skipped="nothing is claimed")
         return

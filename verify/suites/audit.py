@@ -216,14 +216,38 @@ def _largest(
 
 
 def _unequal(count: int, dim: int, noise: float, rng: np.random.Generator) -> Array:
-    """Draw cosines with the sum of rounds that canaries take part in at random, with decaying learning rates or not."""
-    rounds, rate = int(rng.choice([4, 20, 64])), float(rng.choice([0.02, 0.125, 0.5]))
-    weights = float(rng.choice([1.0, 0.9])) ** np.arange(rounds)
-    norms = (rng.random((count, rounds)) < rate) @ weights
+    """Draw cosines with the sum of rounds that canaries take part in unequally often, or with unequal weights."""
+    epochs, batches = int(rng.choice([1, 4])), int(rng.choice([4, 16]))
+    rounds = epochs * batches
+    # Learning rates that decay, and what momentum leaves of each round.
+    decay = 0.9 ** np.arange(rounds)
+    weights = (np.ones(rounds), decay, 1.0 - 0.9 * decay[::-1])[rng.integers(3)]
+    takes_part = (
+        lambda: rng.random((count, rounds)) < float(rng.choice([0.02, 0.125, 0.5])),
+        # Batches of each epoch anew, or of all epochs alike.
+        lambda: np.eye(batches)[rng.integers(0, batches, (count, epochs))].reshape(count, rounds),
+        lambda: np.tile(np.eye(batches)[rng.integers(0, batches, count)], epochs),
+    )[rng.integers(3)]
+    norms = takes_part() @ weights
     # The other canaries are noise to each one.
     length = math.sqrt(dim * noise**2 * float((weights**2).sum()) + float((norms**2).sum()))
     along = rng.standard_normal(count) + math.sqrt(dim) * norms / length
     return np.asarray(along / np.sqrt(along**2 + rng.chisquare(dim - 1, count)))
+
+
+def _stored(cosines: Array, form: int) -> Array:
+    """Round cosines as programs keep and print them."""
+    mantissa, exponent = np.frexp(cosines)
+    return np.asarray(
+        (
+            lambda: cosines,
+            lambda: cosines.astype(np.float32).astype(np.float64),
+            lambda: cosines.astype(np.float16).astype(np.float64),
+            # The 8 bits of bfloat16, and the five digits that many programs print.
+            lambda: np.ldexp(np.rint(np.ldexp(mantissa, 8)), exponent - 8),
+            lambda: np.array([float(f"{cosine:.4e}") for cosine in cosines]),
+        )[form]()
+    )
 
 
 def _of_any_shape(count: int, null_count: int, rng: np.random.Generator) -> list[Array]:
@@ -251,6 +275,7 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
     """Draw an honest audit of a random size and kind, and return the warnings that rest on a test."""
     count, null_count = (int(x) for x in rng.choice(_COUNTS, 2))
     dim, noise, data = int(rng.choice(_DIMS)), float(rng.choice(_NOISES)), float(rng.choice(_DATA_NORMS))
+    form = int(rng.choice([0, 0, 1, 2, 3, 4]))
     kind = rng.choice(
         ["release", "orthonormal", "scores", "unobserved", "unknown dimension", "rounds", "any", "unequal", "shapes"]
     )
@@ -265,13 +290,15 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
         claimed = noise if data == 0.0 else None
         warnings = misuse.misuse(*sides, noise_multiplier=claimed, release_norm=length)
     elif kind == "unequal":
-        unseen = _unseen(null_count, dim, rng) if rng.integers(2) else None
-        warnings = misuse.misuse(_unequal(count, dim, noise, rng), unseen, dim)
+        unseen = _stored(_unseen(null_count, dim, rng), form) if rng.integers(2) else None
+        seen = _unequal(count, dim, noise, rng)
+        warnings = misuse.misuse(_stored(seen, form), unseen, dim)
     elif kind == "shapes":
-        both = _of_any_shape(count, null_count, rng)
-        warnings = misuse.misuse(both[0], both[1], kind="any")
+        shaped = _of_any_shape(count, null_count, rng)
+        warnings = misuse.misuse(shaped[0], shaped[1], kind="any")
     elif kind == "rounds":
-        warnings = misuse.misuse(*_largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng), dim)
+        both = _largest(count, null_count, dim, noise, int(rng.choice([2, 5, 20])), rng)
+        warnings = misuse.misuse(_stored(both[0], form), _stored(both[1], form), dim)
     else:
         products, norm = exact_law.inner_products(count, dim, noise, rng, data)
         observed, unobserved = np.clip(products / norm, -1.0, 1.0), _unseen(null_count, dim, rng)
@@ -283,8 +310,8 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
             warnings = misuse.misuse(np.exp(observed * math.sqrt(dim)), np.exp(unobserved * math.sqrt(dim)), kind="any")
         else:
             warnings = misuse.misuse(
-                observed,
-                None if kind == "scores" else unobserved,
+                _stored(observed, form),
+                None if kind == "scores" else _stored(unobserved, form),
                 None if kind == "unknown dimension" else dim,
                 noise_multiplier=claim,
             )

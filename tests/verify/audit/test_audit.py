@@ -784,6 +784,45 @@ def test_neighbours_of_replacement_have_twice_the_distance() -> None:
     assert both[1].claim == pytest.approx(float(gaussian_mechanism.epsilon(DELTA, 1.5)))
 
 
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+def test_a_release_without_half_of_its_canaries_does_not_pass(kind: type[Canaries]) -> None:
+    """No warning has the level for it: of 24 seeds of 200 canaries each, 16 do not pass, and 6 are warned of."""
+    canaries, noise = kind(0, 200, 8192), np.random.default_rng(0).normal(0.0, 1.54, 8192)
+    whole, half = (
+        audit_release(canaries.sum(np.arange(count)) + noise, canaries, DELTA, noise_multiplier=1.54)
+        for count in (200, 100)
+    )
+    assert whole.passes()
+    assert whole.trace_test is not None
+    assert half.trace_test is not None
+    assert half.warnings == ()
+    assert not half.passes()
+    # The norm is that of the canaries that are there, as all are weighed alike.
+    assert whole.trace_test[0] - half.trace_test[0] == pytest.approx(0.5, abs=0.02)
+    norm, error, p_value = (f"{value:.2g}" for value in half.trace_test)
+    doubt = (
+        f"that of canaries of norm {norm} ± {error}, not 1 (p = {p_value}): some may be missing, and no gate passes."
+    )
+    assert doubt in " ".join(str(half).split())
+    assert "no gate passes" not in str(whole)
+
+
+def test_a_number_is_claimed_for_stated_neighbours() -> None:
+    assert "neighbours: add or remove" in " ".join(str(audit(Scores(run(), dim=DIM), DELTA, claim=2.0)).split())
+    assert "neighbours" not in str(audit(Scores(run(), dim=DIM), DELTA, noise_multiplier=4.22))
+
+
+def test_groups_that_were_standardised_alone_are_named_where_nothing_is_seen() -> None:
+    observed, unobserved = np.random.default_rng(0).normal([[0.6], [0.0]], 1.0, (2, 300))
+    alone = [(scores - scores.mean()) / scores.std() for scores in (observed, unobserved)]
+    pooled = [(scores - unobserved.mean()) / unobserved.std() for scores in (unobserved[::2], unobserved[1::2])]
+    named = [
+        "each group was standardised alone" in " ".join(str(result).split())
+        for result in (audit(Scores(*groups, kind="any"), DELTA) for groups in (alone, pooled))
+    ]
+    assert named == [True, False]
+
+
 def test_scores_of_trainings_of_their_own_have_a_proven_bound() -> None:
     rng = np.random.default_rng(0)
     observed, unobserved = rng.normal(1.5, 1.0, 300), rng.normal(size=300)

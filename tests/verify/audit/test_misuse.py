@@ -46,6 +46,13 @@ def rounds(seed, count, dim, number, sigma=SIGMA):
     return largest[:count], largest[count:]
 
 
+@pytest.mark.parametrize("unobserved", [None, [1e-5, 2e-5], [-4e-5, -4e-5]])
+def test_two_honest_cosines_may_be_rounded_to_one_value(unobserved):
+    """In 10⁹ dimensions, at noise 0.05: two of five digits in 200 are equal, or in half precision."""
+    for observed in ([6.3324e-4, 6.3324e-4], np.float16([6.3324e-4, 6.3324e-4]).astype(float)):
+        assert {warning.kind for warning in misuse(observed, unobserved, 10**9)} == {"too-few"}
+
+
 SIZES = [(7, 500, 40_000), (11, 800, 20_011)]
 
 
