@@ -150,4 +150,4 @@ if __name__ == "__main__":
         messages, ledger = sparse_vectors()
         print(f"The filter's own ledger has ε = {ledger:.1f} for a message.\n\n{messages}")
     else:
-        main(__doc__, train, FAULTS, "noise-halved")
+        main(__doc__, train, FAULTS)
