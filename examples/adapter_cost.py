@@ -1,4 +1,4 @@
-"""What an audit of adapters costs: ``python examples/adapter_cost.py``.
+"""Measure what an audit of adapters costs: ``python examples/adapter_cost.py``.
 
 It trains as ``transformer_training.py`` does, its audits included, and without the lines of the audit. Each training
 has a process of its own, and the two kinds take turns. A Markdown table has the medians of three trainings.

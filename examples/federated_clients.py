@@ -97,8 +97,8 @@ class Audited(Federation):
 
     rounds = ROUNDS
 
-    def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER, canaries=100):
-        participation = shuffled_epochs(MEMBERS, CLIENTS, 1, seed, Insertion(2 * canaries, canaries))
+    def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER, canaries=100, members=MEMBERS, clients=CLIENTS):
+        participation = shuffled_epochs(members, clients, 1, seed, Insertion(2 * canaries, canaries))
         super().__init__(participation, seed, noise_multiplier)
         self.claim = accounting.gaussian(noise_multiplier)
         self.clients = CanaryClients(Canaries(7 + seed, 2 * canaries, DIM), participation)
