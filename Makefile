@@ -58,7 +58,7 @@ test-pfl test-nvflare: test-%:
 	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 -rA tests/examples/test_federated_servers.py
 
 # The lowest and the highest releases of Opacus, jax_privacy and Flower that the examples take, each in an environment of
-# its own. Opacus and jax_privacy have one each.
+# its own. Opacus and jax_privacy have one each. For one of them: make test-versions VERSIONS=flwr==1.22.0
 VERSIONS := opacus==1.6.0 jax_privacy==2.0.0 flwr==1.22.0 flwr==1.42.0
 versions_tests = tests/examples/test_frameworks.py $(if $(filter flwr%,$1),tests/examples/test_federated_servers.py) \
 	$(if $(filter opacus%,$1),tests/verify/canaries/test_opacus_canaries.py)
@@ -67,7 +67,7 @@ test-versions: $(VERSIONS:%=test-version/%)
 test-version/%:
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
 	$(if $(filter opacus%,$*),.venv-$*/bin/pip install --quiet torch)
-	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet setuptools
+	.venv-$*/bin/pip install --quiet --upgrade pip setuptools
 	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet --no-build-isolation --editable . $* scikit-learn $(TESTS_ALONE)
 	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 -rA $(call versions_tests,$*)
 

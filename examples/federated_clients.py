@@ -9,7 +9,6 @@ sum. He knows all other clients' updates, and the round of the client in questio
 """
 
 import argparse
-import sys
 
 import numpy as np
 from numpy_loop import CLIENTS, CLIP_NORM, ROUNDS, client_update, first_model, made_data
@@ -98,8 +97,8 @@ class Audited(Federation):
 
     rounds = ROUNDS
 
-    def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER, canaries=100):
-        participation = shuffled_epochs(MEMBERS, CLIENTS, 1, seed, Insertion(2 * canaries, canaries))
+    def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER, canaries=100, members=MEMBERS, clients=CLIENTS):
+        participation = shuffled_epochs(members, clients, 1, seed, Insertion(2 * canaries, canaries))
         super().__init__(participation, seed, noise_multiplier)
         self.claim = accounting.gaussian(noise_multiplier)
         self.clients = CanaryClients(Canaries(7 + seed, 2 * canaries, DIM), participation)
@@ -125,30 +124,12 @@ class Audited(Federation):
         return audit(self.clients.scores("known rounds"), DELTA, claim=self.claim)
 
 
-def coverage(train, halved, seeds):
-    """Print in how many trainings the interval has ε, and how many with half of the noise are refuted."""
-    holding, refuted = 0, 0
-    for seed in range(seeds):
-        honest, broken = Audited(seed), Audited(seeds + seed)
-        train(honest, None, seed)
-        estimate = honest.result().estimate
-        holding += bool(estimate.low <= honest.claim.epsilon(DELTA) <= estimate.high)
-        train(broken, halved, seeds + seed)
-        refuted += broken.result().verdict in ("refuted", "exceeded")
-        print(seed, estimate.low, estimate.high, broken.result().verdict, file=sys.stderr, flush=True)
-    print(f"{holding} of {seeds} intervals have ε; {refuted} of {seeds} trainings with half of the noise are refuted")
-
-
-def main(description, train, faults, halved, noise_multiplier=lambda number: NOISE_MULTIPLIER):  # noqa: ARG005
+def main(description, train, faults, noise_multiplier=lambda number: NOISE_MULTIPLIER):  # noqa: ARG005
     """Inspect and audit a server's training as the command line says."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--break", dest="fault", choices=faults, help="break the privacy as a setting would")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--coverage", type=int, metavar="SEEDS", help="count intervals and alarms over so many seeds")
     options = parser.parse_args()
-    if options.coverage:
-        coverage(train, halved, options.coverage)
-        return
     inspected = Inspected(options.seed, noise_multiplier(CLIENTS + 2))
     train(inspected, options.fault, options.seed)
     print(str(inspected.inspection).split("\n\n")[0], "\n")

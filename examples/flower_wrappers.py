@@ -127,4 +127,4 @@ if __name__ == "__main__":
     parser.add_argument("--wrapper", choices=WRAPPERS, default="server-fixed")
     options, sys.argv[1:] = parser.parse_known_args()
     claimed = {"noise_multiplier": local_noise} if options.wrapper == "local" else {}
-    main(__doc__, lambda *training: train(*training, wrapper=options.wrapper), FAULTS, "sampled-apart", **claimed)
+    main(__doc__, lambda *training: train(*training, wrapper=options.wrapper), FAULTS, **claimed)

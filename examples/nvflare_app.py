@@ -3,6 +3,7 @@
 ``CanaryUpdates``, a filter of the clients, and ``Releases``, a filter of the server, are what an audit adds. NVFlare
 has no central noise of its own: here each client's last filter clips its update and adds its share of the noise. For a
 script, a loop in this process stands in for NVFlare's processes: it calls the filters and the aggregator as these do.
+``nvflare_simulator.py`` has NVFlare's own processes.
 
 ``--svt`` looks at NVFlare's sparse-vector filter in place of this: at each message alone, against its ``epsilon``.
 """
@@ -33,15 +34,21 @@ FAULTS = {
 }
 
 
+def member_of(federation, shareable, fl_ctx):
+    """Return the number of the client that a site stands for in a round."""
+    site = int(fl_ctx.get_identity_name().removeprefix("site-"))
+    return federation.cohort(shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND))[site - 1]
+
+
 class UpdateFilter(DXOFilter):
     """A filter of updates, as vectors."""
 
     def __init__(self):
         super().__init__([DataKind.WEIGHT_DIFF], None)
 
-    def process_dxo(self, dxo, shareable, fl_ctx):  # noqa: ARG002
+    def process_dxo(self, dxo, shareable, fl_ctx):
         """Replace an update by what the filter makes of it."""
-        dxo.data = split(self.filtered(flatten(dxo.data), fl_ctx), dxo.data)
+        dxo.data = split(self.filtered(flatten(dxo.data), shareable, fl_ctx), dxo.data)
         return dxo
 
 
@@ -52,9 +59,9 @@ class CanaryUpdates(UpdateFilter):
         super().__init__()
         self.federation = federation
 
-    def filtered(self, update, fl_ctx):
+    def filtered(self, update, shareable, fl_ctx):
         """Return a canary's update, or note that of another client."""
-        member = int(fl_ctx.get_identity_name())
+        member = member_of(self.federation, shareable, fl_ctx)
         if member >= MEMBERS:
             return np.asarray(self.federation.update(member), float)
         self.federation.updates.append(update)
@@ -64,18 +71,19 @@ class CanaryUpdates(UpdateFilter):
 class ClippedWithNoise(UpdateFilter):
     """The last filter of a client's results: the clipped update with the client's share of the noise."""
 
-    def __init__(self, clients, fault, seed):
+    def __init__(self, federation, fault, seed):
         super().__init__()
-        self.clients, self.fault, self.rng = clients, fault, np.random.default_rng([seed, 9])
+        self.federation, self.fault, self.seed = federation, fault, seed
 
-    def filtered(self, update, fl_ctx):  # noqa: ARG002
+    def filtered(self, update, shareable, fl_ctx):
         """Clip, and add noise whose variances add up to the round's."""
-        share = {"share-twice": 1.0 / self.clients, "noise-halved": 0.5 * self.clients**-0.5}.get(
-            self.fault, self.clients**-0.5
-        )
+        number = shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND)
+        clients, member = len(self.federation.cohort(number)), member_of(self.federation, shareable, fl_ctx)
+        share = {"share-twice": 1.0 / clients, "noise-halved": 0.5 * clients**-0.5}.get(self.fault, clients**-0.5)
         if self.fault != "no-clipping":
             update = update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
-        return update + share * NOISE_MULTIPLIER * CLIP_NORM * self.rng.normal(size=DIM)
+        rng = np.random.default_rng([self.seed, 9, number, member])
+        return update + share * NOISE_MULTIPLIER * CLIP_NORM * rng.normal(size=DIM)
 
 
 class Releases(UpdateFilter):
@@ -85,7 +93,7 @@ class Releases(UpdateFilter):
         super().__init__()
         self.federation = federation
 
-    def filtered(self, update, fl_ctx):
+    def filtered(self, update, shareable, fl_ctx):  # noqa: ARG002
         """Take the mean of the updates as a sum."""
         number = fl_ctx.get_prop(AppConstants.CURRENT_ROUND)
         self.federation.add(number, len(self.federation.cohort(number)) * update)
@@ -95,7 +103,7 @@ class Releases(UpdateFilter):
 def context(name, number):
     """Return what NVFlare hands to a client or a server."""
     fl_ctx = FLContext()
-    fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, str(name), private=False, sticky=False)
+    fl_ctx.set_prop(ReservedKey.IDENTITY_NAME, name, private=False, sticky=False)
     fl_ctx.set_prop(AppConstants.CURRENT_ROUND, number, private=True, sticky=False)
     return fl_ctx
 
@@ -110,19 +118,19 @@ def train(federation, fault=None, seed=0):
     """Train with NVFlare's filters and aggregator, and return the model."""
     logging.disable(logging.CRITICAL)
     model = first_model(np.random.default_rng(seed))
-    filters = [CanaryUpdates(federation), ClippedWithNoise(len(federation.cohort(0)), fault, seed)]
+    filters = [CanaryUpdates(federation), ClippedWithNoise(federation, fault, seed)]
     releases, aggregator = Releases(federation), InTimeAccumulateWeightedAggregator()
     aggregator.handle_event(EventType.START_RUN, context("server", 0))
     for t in range(federation.rounds):
         server = context("server", t)
-        for member in federation.cohort(t).tolist():
-            canary = member >= MEMBERS
+        for site, member in enumerate(federation.cohort(t).tolist(), start=1):
+            name, canary = f"site-{site}", member >= MEMBERS
             update = np.zeros(DIM) if canary else client_update(model, *federation.data(member), 0.1)
             result = result_of(update, model, steps=2 if canary and fault == "weighted" else 1)
-            result.set_peer_props({ReservedKey.IDENTITY_NAME: str(member)})
+            result.set_peer_props({ReservedKey.IDENTITY_NAME: name})
             result.add_cookie(AppConstants.CONTRIBUTION_ROUND, t)
             for each in filters:
-                result = each.process(result, context(member, t))
+                result = each.process(result, context(name, t))
             aggregator.accept(result, server)
         mean = from_shareable(releases.process(aggregator.aggregate(server), server)).data
         model = {name: model[name] + mean[name] for name in model}
@@ -139,7 +147,7 @@ def sparse_vectors(seed=0, epsilon=0.1):
     model = first_model(np.random.default_rng(seed))
     canaries = audited.clients.canaries
     for j in range(100):
-        message = privacy.process(result_of(audited.update(MEMBERS + j), model), context(j, 0))
+        message = privacy.process(result_of(audited.update(MEMBERS + j), model), context(f"site-{j}", 0))
         cosines.append(canaries.cosines(flatten(from_shareable(message).data).astype(float), [j])[0])
     return audit(Scores(cosines, dim=DIM), DELTA, claim=epsilon), privacy.get_privacy_ledger()[-1]["epsilon_total"]
 
@@ -150,4 +158,4 @@ if __name__ == "__main__":
         messages, ledger = sparse_vectors()
         print(f"The filter's own ledger has ε = {ledger:.1f} for a message.\n\n{messages}")
     else:
-        main(__doc__, train, FAULTS, "noise-halved")
+        main(__doc__, train, FAULTS)

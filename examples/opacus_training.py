@@ -4,6 +4,7 @@ It trains a small network on scikit-learn's digits, or with ``--data FOLDER`` a 
 IDX files in that folder. The lines that end in ``# audit`` are all that the audit adds to a private training. Options:
 
 - ``--lora``: the network is frozen, and only adapters of low rank and the last layer are trained;
+- ``--clipping``: each parameter is clipped to a norm of its own, or all of them to a norm that adapts;
 - ``--no-data``: gradients of the data are zero, and every canary takes part in every step. The final model then holds
   all that any attacker may see, and each ε̂ must agree with the analytical ε;
 - ``--break FAULT``: breaks the privacy on purpose; ``broken_privacy.py`` makes a table of which fault is seen.
@@ -11,6 +12,7 @@ IDX files in that folder. The lines that end in ``# audit`` are all that the aud
 
 import argparse
 import gzip
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -30,6 +32,15 @@ CLIP_NORM, DELTA = 1.0, 1e-5
 HELD_OUT = 297
 # Examples of a training without data, whose gradients are zero.
 FEW = 400
+# Options of make_private. The network for digits has four parameters, whose norms have CLIP_NORM in all.
+CLIPPINGS = {
+    "flat": {"max_grad_norm": CLIP_NORM},
+    "per_layer": {"max_grad_norm": [CLIP_NORM / 2] * 4},
+    "adaptive": {
+        "max_grad_norm": CLIP_NORM, "target_unclipped_quantile": 0.5, "clipbound_learning_rate": 0.2,
+        "max_clipbound": 10.0, "min_clipbound": 0.1, "unclipped_num_std": 10.0,
+    },
+}  # fmt: skip
 FAULTS = {
     "noise-per-microbatch": "each of four micro-batches has a quarter of the standard deviation; together half of it",
     "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
@@ -117,7 +128,7 @@ def break_privacy(optimizer, fault):
     def add_noise_in_parts():
         add_noise()
         for p in params:
-            parts = torch.randn(4, *p.shape) * claimed * CLIP_NORM / 4
+            parts = torch.randn(4, *p.shape) * claimed * optimizer.max_grad_norm / 4
             p.grad = p.summed_grad + parts.sum(dim=0)
 
     def add_coarse_noise():
@@ -177,7 +188,7 @@ class FixedSize(Sampler):
             yield torch.randperm(self.number)[: -(-self.number // self.batches)].tolist()
 
 
-def private(model, data, batches, noise_multiplier, fault=None):
+def private(model, data, batches, noise_multiplier, fault=None, clipping="flat"):
     """Return what a private training needs: an engine, and the model, the optimizer and the loader that it makes."""
     engine = PrivacyEngine(accountant="prv")
     model, optimizer, loader = engine.make_private(
@@ -185,13 +196,20 @@ def private(model, data, batches, noise_multiplier, fault=None):
         optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5),
         data_loader=DataLoader(data, batch_size=-(-len(data) // batches), shuffle=True),
         noise_multiplier=noise_multiplier,
-        max_grad_norm=CLIP_NORM,
+        clipping=clipping,
+        **CLIPPINGS[clipping],
         poisson_sampling=fault not in ("fixed-batches", "fixed-size"),
     )
     if fault == "fixed-size":
         loader = DataLoader(data, batch_sampler=FixedSize(len(data), batches))
     break_privacy(optimizer, fault)
     return engine, model, optimizer, loader
+
+
+def gradients_noise(optimizer):
+    """Return the noise multiplier of the gradients, which is larger where a noised count is released with them."""
+    noise, count = optimizer.noise_multiplier, getattr(optimizer, "unclipped_num_std", math.inf)
+    return (noise**-2 - (2 * count) ** -2) ** -0.5
 
 
 def accounted(engine, fault):
@@ -211,11 +229,12 @@ def train(
     canaries=1000,
     no_data=False,
     fault=None,
+    clipping="flat",
     seed=0,
 ):
     """Train, and return the model with the analytical ε and the canaries."""
     torch.manual_seed(seed)
-    engine, model, optimizer, loader = private(model, data, batches, noise_multiplier, fault)
+    engine, model, optimizer, loader = private(model, data, batches, noise_multiplier, fault, clipping)
     steps = epochs * len(loader)
     participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
     if fault == "fixed-batches":
@@ -228,8 +247,8 @@ def train(
             loss = nn.functional.cross_entropy(model(x), y)
             (0.0 * loss if no_data else loss).backward()
             optimizer.step()
-    found = SimpleNamespace(model=model, steps=steps, noise=noise_multiplier)
-    found.claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
+    found = SimpleNamespace(model=model, steps=steps, noise=gradients_noise(optimizer))
+    found.claim = accountant.poisson(found.noise, rate=1 / len(loader), rounds=steps)
     found.history, found.epsilon = engine.accountant.history, accounted(engine, fault)
     # Who knows how steps were drawn is the attacker of a claim that counts on it.
     found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"
@@ -306,6 +325,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="folder of MNIST's IDX files")
     parser.add_argument("--lora", action="store_true", help="train adapters and the last layer alone")
+    parser.add_argument("--clipping", choices=CLIPPINGS, default="flat", help="one clip norm, or several, for digits")
     parser.add_argument("--no-data", action="store_true", help="zero gradients, every canary in every step")
     parser.add_argument("--break", dest="fault", choices=FAULTS, help="break the privacy on purpose")
     options = parser.parse_args()
@@ -317,7 +337,7 @@ def main():
     else:
         model, canaries = (with_adapters(), 200) if options.lora else (perceptron(), 1000)
         data, test = digits()
-        report(train(model, data, canaries=canaries, fault=options.fault), test)
+        report(train(model, data, canaries=canaries, fault=options.fault, clipping=options.clipping), test)
 
 
 if __name__ == "__main__":

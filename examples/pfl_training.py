@@ -119,4 +119,4 @@ def train(federation, fault=None, seed=0):
 
 
 if __name__ == "__main__":
-    main(__doc__, train, FAULTS, "noise-scale")
+    main(__doc__, train, FAULTS)

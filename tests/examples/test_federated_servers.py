@@ -78,3 +78,15 @@ def test_the_sparse_vector_filter_costs_more_than_its_epsilon():
     verdict, low, ledger = run(program + "print(json.dumps([result.verdict, float(result.bound.low), ledger]))")
     assert verdict == "exceeded"
     assert 0.1 < low < ledger
+
+
+@pytest.mark.skipif(find_spec("nvflare") is None, reason="needs nvflare")
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [([], "Consistent with the claimed ε = 10"), (["--break", "noise-halved"], "The claimed ε = 10 is exceeded")],
+)
+def test_nvflares_own_processes_train_with_canaries(arguments, answer):
+    command = [sys.executable, "-W", "ignore", "nvflare_simulator.py", *arguments]
+    done = subprocess.run(command, cwd=ROOT / "examples", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert answer in " ".join(done.stdout.split())
