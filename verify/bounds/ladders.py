@@ -177,7 +177,7 @@ def _unreached(labels: Labels, limits: Ints, first: int, last: int, rounded: Int
     """Return the probability that the number of observed labels is right, and that no count reaches the rung."""
     seen, unseen, _, _, (smallest, weights) = labels
     # Each walk would be compiled again for the type that numba has for a literal 0 in a tuple.
-    zero = np.int64(0)
+    zero = int(np.int64(0))
     begun = _walked(_steps(labels, limits, zero, first), ((zero, np.ones(1)), (zero, weights[: int(smallest == 0)])))
     ended = (zero, weights[:0]), (zero, weights[:0])
     steps = _steps(labels, limits, first, last)
@@ -204,7 +204,7 @@ def _steps(labels: Labels, limits: Ints, start: int, stop: int) -> list[Step]:
         # A limit that holds in every order of the labels drops no state.
         if position > stop or position <= start or (position < stop and least <= position - seen):
             continue
-        stays, between = binomial_law(position - start, high), (np.int64(0), weights[:0])
+        stays, between = binomial_law(position - start, high), (int(np.int64(0)), weights[:0])
         # With these sizes of the high side, the low side begins within the step.
         begin, end = max(start + 1, smallest), min(position, largest)
         if begin <= end:
