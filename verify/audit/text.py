@@ -22,7 +22,7 @@ from canaryproof.verify.audit.result import (
     EstimateRow,
     MechanismTest,
 )
-from canaryproof.verify.audit.shape import GoodnessOfFit
+from canaryproof.verify.audit.shape import GoodnessOfFit, normality
 from canaryproof.verify.bounds.lower_bound import Coverage
 from canaryproof.verify.canaries.scores import Score
 from canaryproof.verify.files.reading import ScoreKind
@@ -505,10 +505,20 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
         yield "noise multiplier, measured", _noise(result)
         if result.mechanism.measured.spread_p_value is not None:
             yield "rounds have equal noise", shown_p_value(result.mechanism.measured.spread_p_value, "1e-300")
+        yield from _rounds(result.mechanism)
     if result.dilution is not None and result.noise_multiplier is not None:
         canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))
         dilution = f"{result.dilution:.3g}".replace("-", "−")
         yield "dilution ‖ρ‖²/(σ²d) − 1", f"{dilution}; canaries add {canaries:.2g}"
+
+
+def _rounds(mechanism: MechanismTest) -> Iterator[tuple[str, str]]:
+    """Yield tests of the rounds' noise at the measured multiplier, from 8 rounds on."""
+    traces, value = mechanism.traces, mechanism.measured.value
+    if not 0.0 < value < math.inf or (independence := traces.independence_p_value(value)) is None:
+        return
+    yield "rounds' noise is normal (Anderson–Darling)", _check_cell("A²", normality(traces.z_scores(value)), "5e-31")
+    yield "rounds are independent", shown_p_value(independence, "1e-300")
 
 
 def _check_cell(symbol: str, check: GoodnessOfFit | None, smallest: str) -> str:

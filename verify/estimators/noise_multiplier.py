@@ -156,6 +156,8 @@ class NoiseMultiplier:
     spread_p_value: float | None
 
 
+# Fewer rounds are not tested for independence.
+_FEWEST = 8
 # At this level of the test of equal rounds, their spread enters the standard error and the interval.
 _UNEQUAL = 0.01
 
@@ -251,6 +253,16 @@ class RoundTraces:
         low, high = self._solution(-reach), self._solution(reach)
         step = self._solution(inflation) - self._solution(-inflation)
         return NoiseMultiplier(value, low, high, 0.5 * step if math.isfinite(step) else math.inf, spread_p_value)
+
+    def independence_p_value(self, noise_multiplier: float) -> float | None:
+        """Return the p-value of independent rounds, by the correlation of neighbours' z-scores; None below 8 rounds.
+
+        Pairs of neighbours have no round in common, so that Student's law of the correlation is exact for normal ones.
+        """
+        if len(self.cosines) < _FEWEST:
+            return None
+        z = self.z_scores(noise_multiplier)
+        return float(stats.pearsonr(z[: len(z) // 2 * 2 : 2], z[1::2]).pvalue)
 
     def largest_noise(self, level: float) -> float:
         """Return the upper limit of the noise multiplier, which is below the noise of all rounds at most at a level."""

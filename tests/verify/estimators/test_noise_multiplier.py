@@ -106,6 +106,19 @@ def test_data_and_more_noise_make_rejections_rarer():
         assert rejected <= at_claim
 
 
+def test_independent_rounds_have_uniform_p_values():
+    rng = np.random.default_rng(8)
+    p_values = [drawn(1.0, [7.0] * 12, 2000, rng).independence_p_value(1.0) for _ in range(RUNS)]
+    assert stats.kstest(p_values, "uniform").pvalue >= 1e-6
+
+
+def test_rounds_that_share_their_noise_are_dependent():
+    single = drawn(1.0, [7.0] * 40, 10**5, np.random.default_rng(9))
+    twice = RoundTraces(np.repeat(single.cosines, 2), np.repeat(single.lengths, 2), 10**5, True, 80)
+    assert twice.independence_p_value(1.0) < 1e-6
+    assert RoundTraces(single.cosines[:7], single.lengths[:7], 10**5, True, 7).independence_p_value(1.0) is None
+
+
 def test_the_power_is_as_computed():
     rng = np.random.default_rng(7)
     for dim, lengths, data in ((1000, [30.0], 0.0), (10**5, [3.0] * 8, 0.0), (2000, [10.0] * 4, 20.0)):
