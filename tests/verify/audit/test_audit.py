@@ -25,7 +25,7 @@ from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.report import scores_digest
 from canaryproof.verify.audit.result import AuditRow
 from canaryproof.verify.audit.shape import GoodnessOfFit
-from canaryproof.verify.audit.text import details
+from canaryproof.verify.audit.text import checks, details
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
 from canaryproof.verify.canaries.canary_clients import CanaryClients
@@ -805,6 +805,9 @@ def test_a_release_without_half_of_its_canaries_does_not_pass(kind: type[Canarie
     )
     assert doubt in " ".join(str(half).split())
     assert "no gate passes" not in str(whole)
+    assert dict(checks(half))["norm of the canaries, by their trace in the release"] == (
+        f"{norm} ± {error}, p = {p_value}"
+    )
 
 
 def test_a_number_is_claimed_for_stated_neighbours() -> None:

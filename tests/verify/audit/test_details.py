@@ -9,8 +9,10 @@ from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.audit import audit, audit_release
+from canaryproof.verify.audit.notice import bound_power
 from canaryproof.verify.audit.text import details
 from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.check.levels import POWER
 from tests.printed import numbers
 
 DIM, DELTA, COUNT, NULL_COUNT = 10**6, 1e-6, 400, 300
@@ -102,3 +104,11 @@ def test_the_dilution_is_that_of_the_releases_norm():
     result = audit_release(release, canaries, DELTA, noise_multiplier=0.8)
     shown = numbers(line(result, "dilution ‖ρ‖²/(σ²d) − 1"))[:2]
     assert shown == [f"{release @ release / (0.64 * 20_000) - 1.0:.3g}", f"{200 / (0.64 * 20_000):.2g}"]
+
+
+def test_the_canaries_that_would_suffice_notice_half_of_the_noise():
+    observed = np.random.default_rng(0).normal(3.0, 1.0, 10) / 1e3
+    result = audit(Scores(observed, dim=10**6), 1e-6, claim=8.0)
+    count = int(re.search(r"Some ([\d,]+) canaries would notice half", " ".join(details(result).split()))[1])
+    asked = {"noise_multiplier": result.claimed_noise(8.0), "claim": 8.0, "delta": 1e-6, "confidence": 0.95}
+    assert [bound_power(0.5, count=n, null_count=None, **asked) >= POWER for n in (count // 2, count)] == [False, True]
