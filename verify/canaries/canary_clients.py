@@ -43,7 +43,7 @@ from canaryproof.verify.canaries.round_scores import BLOCK, AnyCanaries, RoundSc
 from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.canaries.sharded_canaries import ShardedCanaries
 from canaryproof.verify.check import rules
-from canaryproof.verify.estimators.noise_multiplier import Evidence, RoundTraces
+from canaryproof.verify.estimators.noise_multiplier import Evidence, RoundTraces, log_mean_ratio
 from canaryproof.verify.files import checkpoint
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -120,6 +120,8 @@ class CanaryClients:
         self._product = 0.0
         self._sum: tuple[int, NDArray[np.float64]] | None = None
         self._final: float | None = None
+        # Noise multiplier of the last evidence, sums of its log likelihood ratios, and its values.
+        self._evidence: tuple[float, Array, Array] | None = None
 
     @property
     def skipped(self) -> int:
@@ -348,9 +350,21 @@ class CanaryClients:
         are fixed before each release. Without knowledge of others' updates it takes each canary's first round alone.
         """
         sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-        if self.traces is None:
+        traces = self.traces
+        if traces is None:
             return Evidence(np.arange(0), np.zeros(0))
-        return Evidence(np.flatnonzero(self._lengths > 0.0), self.traces.log_evidence(sigma))
+        noise, sums, values = self._evidence or (sigma, np.zeros(1), np.zeros(0))
+        if noise != sigma:
+            sums, values = np.zeros(1), np.zeros(0)
+        # Whoever asks after each round has the rounds before already.
+        if len(values) < len(traces.cosines):
+            later = replace(traces, cosines=traces.cosines[len(values) :], lengths=traces.lengths[len(values) :])
+            ratios = later.log_ratios(sigma)
+            ratios[0] += sums
+            added = np.cumsum(ratios, axis=0)
+            values = np.append(values, log_mean_ratio(added))
+            self._evidence = sigma, added[-1], values
+        return Evidence(np.flatnonzero(self._lengths > 0.0), values)
 
     def all_rounds(self) -> Pair:
         """Return each canary's largest cosine with any round's delta: lines 14 to 16 of Algorithm 3.
@@ -462,7 +476,7 @@ class CanaryClients:
         if scores.keep_table != self._scores.keep_table:
             raise ValueError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
         self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
-        self._sum = self._final = None
+        self._sum = self._final = self._evidence = None
         self._cosines, self._lengths = state["cosines"], state["lengths"]
         self._residual = (False, True, None)[int(state["residual"])]
         self._seen = self._counts() > 0

@@ -162,6 +162,11 @@ _FEWEST = 8
 _UNEQUAL = 0.01
 
 
+def log_mean_ratio(sums: Array) -> Array:
+    """Return the log of the mean of ratios over shares of noise, whose logs have been added up over rounds."""
+    return np.asarray(special.logsumexp(sums, axis=1) - math.log(len(_SHARES)))
+
+
 @dataclass(frozen=True, eq=False)
 class RoundTraces:
     """The traces of canaries in the rounds of a training: a cosine a round, with its law.
@@ -275,6 +280,10 @@ class RoundTraces:
         with a probability of at most α, whenever somebody looks (Ville's inequality). It is the mean of likelihood
         ratios over shares of the claimed noise from 20% to 98%, shape (n,).
         """
+        return log_mean_ratio(np.cumsum(self.log_ratios(noise_multiplier), axis=0))
+
+    def log_ratios(self, noise_multiplier: float) -> Array:
+        """Return each round's log likelihood ratios of shares of this noise to all of it, shape (n, shares)."""
         claimed = self.lengths / noise_multiplier
         pieces = []
         # A round takes some 50 kB meanwhile.
@@ -282,8 +291,7 @@ class RoundTraces:
             cosines = self._inside[part]
             ratios = log_likelihood(cosines[:, np.newaxis], claimed[part, np.newaxis] / _SHARES, self.dim)
             pieces.append(ratios - log_likelihood(cosines, claimed[part], self.dim)[:, np.newaxis])
-        totals = np.cumsum(np.concatenate(pieces), axis=0)
-        return np.asarray(special.logsumexp(totals, axis=1) - math.log(len(_SHARES)))
+        return np.concatenate(pieces)
 
     @cached_property
     def _inside(self) -> Array:

@@ -582,10 +582,13 @@ def test_evidence_stops_a_training_without_noise_and_no_honest_one():
         rng = np.random.default_rng(5)
         for t in range(rounds):
             clients.add(clients.total(t, 1.0) + sigma * rng.normal(size=dim), t)
-        evidence = clients.evidence(1.0)
+            evidence = clients.evidence(1.0)
         # Nobody took part for the first time in round 3.
         assert evidence.rounds.tolist() == [0, 1, 2, 4, 5]
-        np.testing.assert_array_equal(evidence.log_values, clients.traces.log_evidence(1.0))
+        # Asked after each round or once, of this noise or of another, it is the same to the last bit.
+        for claimed in (1.0, 2.0, 1.0):
+            values = clients.evidence(claimed).log_values
+            np.testing.assert_array_equal(values, clients.traces.log_evidence(claimed))
         alarms.append(evidence.alarm(1e-3))
         (axes,) = evidence.plot().axes
         assert axes.get_ylabel() == "evidence against the claim"
