@@ -40,7 +40,7 @@ def text(run: Run) -> str:
     visible = [fault for fault in faults if fault.sees]
     seen = sum(_first(fault.sights.get(fault.sees, ()), measured.seen) is not None for fault in visible)
     finding = (
-        f"Instruments notice {seen} of {len(visible)} faults that they are made for. No instrument can notice "
+        f"Instruments notice {seen} of {len(visible)} faults that they are made for. No instrument here notices "
         f"{len(faults) - len(visible)} others."
     )
     rows = tuple((fault.title, *(_cell(fault.sights, name, measured.seen) for name in names)) for fault in visible)

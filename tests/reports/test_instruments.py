@@ -40,7 +40,7 @@ def run_of(evidence):
 
 def test_cells_have_the_first_rounds_with_nine_in_ten():
     page = instruments.text(run_of(EVIDENCE))
-    assert "Instruments notice 2 of 3 faults that they are made for. No instrument can notice 1 others." in page
+    assert "Instruments notice 2 of 3 faults that they are made for. No instrument here notices 1 others." in page
     assert "| fault | residual | replay |" in page
     assert "| noise too small | 2 rounds | – |" in page
     assert "| a long gradient | – | 1 step |" in page
