@@ -35,7 +35,7 @@ _STRATEGY = np.tril(np.ones((ROUNDS, ROUNDS)))
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingKind:
     """A training, and the claim that holds for it."""
 
     name: str
@@ -53,7 +53,7 @@ class Training:
 class TrainingAudits:
     """Audits of one score of many trainings."""
 
-    training: Training
+    training: TrainingKind
     score: str
     scores: ScoreSample
     null: str  # "exact", or "unobserved"
@@ -71,19 +71,19 @@ def _unequal(seed: int) -> Schedule:
 
 
 TRAININGS = (
-    Training("unequal rounds", _unequal, accountant.gaussian(1.0, participations=3)),
-    Training(
+    TrainingKind("unequal rounds", _unequal, accountant.gaussian(1.0, participations=3)),
+    TrainingKind(
         "Poisson sampling",
         lambda seed: bernoulli(0, RATE, ROUNDS, seed, Insertion(2 * COUNT, COUNT)),
         accountant.poisson(1.0, rate=RATE, rounds=ROUNDS),
     ),
-    Training(
+    TrainingKind(
         "learning-rate decay", partial(_epochs, 1), accountant.gaussian(1.0), step=lambda number: 1.0 / (1.0 + number)
     ),
-    Training("momentum", partial(_epochs, 2), accountant.gaussian(1.0, participations=2), momentum=_MOMENTUM),
-    Training("adaptive clipping", partial(_epochs, 1), accountant.gaussian(1.0), adaptive=True),
-    Training("DP-FTRL noise", partial(_epochs, 1), accountant.gaussian(1.0), strategy=_STRATEGY),
-    Training("clients that drop out", partial(_epochs, 1), accountant.gaussian(1.0), dropped=_DROPPED),
+    TrainingKind("momentum", partial(_epochs, 2), accountant.gaussian(1.0, participations=2), momentum=_MOMENTUM),
+    TrainingKind("adaptive clipping", partial(_epochs, 1), accountant.gaussian(1.0), adaptive=True),
+    TrainingKind("DP-FTRL noise", partial(_epochs, 1), accountant.gaussian(1.0), strategy=_STRATEGY),
+    TrainingKind("clients that drop out", partial(_epochs, 1), accountant.gaussian(1.0), dropped=_DROPPED),
 )
 
 
@@ -96,7 +96,7 @@ def audits(context: Context, runs: int, alpha: float) -> Iterator[TrainingAudits
             yield _audits(training, score, [each[score] for each in taken], alpha)
 
 
-def _audits(training: Training, score: str, taken: Sequence[Scores], alpha: float) -> TrainingAudits:
+def _audits(training: TrainingKind, score: str, taken: Sequence[Scores], alpha: float) -> TrainingAudits:
     observed = np.array([each.observed for each in taken])
     unobserved = None if taken[0].unobserved is None else np.array([each.unobserved for each in taken])
     scores = prepare(observed, unobserved, cosine_null(DIM) if unobserved is None else None)
@@ -114,7 +114,7 @@ def _audits(training: Training, score: str, taken: Sequence[Scores], alpha: floa
     return TrainingAudits(training, score, scores, null, {name: np.array(values) for name, values in limits.items()})
 
 
-def _scored(training: Training, seed: int, *, known: bool) -> dict[str, Scores]:
+def _scored(training: TrainingKind, seed: int, *, known: bool) -> dict[str, Scores]:
     """Train with canaries, and take all scores; ``known`` says whether the attacker knows others' data."""
     rng = np.random.default_rng(seed)
     canaries, schedule = Canaries(seed, 2 * COUNT, DIM), training.schedule(seed)

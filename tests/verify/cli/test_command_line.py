@@ -874,7 +874,7 @@ def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytes
     assert "beside a claim of ε = 3 (noise multiplier 1.544); give the noise multiplier if yours is another:" in guessed
     assert "beside a claim of ε = 1 (noise multiplier 4.22):" in given
     for text in (guessed, given):
-        noticed, _, missed = text.partition("Would not have been noticed (a self-test may):")
+        noticed, _, missed = text.partition("Would not have been noticed, and the instrument of a self-test")
         assert "less noise than claimed, on all coordinates" in noticed
         assert "one client that is not clipped, or counts several times" in missed
         assert "ε up to ∞" in missed

@@ -21,7 +21,7 @@ def test_the_plan_is_printed():
     result = run("--noise-multiplier", "1.0", "--rounds", "500", "--dim", "1e6", "--claim", "3")
     assert result.exit_code == 0
     assert "canaryproof audit release.npy --canaries" in result.output
-    assert "What no number of canaries sees (a self-test may):" in result.output
+    assert "What no number of canaries sees; which instrument of a self-test does (where):" in result.output
 
 
 def test_json_has_the_same():
