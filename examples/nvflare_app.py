@@ -27,7 +27,7 @@ from nvflare.app_common.filters.svt_privacy import SVTPrivacy
 from canaryproof import Scores, audit, flatten, split
 
 FAULTS = {
-    "weighted": "an update's weight is its number of local steps, the aggregator's default, and canaries take two",
+    "weighted": "an update's weight is its number of local steps, the aggregator's default, and canaries take four",
     "share-twice": "each client's share of the noise is 1/n of its deviation, which makes 1/√n of it in all",
     "noise-halved": "each client adds half of its share of the noise",
     "no-clipping": "the clients add their share of the noise, and do not clip",
@@ -126,7 +126,7 @@ def train(federation, fault=None, seed=0):
         for site, member in enumerate(federation.cohort(t).tolist(), start=1):
             name, canary = f"site-{site}", member >= MEMBERS
             update = np.zeros(DIM) if canary else client_update(model, *federation.data(member), 0.1)
-            result = result_of(update, model, steps=2 if canary and fault == "weighted" else 1)
+            result = result_of(update, model, steps=4 if canary and fault == "weighted" else 1)
             result.set_peer_props({ReservedKey.IDENTITY_NAME: name})
             result.add_cookie(AppConstants.CONTRIBUTION_ROUND, t)
             for each in filters:

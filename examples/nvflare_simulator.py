@@ -75,7 +75,7 @@ class Site(Executor):
         model, member = from_shareable(shareable).data, member_of(self.federation, shareable, fl_ctx)
         canary = member >= MEMBERS
         update = np.zeros(DIM) if canary else client_update(model, *self.federation.data(member), 0.1)
-        result = result_of(update, model, steps=2 if canary and self.fault == "weighted" else 1)
+        result = result_of(update, model, steps=4 if canary and self.fault == "weighted" else 1)
         # The filters look for the round here, and the engine adds it behind them.
         result.add_cookie(AppConstants.CONTRIBUTION_ROUND, shareable.get_cookie(AppConstants.CONTRIBUTION_ROUND))
         return result
