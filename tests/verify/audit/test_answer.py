@@ -242,6 +242,7 @@ def check(first: int, runs: int, drawn: int) -> None:
 
 
 def test_no_answer_contradicts_itself() -> None:
+    # The deep test has 2,500 runs. This one was chosen for its sizes alone, which need small tables.
     check(30, 1, drawn=4)
     assert list(drawn_contradictions(random_audit(KINDS.index(of_a_release), 30))) == []
 
