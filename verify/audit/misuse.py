@@ -43,7 +43,8 @@ from canaryproof.verify.audit.shape import (
 from canaryproof.verify.canaries.scores import RoundsRecord
 from canaryproof.verify.check.levels import EPSILON, LEVEL, POWER
 
-# Largest number of an audit's tests without that of the trace (``declared`` lists them).
+# Largest number of an audit's tests without that of the trace (``declared`` lists them). No audit has both a release's
+# norm, with two tests, and a record of rounds, with one.
 _OTHERS = 20
 _TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 
@@ -241,6 +242,20 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
             f"{record.skipped:,} of {record.rounds:,} rounds had a delta of zero and were not scored.",
             "Check that each round hands over its delta.",
             None,
+            withholds=Withheld.NOTHING,
+        )
+    # The statistic is its own sum over its own spread, of which this is Hoeffding's tail.
+    p_value = min(1.0, 2.0 * math.exp(-0.5 * record.carry_over**2))
+    if p_value < _LEVEL:
+        above, why = ("above", "It may hold earlier rounds, as a momentum does.")
+        if record.carry_over < 0.0:
+            above, why = ("below", "Others' updates may undo canaries, as a model that has learnt them does.")
+        yield MisuseWarning(
+            "carry-over",
+            "Later rounds depend on canaries: after a canary's first round its cosines are "
+            f"{abs(record.carry_over):.1f} standard errors {above} those without it.",
+            f"Hand over what each round adds, by itself. {why} The noise is measured in first rounds, which is valid.",
+            p_value,
             withholds=Withheld.NOTHING,
         )
 
@@ -917,9 +932,9 @@ def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
             f"a trace that is off by {visible_trace(count):.2g} deviations",
         ),
         _declared(
-            ("less-noise", "dilution"),
+            ("less-noise", "dilution", "carry-over"),
             2,
-            "the release is the claimed noise with the canaries",
+            "the release is the claimed noise with the canaries; later rounds do not depend on earlier ones' canaries",
             f"a norm less than {short:g} or more than {long:g} times the claimed",
         ),
     ]

@@ -338,7 +338,7 @@ def scores_digest(scores: Scores) -> str:
 
 
 def _rounds(rounds: RoundsRecord) -> dict[str, Any]:
-    names = ("participations", "left_out", "rounds", "missing", "skipped")
+    names = ("participations", "left_out", "rounds", "missing", "skipped", "carry_over")
     return {"score": str(rounds.score), **{name: getattr(rounds, name) for name in names}}
 
 

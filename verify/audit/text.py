@@ -506,6 +506,9 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
         if result.mechanism.measured.spread_p_value is not None:
             yield "rounds have equal noise", shown_p_value(result.mechanism.measured.spread_p_value, "1e-300")
         yield from _rounds(result.mechanism)
+    if result.scores.record is not None:
+        shown = f"{result.scores.record.carry_over:.1f}".replace("-", "−")
+        yield "cosines after canaries' first rounds", f"{shown} standard errors above those without"
     if result.dilution is not None and result.noise_multiplier is not None:
         canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))
         dilution = f"{result.dilution:.3g}".replace("-", "−")

@@ -231,7 +231,7 @@ class CanaryClients:
         else:
             members, total = self.participants(self.rounds), self._sum_of(self.rounds)
             would_be = self._unobserved(self.rounds)
-            self._scores.add(scored, members=np.concatenate([members, would_be]))
+            self._scores.add(scored, members=members, unobserved=would_be)
             self._product += self._along(total, vector)
             self._measure(members, total, vector, residual=known is not None)
         self._residual = known is not None
@@ -279,6 +279,7 @@ class CanaryClients:
             self.rounds,
             self.participation.rounds - self.rounds,
             self.skipped,
+            carry_over=self._carry_over(),
         )
         inclusion = self.participation.inclusion
         if score == Score.LARGEST:
@@ -493,6 +494,14 @@ class CanaryClients:
         numbers = {"rounds": self.rounds, "product": self._product, "residual": residual}
         state = {name: np.asarray(value) for name, value in numbers.items()}
         return state | {"zero": self._zero, "cosines": self._cosines, "lengths": self._lengths}
+
+    def _carry_over(self) -> float:
+        """Return in standard errors, at most, how far canaries' cosines are off after their first round."""
+        if self._scores.rounds == 0:
+            return 0.0
+        carried, spreads = (values[self._included] for values in self._scores.carried)
+        error = math.sqrt(2.0) * float(np.linalg.norm(spreads))
+        return float(carried.sum()) / error if error else 0.0
 
     def _counts(self) -> Array:
         """Return in how many of the rounds so far each canary took part."""

@@ -39,17 +39,19 @@ from canaryproof.verify.files.writing import replaced
 ReleaseCanaries = Canaries | OrthonormalCanaries
 AnyCanaries = ReleaseCanaries | GroupedCanaries
 
-_FORMAT = 3
+_FORMAT = 4
 # Stands for canaries of groups where other files have a number of layers.
 _GROUPED = 2**32
 _NUMBERS = ("format", "seed", "count", "dim", "layers", "block", "rounds")
 _SETTINGS = ("rate", "noise_multiplier")
-_SCORES = ("maxima", "sums", "counts", "likelihoods")
+_SCORES = ("maxima", "sums", "counts", "likelihoods", "carried", "spreads")
 _FIELDS = (*_NUMBERS, *_SETTINGS, *_SCORES, "members", "buffer")
 # A field more where the table was asked for.
 _TABLE = "table"
 _LARGEST_BLOCK = 2**16
 _BYTES_AT_ONCE = 2**20
+# What a round is to a canary: one in which it takes part, or would have, being unobserved; 0 stands for neither.
+_TAKES_PART, _WOULD_HAVE = 1, 2
 # Rounds that are scored at once unless another number is asked for.
 BLOCK = 32
 
@@ -106,7 +108,7 @@ class RoundScores:
 
     Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products.
     The block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, 2e-6 of 1/√dim. Memory
-    is 4·block·dim + 9·block·count + 64·count bytes; ``memory`` sets the block to what fits, without
+    is 4·block·dim + 9·block·count + 96·count bytes; ``memory`` sets the block to what fits, without
     a table, which takes 4·rounds·count bytes.
 
     Parameters
@@ -176,7 +178,7 @@ class RoundScores:
         self._scores = {name: np.full(canaries.count, -1.0 if name == "maxima" else 0.0) for name in _SCORES}
         # Rows of the table, a block each.
         self._blocks: list[NDArray[np.float32]] = []
-        self._members = np.zeros((self.block, canaries.count), bool)
+        self._members = np.zeros((self.block, canaries.count), np.int8)
         self._buffer = np.empty((self.block, canaries.dim), np.float32)
 
     def add(
@@ -184,6 +186,7 @@ class RoundScores:
         delta: "ArrayLike | PartialProducts",
         round: int | None = None,  # noqa: A002
         members: ArrayLike | None = None,
+        unobserved: ArrayLike | None = None,
     ) -> None:
         """Take the model delta of the next round.
 
@@ -196,7 +199,7 @@ class RoundScores:
             block of 1.
         round
             Number of the round, from 0 on, to make sure that none is missed or counted twice.
-        members
+        members, unobserved
             Canaries whose round it is, for ``known_rounds``: indices of those that take part, and of unobserved ones
             that would have. None by default.
 
@@ -208,12 +211,14 @@ class RoundScores:
         """
         if round is not None and round != self.rounds:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
-        indices = np.zeros(0, np.int64) if members is None else checked_members("members", members, self.canaries.count)
+        rounds_of = np.zeros(self.canaries.count, np.int8)
+        for name, given, value in (("members", members, _TAKES_PART), ("unobserved", unobserved, _WOULD_HAVE)):
+            if given is not None:
+                rounds_of[checked_members(name, given, self.canaries.count)] = value
         if isinstance(delta, PartialProducts):
             if self.block != 1 or len(delta.products) != self.canaries.count:
                 raise ValueError("delta: products of slices need a block of 1, and must be of all canaries")
-            self._members[0] = False
-            self._members[0, indices] = True
+            self._members[0] = rounds_of
             self._take(delta.cosines()[np.newaxis])
             self.rounds += 1
             return
@@ -233,8 +238,7 @@ class RoundScores:
         scale = np.ldexp(1.0, min(1000, -int(np.frexp(largest)[1])))
         row = self.rounds % self.block
         np.multiply(vector, scale, out=self._buffer[row], dtype=np.float64, casting="same_kind")
-        self._members[row] = False
-        self._members[row, indices] = True
+        self._members[row] = rounds_of
         if row == self.block - 1:
             self._take(self.canaries.block_cosines(self._buffer))
         # Last, so that a round whose scoring was interrupted can be added again.
@@ -278,6 +282,23 @@ class RoundScores:
         if self.sampling is None:
             raise ValueError("likelihoods: need sampling, the law by which rounds are drawn")
         return self._current("likelihoods")["likelihoods"]
+
+    @property
+    def carried(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Traces of canaries that are left after their first round, and their spreads, shape (count,) each.
+
+        The first is the sum of a canary's cosines with deltas after its first round in which it takes no part, and,
+        weighted, of those in which it takes part again less those of canaries that do so for the first time. Its mean
+        is 0 unless later deltas depend on the canary. The second is the same about the mean of a round's canaries: the
+        first's total has a variance of at most twice the mean of the second's sum of squares.
+
+        Raises
+        ------
+        ValueError
+            If no round was added.
+        """
+        scores = self._current("carried")
+        return scores["carried"], scores["spreads"]
 
     @property
     def table(self) -> NDArray[np.float32]:
@@ -367,7 +388,8 @@ class RoundScores:
             "counts: must be numbers of rounds",
         )
         require(bool((np.abs(stored["sums"]) <= counts).all()), "sums: must be sums of so many cosines")
-        require(bool(np.isfinite(stored["likelihoods"]).all()), "likelihoods: must be finite")
+        for name in ("likelihoods", "carried", "spreads"):
+            require(bool(np.isfinite(stored[name]).all()), f"{name}: must be finite")
         try:
             sampling = SampledTrace(rate, multiplier) if rate or multiplier else None
             made = numbers["seed"], numbers["count"], numbers["dim"]
@@ -387,7 +409,8 @@ class RoundScores:
             scores._blocks = [_read_field(archive, _TABLE, np.float32, shape)]
             require(bool((np.abs(scores._blocks[0]) <= 1.0).all()), "table: a cosine must lie in [-1, 1]")
         members = scores._members[: len(waiting)]
-        _read_field(archive, "members", np.bool_, members.shape, members)
+        _read_field(archive, "members", np.int8, members.shape, members)
+        require(bool(np.isin(members, (0, _TAKES_PART, _WOULD_HAVE)).all()), "members: must be 0, 1 or 2")
         _read_field(archive, "buffer", np.float32, waiting.shape, waiting)
         largest = np.maximum(waiting.max(axis=1), -waiting.min(axis=1))
         require(
@@ -413,15 +436,38 @@ class RoundScores:
         if self.keep_table:
             self._blocks.append(cosines.astype(np.float32))
 
-    def _merged(self, cosines: NDArray[np.float64], members: NDArray[np.bool]) -> dict[str, NDArray[np.float64]]:
+    def _merged(self, cosines: NDArray[np.float64], members: NDArray[np.int8]) -> dict[str, NDArray[np.float64]]:
         """Return the scores with those of more rounds."""
         scores = {name: values.copy() for name, values in self._scores.items()}
         np.maximum(scores["maxima"], cosines.max(axis=0), out=scores["maxima"])
-        scores["sums"] += (cosines * members).sum(axis=0)
-        scores["counts"] += members.sum(axis=0)
+        seen = scores["counts"] > 0.0
+        for row, rounds_of in zip(cosines, members, strict=True):
+            _carry(scores, row, rounds_of, seen)
+            seen |= rounds_of > 0
+        scores["sums"] += (cosines * (members > 0)).sum(axis=0)
+        scores["counts"] += (members > 0).sum(axis=0)
         if self.sampling is not None:
             scores["likelihoods"] += self.sampling.log_ratios(cosines, self.canaries.dim).sum(axis=0)
         return scores
+
+
+def _carry(
+    scores: dict[str, NDArray[np.float64]],
+    cosines: NDArray[np.float64],
+    rounds_of: NDArray[np.int8],
+    seen: NDArray[np.bool],
+) -> None:
+    """Add what a round's cosines tell of canaries that had a round before."""
+    if not seen.any():
+        return
+    takes = rounds_of == _TAKES_PART
+    first, again, absent = takes & ~seen, takes & seen, seen & (rounds_of == 0)
+    # The difference of both groups' means, weighted by the number of canaries that it is worth.
+    total = max(2, int(takes.sum()))
+    weights = (int(first.sum()) * again - int(again.sum()) * first) / total + absent
+    around = np.where(takes, math.sqrt(total / (total - 1)) * (cosines - cosines[takes].sum() / total), cosines)
+    scores["carried"] += weights * cosines
+    scores["spreads"] += weights * around
 
 
 def _read_field(

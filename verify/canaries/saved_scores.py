@@ -37,6 +37,7 @@ class SavedRecord:
     skipped: Count
     traces: SavedTraces | None
     counts: OmittedIfNone[tuple[Count, ...]] = None
+    carry_over: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ class RoundsRecord:
         Rounds whose delta was zero.
     counts
         Number of rounds of each observed canary that has a score of known rounds, in their order, shape (k,).
+    carry_over
+        How far observed canaries' cosines are off after their first round, in standard errors, at most. It is near 0
+        unless later rounds depend on canaries; above by momentum, say, below where others' updates undo them.
     """
 
     score: Score
@@ -58,6 +61,7 @@ class RoundsRecord:
     missing: int
     skipped: int
     counts: NDArray[np.int64] | None = None
+    carry_over: float = 0.0
 
 
 @dataclass(frozen=True, init=False, eq=False)
@@ -151,6 +155,8 @@ class Scores:
         counts = None if record is None else record.counts
         if counts is not None and not (counts.shape == seen.shape and (counts > 0).all()):
             raise ValueError("record.counts: must be a positive number for each observed score")
+        if record is not None and not np.isfinite(record.carry_over):
+            raise ValueError(f"record.carry_over: must be finite, not {record.carry_over!r}")
         if unobserved is None and neighbours == "replace":
             raise ValueError("unobserved: is needed where canaries replace others, as no law is known then")
         if unobserved is None and chosen is ScoreKind.ANY:
@@ -186,7 +192,7 @@ class Scores:
             traces = self.record.traces
             record = saved_scores.SavedRecord(
                 score=str(self.record.score),
-                **{name: getattr(self.record, name) for name in _COUNTS},
+                **{name: getattr(self.record, name) for name in _NUMBERS},
                 counts=None if self.record.counts is None else tuple(self.record.counts.tolist()),
                 traces=None
                 if traces is None
@@ -243,7 +249,7 @@ class Scores:
                 record = RoundsRecord(
                     score=Score(rules.choice("record.score", saved.record.score, Score)),
                     traces=traces,
-                    **{name: getattr(saved.record, name) for name in _COUNTS},
+                    **{name: getattr(saved.record, name) for name in _NUMBERS},
                     counts=None if saved.record.counts is None else np.array(saved.record.counts, np.int64),
                 )
             unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
@@ -271,8 +277,8 @@ class Scores:
         return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
 
 
-# Counts of a record that are saved as they are.
-_COUNTS = ("participations", "left_out", "rounds", "missing", "skipped")
+# Numbers of a record that are saved as they are.
+_NUMBERS = ("participations", "left_out", "rounds", "missing", "skipped", "carry_over")
 # Squares of larger scores overflow.
 _LARGEST = 1e100
 

@@ -119,6 +119,11 @@ def test_figures_of_numbers_of_scores():
     record = RoundsRecord(Score.LARGEST, None, 1, 0, rounds=70, missing=30, skipped=4)
     assert figures("missing-rounds", scores, others, DIM, record=record) == ["70", "100"]
     assert figures("skipped-rounds", scores, others, DIM, record=record) == ["4", "70"]
+    for carried, word in ((7.26, "above"), (-7.26, "below")):
+        record = RoundsRecord(Score.LARGEST, None, 1, 0, 70, 0, 0, carry_over=carried)
+        found = warning("carry-over", scores, others, DIM, record=record)
+        assert f"7.3 standard errors {word} those" in found.message
+        assert found.p_value == pytest.approx(2.0 * math.exp(-0.5 * 7.26**2))
 
 
 def test_so_many_scores_as_it_asks_for_are_enough():

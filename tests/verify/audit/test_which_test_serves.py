@@ -34,6 +34,7 @@ ROWS = {
     "scores outside [−1, 1]": {"not-cosines"},
     "numbers that fair coins do not give": {"coin"},
     "rounds that are missing or skipped": {"missing-rounds", "skipped-rounds"},
+    "later rounds depend on canaries": {"carry-over"},
     "too few scores, or a large δ": {"too-few", "large-delta"},
 }
 
@@ -102,12 +103,21 @@ def of_a_release(
 
 
 @cache
-def trained(*, noise: float = 1.0, sign: float = 1.0, rounds: int = 6, skipped: bool = False, absent: bool = False):
-    rng, dim = np.random.default_rng(4), 2000
+def trained(
+    *,
+    noise: float = 1.0,
+    sign: float = 1.0,
+    rounds: int = 6,
+    skipped: bool = False,
+    absent: bool = False,
+    momentum: float = 0.0,
+):
+    rng, dim, buffer = np.random.default_rng(4), 2000, np.zeros(2000)
     clients = CanaryClients(Canaries(5, 240, dim), bernoulli(0, 0.5, 6, 5, Insertion(240, observed=120)))
     for t in range(rounds):
         total = clients.total(t, 1.0) * (0.0 if absent else 1.0)
-        clients.add(sign * (total + noise * rng.normal(size=dim)) * (0.0 if skipped and t == 2 else 1.0), t)
+        buffer = momentum * buffer + total + noise * rng.normal(size=dim)
+        clients.add(sign * buffer * (0.0 if skipped and t == 2 else 1.0), t)
     return clients.scores("known rounds")
 
 
@@ -153,6 +163,7 @@ FAULTS: dict[str, dict[str, dict]] = {
         "other scores": {"null_count": 60, "inclusion": "coin"},
     },
     "rounds that are missing or skipped": {"recorded rounds": {"rounds": 4}},
+    "later rounds depend on canaries": {"recorded rounds": {"momentum": 0.9, "noise": 0.3}},
     "too few scores, or a large δ": {
         "cosines": {"count": 5, "null_count": 5},
         "a release": {"delta": 0.3},

@@ -601,3 +601,43 @@ def test_evidence_stops_a_training_without_noise_and_no_honest_one():
         known.alarm(0)
     with pytest.raises(ValueError, match=r"^noise_multiplier: must "):
         clients.evidence(0.0)
+
+
+def carried(seed, kind=Canaries, count=20, dim=256, noise=1.0, data=0.0, momentum=0.0, answer=0.0):
+    """Return what later rounds show of canaries, beside data of one direction and others who undo a share of them."""
+    rng, rounds = np.random.default_rng([9, seed]), 12
+    schedule = bernoulli(0, 0.4, rounds, seed, Insertion(2 * count, observed=count))
+    clients, model, buffer = CanaryClients(kind(seed, 2 * count, dim), schedule), np.zeros(dim), np.zeros(dim)
+    others = data * rng.normal(size=dim)
+    for t in range(rounds):
+        total = clients.total(t, 1.0)
+        buffer = momentum * buffer + total + others + noise * rng.normal(size=dim) - answer * model
+        model += total
+        clients.add(buffer, t)
+    record = clients.scores("largest").record
+    assert record is not None
+    return record.carry_over
+
+
+@pytest.mark.deep(beyond=2)
+@pytest.mark.parametrize(
+    "honest",
+    [{"kind": OrthonormalCanaries, "data": 1.0}, {"noise": 0.01}, {}, {"data": 3.0}],
+    ids=["orthonormal", "canaries alone", "noise", "data"],
+)
+def test_honest_rounds_carry_nothing_over(honest):
+    # Its variance is at most 1, and half of that where canaries are few beside noise and data.
+    values = np.array([carried(seed, **honest) for seed in range(40)])
+    assert np.square(values).sum() <= special.chdtri(40, 1e-6 / 4)
+    assert abs(values.sum()) <= math.sqrt(40.0) * special.ndtri(1.0 - 1e-6 / 8)
+
+
+def test_momentum_and_answers_are_carried_over():
+    # Of 400 canaries the largest value that there can be is √200 = 14.
+    assert 6.0 < carried(1, count=400, dim=4096, momentum=0.9) < math.sqrt(200.0)
+    assert carried(1, count=400, dim=4096, answer=0.3) < -6.0
+
+
+def test_of_one_round_each_nothing_is_carried_over():
+    clients = noisy(uniform(0, 0, 1, 1, Insertion(COUNT, OBSERVED, Presentations(1))), CANARIES)
+    assert clients.scores("largest").record.carry_over == 0.0

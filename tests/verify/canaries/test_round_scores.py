@@ -17,7 +17,7 @@ from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.canaries.round_scores import RoundScores, SampledTrace
+from canaryproof.verify.canaries.round_scores import _SCORES, RoundScores, SampledTrace
 
 PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 COUNT, DIM = 5, 40
@@ -73,6 +73,33 @@ def test_known_rounds_add_up_their_own_cosines(seed, dim, rounds, block):
     assert np.array_equal(counts, table.sum(axis=0))
     expected = (cosines * table).sum(axis=0) / np.sqrt(np.maximum(counts, 1))
     assert values == pytest.approx(expected, abs=2e-6 * math.sqrt(rounds / dim))
+
+
+@pytest.mark.parametrize("block", [1, 3, 20])
+def test_what_is_carried_over_follows_its_definition(block):
+    rows, rng = deltas(20), np.random.default_rng(2)
+    observed = np.arange(COUNT) < 3
+    table = rng.random((20, COUNT)) < 0.4
+    scores = RoundScores(Canaries(3, COUNT, DIM), block)
+    for row, own in zip(rows, table, strict=True):
+        scores.add(row, members=np.flatnonzero(own & observed), unobserved=np.flatnonzero(own & ~observed))
+    cosines = Canaries(3, COUNT, DIM).cosines(rows)
+    carried, spreads = np.zeros((2, COUNT))
+    for t in range(20):
+        seen, takes = table[:t].any(axis=0), table[t] & observed
+        for j in np.flatnonzero(seen & ~table[t]):
+            carried[j] += cosines[t, j]
+            spreads[j] += cosines[t, j]
+        first, again = np.flatnonzero(takes & ~seen), np.flatnonzero(takes & seen)
+        if len(first) and len(again):
+            worth = 1.0 / (1.0 / len(first) + 1.0 / len(again))
+            both = len(first) + len(again)
+            around = math.sqrt(both / (both - 1)) * (cosines[t] - cosines[t, takes].mean())
+            for group, share in ((first, -worth / len(first)), (again, worth / len(again))):
+                carried[group] += share * cosines[t, group]
+                spreads[group] += share * around[group]
+    assert scores.carried[0] == pytest.approx(carried, abs=1e-5)
+    assert scores.carried[1] == pytest.approx(spreads, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
@@ -234,16 +261,16 @@ def test_a_round_out_of_turn_is_refused(wrong):
     assert scores.rounds == 2
 
 
-@pytest.mark.parametrize(("memory", "block"), [(4 * 5000 + 73 * COUNT, 1), (10 * 4 * 5000, 9), (1e9, 32)])
+@pytest.mark.parametrize(("memory", "block"), [(4 * 5000 + 105 * COUNT, 1), (10 * 4 * 5000, 9), (1e9, 32)])
 def test_the_block_fits_the_memory(memory, block):
     scores = RoundScores(Canaries(0, COUNT, 5000), memory=memory)
     assert scores.block == block
-    assert scores._buffer.nbytes + 9 * block * COUNT + 64 * COUNT <= memory
+    assert scores._buffer.nbytes + 9 * block * COUNT + 96 * COUNT <= memory
 
 
-@pytest.mark.parametrize("memory", [0, 4 * 5000 + 73 * COUNT - 1, math.nan])
+@pytest.mark.parametrize("memory", [0, 4 * 5000 + 105 * COUNT - 1, math.nan])
 def test_a_memory_of_no_delta_is_refused(memory):
-    with pytest.raises(ValueError, match=f"memory must be at least {4 * 5000 + 73 * COUNT} bytes, for one delta, not"):
+    with pytest.raises(ValueError, match=f"memory must be at least {4 * 5000 + 105 * COUNT} bytes, for one delta, not"):
         RoundScores(Canaries(0, COUNT, 5000), memory=memory)
 
 
@@ -310,12 +337,13 @@ def test_resuming_gives_the_same_bits(tmp_path, stop, kind):
     assert np.array_equal(scores.maxima, whole.maxima)
     assert np.array_equal(scores.known_rounds, whole.known_rounds)
     assert np.array_equal(scores.likelihoods, whole.likelihoods)
+    assert np.array_equal(scores.carried, whole.carried)
 
 
 def test_the_state_is_no_larger_than_the_buffer(tmp_path):
     for rounds in (0, 2, 3):
         scored(deltas(rounds, 5000)).save(tmp_path / "state.npz")
-        assert (tmp_path / "state.npz").stat().st_size < rounds % 3 * 20_000 + 4000
+        assert (tmp_path / "state.npz").stat().st_size < rounds % 3 * 20_000 + 4600
 
 
 @pytest.mark.parametrize("place", ["fsync", "replace"])
@@ -350,7 +378,7 @@ def test_a_killed_loop_resumes_with_the_same_bits(tmp_path):
         import sys
         import numpy as np
         from canaryproof.kernels.canaries import Canaries
-        from canaryproof.verify.canaries.round_scores import RoundScores, SampledTrace
+        from canaryproof.verify.canaries.round_scores import _SCORES, RoundScores, SampledTrace
 
         scores = RoundScores(Canaries(3, 5, 100_000), 3)
         rng = np.random.default_rng(0)
@@ -378,11 +406,11 @@ def state(**changes):
     """Fields of a state after two rounds of a block of three."""
     fields = {
         name: np.uint64(x)
-        for name, x in (("format", 3), ("seed", 3), ("count", 5), ("dim", 40), ("layers", 0), ("block", 3))
+        for name, x in (("format", 4), ("seed", 3), ("count", 5), ("dim", 40), ("layers", 0), ("block", 3))
     }
     fields |= {"rounds": np.uint64(2), "maxima": np.full(5, -1.0), "buffer": deltas(2) / np.float32(8)}
-    fields |= {"rate": np.float64(0.5), "noise_multiplier": np.float64(2.0), "members": np.zeros((2, 5), bool)}
-    fields |= {name: np.zeros(5) for name in ("sums", "counts", "likelihoods")}
+    fields |= {"rate": np.float64(0.5), "noise_multiplier": np.float64(2.0), "members": np.zeros((2, 5), np.int8)}
+    fields |= {name: np.zeros(5) for name in _SCORES[1:]}
     return {name: x for name, x in (fields | changes).items() if x is not None}
 
 
@@ -413,7 +441,7 @@ BAD_STATES = [
     ),
     ({"observed": np.ones(3)}, "its fields must be format, seed"),
     (state(extra=np.ones(3)), "its fields must be"),
-    (state(format=np.uint64(1)), "format: must be 3, not 1"),
+    (state(format=np.uint64(1)), "format: must be 4, not 1"),
     (state(layers=np.uint64(17)), "layers must be an integer"),
     (state(seed=np.int64(3)), "seed: must be uint64 of shape (), not int64 of ()"),
     (state(seed=np.array(["x"], object)), "seed: must be uint64 of shape (), not object of (1,)"),
@@ -421,7 +449,7 @@ BAD_STATES = [
     (state(count=np.uint64(6)), "maxima: must be float64 of shape (6,), not float64 of (5,)"),
     (state(count=np.uint64(2**32)), "maxima: must be float64 of shape (4294967296,)"),
     (
-        state(count=np.uint64(0), **{name: np.ones(0) for name in ("maxima", "sums", "counts", "likelihoods")}),
+        state(count=np.uint64(0), **{name: np.ones(0) for name in _SCORES}),
         "count must be an integer with 1",
     ),
     (state(rate=np.float64(1.5)), "rate must lie in (0, 1], not 1.5"),
@@ -431,13 +459,16 @@ BAD_STATES = [
     (state(counts=np.full(5, np.nan)), "counts: must be numbers of rounds"),
     (state(sums=np.full(5, 1.5), counts=np.ones(5)), "sums: must be sums of so many cosines"),
     (state(likelihoods=np.full(5, np.inf)), "likelihoods: must be finite"),
-    (state(members=np.zeros((2, 4), bool)), "members: must be bool of shape (2, 5), not bool of (2, 4)"),
+    (state(members=np.zeros((2, 4), np.int8)), "members: must be int8 of shape (2, 5), not int8 of (2, 4)"),
+    (state(members=np.full((2, 5), 3, np.int8)), "members: must be 0, 1 or 2"),
+    (state(carried=np.full(5, np.nan)), "carried: must be finite"),
+    (state(spreads=np.full(5, np.inf)), "spreads: must be finite"),
     (state(dim=np.uint64(41)), "buffer: must be float32 of shape (2, 41), not float32 of (2, 40)"),
     (state(dim=np.uint64(1)), "dim must be an integer with 2"),
     (state(dim=np.uint64(2**64 - 1)), "dim must be an integer with 2"),
     (state(block=np.uint64(0)), "block must be an integer from 1 to 65536, not 0"),
-    (state(block=np.uint64(2)), "members: must be bool of shape (0, 5)"),
-    (state(rounds=np.uint64(4)), "members: must be bool of shape (1, 5)"),
+    (state(block=np.uint64(2)), "members: must be int8 of shape (0, 5)"),
+    (state(rounds=np.uint64(4)), "members: must be int8 of shape (1, 5)"),
     (state(maxima=np.ones(5, np.float32)), "maxima: must be float64 of shape (5,), not float32"),
     (state(maxima=np.full(5, 1.5)), "maxima: a cosine must lie in [-1, 1]"),
     (state(maxima=np.append(np.ones(4), np.nan)), "maxima: a cosine must lie in [-1, 1]"),
@@ -446,7 +477,7 @@ BAD_STATES = [
     (state(buffer=np.full((2, 40), np.nan, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),
     (state(table=np.zeros((1, 5), np.float32)), "table: must be float32 of shape (0, 5), not float32 of (1, 5)"),
     (
-        state(block=np.uint64(1), members=np.zeros((0, 5), bool), table=np.full((2, 5), np.nan, np.float32)),
+        state(block=np.uint64(1), members=np.zeros((0, 5), np.int8), table=np.full((2, 5), np.nan, np.float32)),
         "table: a cosine must lie in [-1, 1]",
     ),
     (state(buffer=np.full((2, 40), 2, np.float32)), "buffer: a delta must be scaled to a maximum in (0, 1]"),

@@ -125,7 +125,8 @@ def test_they_are_shown_in_a_line():
 
 def recorded(**fields):
     traces = RoundTraces(np.array([0.25, -0.5]), np.array([3.0, 4.5]), 100, residual=False, rounds=4)
-    record = {"participations": 2, "left_out": 1, "rounds": 4, "missing": 3, "skipped": 2, "traces": traces} | fields
+    record = {"participations": 2, "left_out": 1, "rounds": 4, "missing": 3, "skipped": 2} | fields
+    record = {"traces": traces, "carry_over": -1.25} | record
     return RoundsRecord(score=Score.KNOWN_ROUNDS, **record)
 
 
