@@ -287,10 +287,10 @@ class RoundScores:
     def carried(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Traces of canaries that are left after their first round, and their spreads, shape (count,) each.
 
-        The first is the sum of a canary's cosines with deltas after its first round in which it takes no part, and,
-        weighted, of those in which it takes part again less those of canaries that do so for the first time. Its mean
-        is 0 unless later deltas depend on the canary. The second is the same about the mean of a round's canaries: the
-        first's total has a variance of at most twice the mean of the second's sum of squares.
+        The first adds up a canary's cosines with later deltas in which it takes no part. Where it takes part again, its
+        cosine counts against those of canaries that do so for the first time. Its mean is 0 unless later deltas depend
+        on the canary. The second is the same about the mean of a round's canaries, for the error: see "Later rounds" in
+        ``proofs_check/noise_multiplier.md``.
 
         Raises
         ------
