@@ -50,7 +50,7 @@ _FIELDS = (*_NUMBERS, *_SETTINGS, *_SCORES, "members", "buffer")
 _TABLE = "table"
 _LARGEST_BLOCK = 2**16
 _BYTES_AT_ONCE = 2**20
-# What a round is to a canary: one in which it takes part, or would have, being unobserved; 0 stands for neither.
+# A canary takes part in a round, or would have, being unobserved; 0 stands for neither.
 _TAKES_PART, _WOULD_HAVE = 1, 2
 # Rounds that are scored at once unless another number is asked for.
 BLOCK = 32
