@@ -610,11 +610,24 @@ def _knowing(document: ExperimentRecord) -> Section:
         "measures the noise multiplier by the canaries: of one training with its interval, of several the mean ± "
         "deviation. Without the clients' data it is of noise and data together, which is at least the noise. ε̂ is "
         "the analytical accounting at this noise, and the bound is of the scores of known rounds. Orthonormal canaries "
-        "measure with known data alone."
+        f"measure with known data alone.{_carried_over(document)}"
     )
     names = [f"{measure}: {knows}" for knows in _KNOWS.values() for measure in ("noise", "ε̂")]
     header = header_of(document, "noise multiplier", "ε̂: largest cosine", *names)
     return Section("What attackers know", header, tuple(rows), note)
+
+
+def _carried_over(document: ExperimentRecord) -> str:
+    """Say whether later rounds depend on canaries, by all trainings whose canaries were scored by their rounds."""
+    records = [record for cell in document.cells for record in _measured(cell, DATA_UNKNOWN)]
+    values = [record.carry_over for record in records if record.carry_over is not None]
+    if not values:
+        return ""
+    largest = max(values, key=abs)
+    return (
+        f" After their first rounds canaries' cosines are {abs(largest):.1f} standard errors "
+        f"{'above' if largest > 0.0 else 'below'} 0 at most: beyond 6 later rounds would depend on them."
+    )
 
 
 def first_sections(document: ExperimentRecord) -> list[Section]:

@@ -141,6 +141,35 @@ def test_estimates_and_bounds_stand_beside_the_analytical_epsilon():
     assert found.rows[-1][:4] == ("30", "4", "0.1872", "30")
 
 
+def knowing(carry_over, bound=1.2345):
+    """Return the document with what two attackers find in each training."""
+    known = copy.deepcopy(DOCUMENT)
+    noise = {"noise_multiplier": 0.25, "low": 0.225, "high": 0.275, "epsilon": [20.5, 18.25, 24.0]}
+    epsilon = dict(zip(("epsilon", "low", "high"), noise.pop("epsilon"), strict=True))
+    for number, cell in enumerate(known["cells"]):
+        for one in (run for result in cell["results"] for run in result["runs"]):
+            unknown = {**noise, "epsilon": epsilon, "bound": bound, "carry_over": carry_over * (-0.5) ** number}
+            others = {**noise, "noise_multiplier": 0.24, "epsilon": {**epsilon, "epsilon": 22.0}}
+            one["known_rounds"] = {"data unknown": unknown, "data known": others}
+    return known
+
+
+@pytest.mark.parametrize(
+    ("carried", "said"), [(3.26, "3.3 standard errors above 0"), (-7.04, "7.0 standard errors below 0")]
+)
+def test_attackers_stand_in_the_order_of_what_they_know(carried, said):
+    found = section(knowing(carried), "What attackers know")
+    assert [name.partition(":")[0] for name in found.header[-5:]] == ["ε̂", "noise", "ε̂", "noise", "ε̂"]
+    single = found.rows[0]
+    assert single[-4:] == (
+        "0.25 (0.225 to 0.275)",
+        "20.5 (18.2 to 24); ≥ 1.23",
+        "0.24 (0.225 to 0.275)",
+        "22 (18.2 to 24)",
+    )
+    assert f"cosines are {said} at most: beyond 6" in found.note
+
+
 def test_an_epsilon_that_is_not_known_is_said_to_be():
     document = copy.deepcopy(DOCUMENT)
     document["cells"][1]["analytical"]["epsilon"] = None

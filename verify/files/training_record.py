@@ -154,7 +154,8 @@ class MethodValue:
 class KnownRoundsRecord:
     """The noise multiplier that random canaries at known rounds measure, with its interval, and what it composes to.
 
-    ``bound`` is the lower bound from the scores of known rounds, where they were audited.
+    ``bound`` is the lower bound from the scores of known rounds, where they were audited, and ``carry_over`` tells by
+    them whether later rounds depend on canaries, as of ``RoundsRecord``.
     """
 
     noise_multiplier: float
@@ -162,6 +163,7 @@ class KnownRoundsRecord:
     high: float
     epsilon: MethodValue
     bound: OmittedIfNone[float] = None
+    carry_over: OmittedIfNone[float] = None
 
 
 @dataclass(frozen=True)

@@ -98,7 +98,9 @@ def known_rounds(
         scores = trainer.canary_clients.scores(Score.KNOWN_ROUNDS)
         bound = audit(scores, delta, confidence, force=True).bound
         assert bound is not None
-        records[DATA_UNKNOWN] = replace(records[DATA_UNKNOWN], bound=bound.low)
+        assert scores.record is not None
+        found = {"bound": bound.low, "carry_over": scores.record.carry_over}
+        records[DATA_UNKNOWN] = replace(records[DATA_UNKNOWN], **found)
     return records
 
 

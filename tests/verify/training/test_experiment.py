@@ -83,6 +83,8 @@ def test_each_cell_has_its_audits_and_facts(finished):
                 abs(known["noise_multiplier"] - cell["noise_multiplier"]) < 5.0 * (known["high"] - known["low"]) / 3.9
             )
             assert facts["known_rounds"]["data unknown"]["bound"] >= 0.0
+            # An honest training's lies beyond 5.4 with a probability of 1e-6.
+            assert abs(facts["known_rounds"]["data unknown"]["carry_over"]) < 5.4
             assert 0.0 < facts["accuracy"] < 1.0
             assert 0.0 < facts["accuracy_without"] < 1.0
     # With canaries and without.
