@@ -917,7 +917,7 @@ def _by_known_rounds(claim: Claim, delta: float) -> float:
     def excess(epsilon: float) -> float:
         # A sum by parts: P(N > n) times what one block of numbers has more of δ than the one before.
         steps = np.diff(gaussian_mechanism.delta(epsilon, sigmas), prepend=0.0)
-        return math.log(max(float(more @ np.maximum(steps, 0.0)), 1e-300) / delta)
+        return math.log(max(float((more * np.maximum(steps, 0.0)).sum()), 1e-300) / delta)
 
     every = _in_all_rounds(claim, delta)
     if excess(0.0) <= 0.0:

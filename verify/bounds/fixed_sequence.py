@@ -142,10 +142,10 @@ def least_rejecting(tails: Array, count: int, alpha: float) -> int:
     """
     law = -np.diff(np.concatenate([[1.0], tails, [0.0]]))
     weights, size = np.arange(len(law)), count * len(tails) + 1
-    mean = float(law @ weights)
+    mean = float((law * weights).sum())
     # By Bernstein's inequality, the probability farther from the mean is below ``_LEFT_OUT``.
     log_odds = -math.log(0.5 * _LEFT_OUT)
-    variance = count * float(law @ (weights - mean) ** 2)
+    variance = count * float((law * (weights - mean) ** 2).sum())
     reach = log_odds * len(tails) / 3.0 + math.sqrt((log_odds * len(tails) / 3.0) ** 2 + 2.0 * log_odds * variance)
     length = fft.next_fast_len(min(size, 2 * math.ceil(reach) + 2), real=True)
     first = 0 if length >= size else min(max(math.floor(count * mean - 0.5 * length), 0), size - length)

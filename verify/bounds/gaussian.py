@@ -78,7 +78,7 @@ def _rejected_mu(rank: int, null_count: int, hits: int, count: int, level: float
 
     def excess(mu: float) -> float:
         beyond = special.betainc(hits, count - hits + 1, special.ndtr(z + mu))
-        return float(weights @ beyond) + rest - level * (1.0 - _RELATIVE)
+        return float((weights * beyond).sum()) + rest - level * (1.0 - _RELATIVE)
 
     if hits == 0 or excess(-_LARGEST_MU) > 0.0:
         return -math.inf

@@ -162,8 +162,8 @@ def _moments(ladder: Ladder, position: int) -> tuple[float, float]:
     on_high = np.minimum(smallest + np.arange(len(weights)), position)
     means = high * on_high + (1.0 - low) * (position - on_high)
     variances = high * (1.0 - high) * on_high + low * (1.0 - low) * (position - on_high)
-    mean = float(weights @ means)
-    return mean, math.sqrt(weights @ (variances + (means - mean) ** 2))
+    mean = float((weights * means).sum())
+    return mean, math.sqrt((weights * (variances + (means - mean) ** 2)).sum())
 
 
 # The walk goes over the labels from the highest score on, each of which is observed with the same probability.

@@ -204,7 +204,7 @@ def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
             return 0.0
     missing = count - lowest - np.arange(len(states))
     ends = _poisson(missing, count * (1.0 - level_before))
-    return float(states @ ends / _poisson(np.array([count]), count)[0])
+    return float((states * ends).sum() / _poisson(np.array([count]), count)[0])
 
 
 def _moved(states: Array, lowest: int, mean: float) -> tuple[Array, int]:

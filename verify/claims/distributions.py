@@ -235,7 +235,7 @@ def mean_fitted(mean: float, delta: float, canaries: int = Final.CANARIES) -> fl
     ratios, density = _ratios(canaries)
     means = mean + nodes[:, np.newaxis] / math.sqrt(canaries)
     values = estimators.both_directions(delta, means, ratios)
-    return float(weights @ (values @ density) / math.sqrt(2.0 * math.pi))
+    return float((weights[:, np.newaxis] * values * density).sum() / math.sqrt(2.0 * math.pi))
 
 
 def pinned(values: ArrayLike, means: ArrayLike, delta: float) -> Array:

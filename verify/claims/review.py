@@ -392,8 +392,9 @@ def judge_growth(cells: Sequence[PrintedCell], exponent: float) -> Outcome:
     for epsilon in np.unique(groups):
         x[groups == epsilon] -= x[groups == epsilon].mean()
         y[groups == epsilon] -= y[groups == epsilon].mean()
-    slope = float(x @ y / (x @ x))
-    error = 1.0 / math.sqrt(2.0 * (PRINTED_RUNS - 1) * float(x @ x))
+    square = float(np.square(x).sum())
+    slope = float((x * y).sum()) / square
+    error = 1.0 / math.sqrt(2.0 * (PRINTED_RUNS - 1) * square)
     p_value = 2.0 * float(stats.norm.sf(abs(slope + 0.5 * exponent) / error))
     finding = (
         f"read as k = √d, as our text lost the formula: the deviations fall as k ∝ d to the power {-2.0 * slope:.2f} ± "

@@ -109,7 +109,7 @@ def _log_tails_steep(slope: Array, shift: Array, freedom: float) -> tuple[Array,
     reach = np.maximum(_NORMALS + (flip * shift)[..., np.newaxis], 0.0) / np.abs(slope)[..., np.newaxis]
     weights = np.exp(-0.5 * _NORMALS**2) * (_NORMALS[1] - _NORMALS[0]) / math.sqrt(2.0 * math.pi)
     half = 0.5 * freedom, 0.5 * reach**2
-    below, above = special.gammaincc(*half) @ weights, special.gammainc(*half) @ weights
+    below, above = ((tail(*half) * weights).sum(axis=-1) for tail in (special.gammaincc, special.gammainc))
     near, far = (np.log(np.clip(tail, 1e-300, 1.0)) for tail in (below, above))
     return np.where(flip > 0.0, near, far), np.where(flip > 0.0, far, near)
 
@@ -220,7 +220,7 @@ class RoundTraces:
 
     def statistic(self, noise_multiplier: float) -> float:
         """Return the z-score of all rounds together, weighted by the lengths."""
-        return float(self.z_scores(noise_multiplier) @ self.lengths) / float(np.linalg.norm(self.lengths))
+        return float((self.z_scores(noise_multiplier) * self.lengths).sum()) / math.sqrt(np.square(self.lengths).sum())
 
     def p_value(self, noise_multiplier: float) -> float:
         """Return the p-value of noise of at least this multiplier in every round, whatever others' data are.

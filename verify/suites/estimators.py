@@ -351,7 +351,7 @@ def _exact_bias(delta: float, distance: float, count: int) -> float:
     distances = distance + means / math.sqrt(count)
     epsilon = estimators.both_directions(delta, distances[:, np.newaxis], ratios)
     here = float(estimators.both_directions(delta, np.asarray(distance), np.asarray(1.0)))
-    return float(over_mean @ (epsilon - here) @ over_ratio / math.sqrt(2.0 * math.pi))
+    return float((over_mean[:, np.newaxis] * (epsilon - here) * over_ratio).sum() / math.sqrt(2.0 * math.pi))
 
 
 def _kink(context: Context) -> Outcome:
