@@ -110,6 +110,25 @@ def test_what_nobody_can_see_goes_by_the_limit_of_the_method():
         assert {name: sight(measured, name).verdict for name in expected} == expected
 
 
+@pytest.mark.parametrize(
+    ("rate", "expected", "without_more_to_see"),
+    [(0.9, Visibility.SEES, Visibility.SEES), (0.8975, Visibility.MISSES, Visibility.CANNOT)],
+)
+def test_nine_audits_of_ten_see_a_fault(rate, expected, without_more_to_see):
+    result = mechanism("some", (1.0, 3.0, 3.0, 0.05), (0.5, 6.7, 6.7, rate))
+    result.evidence["diagnosed"] = [
+        DIAGNOSED[0],
+        {"value": 0.5, "tests": {"norm": {"p_value": 0.0, "alarms": 9, "rate": [rate, 0.0, 1.0]}}, "confined": rate},
+    ]
+    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    sights = sight(measured, "adaptive"), *(sight_of_test(measured, test) for test in ("norm", "confined"))
+    assert {each.verdict for each in sights} == {expected}
+    # What hardly exceeds the claim, by 2%, no number of canaries shows.
+    result.evidence["cells"][-1]["unlimited"] = [9.0, 1.02 * 3.0]
+    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    assert sight(measured, "adaptive").verdict is without_more_to_see
+
+
 def test_rates_and_medians_are_those_of_the_method_at_the_worst_row():
     result = mechanism("some", (0.0, 3.0, 3.0, 0.05), (0.1, math.inf, 3.2, 0.3))
     row = result.evidence["cells"][-1]

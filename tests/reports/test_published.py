@@ -1,13 +1,25 @@
-"""What the repository shows is what the current code finds: the table of expected verdicts is the measure."""
+"""What the repository shows is what the current code finds: the table of expected verdicts is the measure.
+
+What follows from printed numbers alone is the same at every level and seed. Published pages are what the code makes of
+the published numbers. After a change of either that is meant: ``python tests/reports/test_published.py``.
+"""
 
 import csv
 import json
+import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.check.results import Subject
+from canaryproof.reports import canife, pages, training
+from canaryproof.reports.markdown import without_tags
+from canaryproof.verify.check import json_records
+from canaryproof.verify.check.results import Context, Level, Run, Subject, perform
+from canaryproof.verify.check.verdicts import Printed, fixed
+from canaryproof.verify.files.benchmark_record import BenchmarkRecord
+from canaryproof.verify.files.training_record import ExperimentRecord
 from canaryproof.verify.suites.catalogue import SUITES
 
 ROOT = Path(__file__).parents[2]
@@ -82,3 +94,82 @@ def test_quoted_numbers_of_the_benchmark_are_published():
         digits = [len(number.partition(".")[2]) for number in numbers]
         rounded = {tuple(round(n, d) for n, d in zip(found, digits, strict=True)) for found in published}
         assert tuple(map(float, numbers)) in rounded, numbers
+
+
+# Judges that get nothing of the run.
+_FIXED = {
+    check.id: (suite, check)
+    for suite, checks in SUITES.items()
+    for check in checks
+    if isinstance(check.judge, Printed) or getattr(check.judge, "__code__", None) is fixed(print).__code__
+}
+
+
+def _near(found, there):
+    """Whether evidence is the same, but for the last digits of numbers, in which processors may differ."""
+    if isinstance(found, float) and isinstance(there, float):
+        return math.isclose(found, there, rel_tol=1e-6, abs_tol=1e-12)
+    if isinstance(found, dict) and isinstance(there, dict):
+        return found.keys() == there.keys() and all(_near(found[key], there[key]) for key in found)
+    if isinstance(found, list) and isinstance(there, list):
+        return len(found) == len(there) and all(map(_near, found, there))
+    return found == there
+
+
+def _differs(result):
+    found, there = json.loads(json.dumps(result.to_json())), RESULTS[result.id]
+    return found["finding"] != there["finding"] or not _near(found["evidence"], there["evidence"])
+
+
+def test_findings_from_printed_numbers_are_the_published_ones(quick_run):
+    assert len(_FIXED) > 250
+    assert not [name for name in _FIXED if _differs(quick_run.results[name])]
+
+
+def _made():
+    """Markdown pages of the published run, benchmarks and trainings, by path."""
+    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
+    # Pictures are another library's, and take long: a page has their names and captions alone.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "svg", lambda _: "")
+        made = pages.markdown_of(run, "", {path.name: None for path in PUBLISHED.glob("*.svg")})
+    texts = {name: page.decode() for name, page in made.items() if name.endswith(".md")}
+    for folder in ("", *sorted(f"{path.name}/" for path in PUBLISHED.iterdir() if path.is_dir())):
+        for source, kind, module, page in (
+            ("canife.json", BenchmarkRecord, canife, "canife.md"),
+            ("results.json", ExperimentRecord, training, "results.md"),
+        ):
+            path = PUBLISHED / folder / source
+            if path.exists() and (folder or kind is BenchmarkRecord):
+                record = json_records.read(kind, json.loads(path.read_text(encoding="utf-8")))
+                texts[f"{folder}{page}"] = without_tags(module.text(record))
+    return texts
+
+
+# These are made by programs of their own, which measure other tools and this machine.
+_MEASURED = {"auditors.md", "performance.md", "releases.md"}
+_PAGES = sorted({str(path.relative_to(PUBLISHED)) for path in PUBLISHED.rglob("*.md")} - _MEASURED)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return _made()
+
+
+def test_all_pages_are_published(made):
+    assert sorted(made) == _PAGES
+
+
+@pytest.mark.parametrize("name", _PAGES)
+def test_published_pages_show_the_published_numbers(made, name):
+    assert made[name] == (PUBLISHED / name).read_text(encoding="utf-8")
+
+
+if __name__ == "__main__":
+    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
+    anew = {name: perform(*each, Context(Level.QUICK, 0)) for name, each in _FIXED.items()}
+    anew = {name: result for name, result in anew.items() if _differs(result)}
+    run = replace(run, results=tuple(anew.get(row.id, row) for row in run.results))
+    (PUBLISHED / "results.json").write_text(pages.as_written(run)[0], encoding="utf-8")
+    for name, text in _made().items():
+        (PUBLISHED / name).write_text(text, encoding="utf-8")

@@ -844,3 +844,17 @@ def test_scores_of_trainings_of_their_own_have_a_proven_bound() -> None:
 def test_what_is_no_canaries_is_refused(canaries: object, kind: str) -> None:
     with pytest.raises(ValueError, match=rf"^canaries: must be Canaries or OrthonormalCanaries, not {kind}$"):
         audit_release(np.ones(10), canaries, DELTA)  # type: ignore[arg-type]
+
+
+def test_the_error_of_a_trace_is_that_of_drawn_canaries() -> None:
+    # Sixty canaries in 200 dimensions crowd each other: without that the error would be a quarter smaller.
+    count, dim, sigma, runs = 60, 200, 0.3, 400
+    canaries, rng = Canaries(3, count, dim), np.random.default_rng(3)
+    release = canaries.sum() + sigma * rng.standard_normal(dim)
+    result = audit_release(release, canaries, 1e-3, noise_multiplier=sigma, force=True)
+    assert result.trace_test is not None
+    drawn = rng.standard_normal((runs, count, dim))
+    sums = (drawn / np.linalg.norm(drawn, axis=2, keepdims=True)).sum(axis=1)
+    norms = (sums * (sums + sigma * rng.standard_normal((runs, dim)))).sum(axis=1) / count
+    least, most = (norms.std() * math.sqrt(runs / stats.chi2.ppf(level, runs - 1)) for level in (1 - 5e-7, 5e-7))
+    assert least < result.trace_test[1] < most

@@ -308,3 +308,16 @@ def test_the_page_has_the_smallest_faults_of_ten_thousand_and_a_million_coordina
     page = (Path(__file__).parents[3] / "docs/how/self_test.md").read_text(encoding="utf-8")
     rows = [f"| {name} | {text} | {noticed[1][name]} |" for name, text in noticed[0].items()]
     assert "\n".join(rows) in page
+
+
+def test_honest_returns_are_found_at_no_more_than_the_level_over_all_lags():
+    rng, runs = np.random.default_rng(11), 300
+    small = 0
+    for _ in range(runs):
+        tests = cp.SamplingTests(rate=0.3, members=40)
+        for drawn in rng.random((16, 40)) < 0.3:
+            tests.add(np.flatnonzero(drawn))
+        (p_value,) = (test.p_value for test in tests.tests() if test.name == "returns")
+        small += p_value <= 0.05
+    # The largest of 15 lags alone would be so small in half of the runs.
+    assert small <= stats.binom.isf(LEVEL, runs, 0.05)

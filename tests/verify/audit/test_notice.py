@@ -10,6 +10,7 @@ from canaryproof.verify.audit.notice import (
     blind_spots,
     bound_power,
     canaries_needed,
+    doubled,
     least_count,
     noticed_share,
 )
@@ -259,3 +260,11 @@ def test_what_scores_of_few_values_notice_is_not_known():
     # Whole numbers that are a quarter of a deviation apart lose next to nothing.
     numbers = Scores(*np.rint(4.0 * (np.array([[0.7], [0.0]]) + rng.standard_normal((2, 1000)))), kind="any")
     assert audit(numbers, 1e-5, claim=1.0).noticed is not None
+
+
+def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
+    monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count >= 1000))
+    # 17, 34, …, 544, 1088.
+    assert doubled(0.5, 17, exact=True) == 1100
+    assert doubled(0.5, 1000, exact=True) == 1000
+    assert doubled(0.5, 1001, exact=False) == 1100

@@ -2,6 +2,7 @@ import contextlib
 import dataclasses
 import html
 import json
+import math
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -318,3 +319,13 @@ def test_an_unknown_event_is_refused(event, rule):
 def test_the_forms_are_html_markdown_and_json(tmp_path):
     with pytest.raises(ValueError, match=r"^path: must end in \.html, \.md or \.json, not 'report\.pdf'$"):
         audit(TWO, 1e-5).report(tmp_path / "report.pdf")
+
+
+def test_the_alarm_is_at_the_first_round_whose_evidence_reaches_it():
+    # With two thirds of the noise the evidence grows round by round; each is a point of the record.
+    scores = trained(0.65).scores("known rounds")
+    evidence = report.record(audit(scores, 1e-5, claim=accountant.gaussian(1.0)))["evidence"]
+    assert [place for place, _ in evidence["points"]] == list(range(1, evidence["measured_rounds"] + 1))
+    above = [place for place, log in evidence["points"] if math.exp(log) > 1.0 / evidence["alarm_level"]]
+    assert evidence["alarm_round"] == above[0] > 1
+    assert evidence["largest_log"] == max(log for _, log in evidence["points"])

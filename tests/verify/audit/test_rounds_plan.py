@@ -137,3 +137,11 @@ def test_bad_arguments_are_refused(options, rule):
 def test_it_fits_eighty_columns():
     for planned in (once(), sampled()):
         assert max(map(len, str(planned).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("sigma", [0.8, 2.0])
+def test_canaries_add_their_squared_length_to_the_noises(sigma):
+    # Over 16 rounds: of each canary 1 in each of its 4 rounds, or in a quarter of them, and σ² in each coordinate.
+    for taken in ({"participations": 4}, {"rate": 0.25}):
+        planned = plan_rounds(sigma, DIM, 16, delta=1e-5, **taken)
+        assert planned.noise_share == pytest.approx(4 * planned.count / (16 * sigma**2 * DIM))

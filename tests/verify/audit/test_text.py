@@ -1,12 +1,13 @@
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.audit import audit
-from canaryproof.verify.audit.misuse import MisuseWarning
+from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.result import AuditRow
 from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, summary
 from canaryproof.verify.canaries.scores import Scores
@@ -119,3 +120,12 @@ def test_extremes_are_said_in_few_lines(observed, options):
         lines = str(audit(scores, DELTA, force=force, **options)).splitlines()
         assert len(lines) <= MOST_LINES
         assert max(map(len, lines)) <= WIDTH
+
+
+def test_warnings_without_room_are_counted(found):
+    for count in range(1, 30):
+        made = [MisuseWarning("some", f"Warning number {i}.", "Look.", None, Withheld.NOTHING) for i in range(count)]
+        printed = summary(dataclasses.replace(found, warnings=tuple(made)))
+        left = re.search(r"(\d+) more, in the details", printed)
+        assert printed.count("Warning number") + (int(left[1]) if left else 0) == count
+    assert left is not None

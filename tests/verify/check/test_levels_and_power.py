@@ -156,3 +156,44 @@ def test_a_mean_that_is_off_has_a_small_p_value():
 def test_shares_count_what_was_hit_too():
     assert p_values.share_above(3, 3, 0.5) == p_values.share_below(0, 3, 0.5) == 0.125
     assert p_values.share_above(0, 3, 0.5) == p_values.share_below(3, 3, 0.5) == 1.0
+
+
+def test_p_values_of_signed_means_are_two_sided():
+    values = np.random.default_rng(6).standard_normal(50)
+    for expected in (0.3, -0.3):
+        assert p_values.mean_p_value(values, expected) == pytest.approx(stats.ttest_1samp(values, expected).pvalue)
+
+
+def test_equal_values_at_a_bound_are_no_sign_of_more():
+    values = np.full(10, 0.5)
+    assert p_values.above(values, 0.5) == p_values.below(values, 0.5) == 1.0
+    assert p_values.above(values, 0.4) == p_values.below(values, 0.6) == 0.5**10
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_visible_distances_are_by_massarts_inequality_for_every_sample(samples):
+    def distance(probability):
+        """Return how far some sample is from its law with at most this probability."""
+        return optimize.brentq(lambda x: samples * 2.0 * math.exp(-2.0 * 400 * x**2) - probability, 1e-9, 1.0)
+
+    rejected, missed = map(distance, (LEVEL, 1.0 - POWER))
+    assert power.visible_distance(400, LEVEL, samples) == pytest.approx(samples * (rejected + missed), rel=1e-6)
+
+
+def test_runs_for_a_share_have_each_law_its_own_deviation():
+    claimed, alternative = 0.94, 0.8
+    runs = power.runs_for_share(claimed, alternative, LEVEL)
+
+    def gap(size):
+        """How far the alternative's best tenth is below the critical value."""
+        critical = stats.norm.ppf(LEVEL, claimed, math.sqrt(claimed * (1.0 - claimed) / size))
+        return critical - stats.norm.ppf(POWER, alternative, math.sqrt(alternative * (1.0 - alternative) / size))
+
+    assert gap(runs - 1) < 0.0 <= gap(runs)
+
+
+def test_visible_shares_reject_at_the_level_and_with_the_power():
+    least = power.visible_share(200, 0.05, 3, LEVEL)
+    # The fewest hits that half of the level allows to reject.
+    fewest = next(hits for hits in range(200) if stats.binom.sf(hits - 1, 200, 0.05) <= 0.5 * LEVEL)
+    assert stats.binom.sf(fewest - 1, 200, least) == pytest.approx(1.0 - 0.1 / 3.0)

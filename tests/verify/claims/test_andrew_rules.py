@@ -169,3 +169,11 @@ def test_too_few_experiments_have_no_quantiles(tmp_path):
     made_results.write(tmp_path, made_results.document("final_table5", repetition, 2))
     assert judge("final.table5.row1.measured", tmp_path).verdict is INCONCLUSIVE
     assert judge("submission.table6.row4", tmp_path).verdict is INCONCLUSIVE
+
+
+def test_the_error_of_a_cost_is_that_of_two_independent_samples(tmp_path):
+    repetition = lambda *_: ([made_results.run(0.2, 0.25)], None)  # noqa: E731
+    made_results.write(tmp_path, made_results.document("final_table3", repetition))
+    share = stats.binom(made_results.TEST_EXAMPLES, 0.25).std() / made_results.TEST_EXAMPLES
+    expected = f"+5.000 percentage points of 25.00% (± {100.0 * share * 2**0.5:.2g} at most)"
+    assert expected in judge("final.section5.1.accuracy", tmp_path).finding

@@ -129,3 +129,11 @@ def test_two_estimates_of_one_mean_and_of_two() -> None:
     assert distributions.same_mean(1.0, 9.0, ESTIMATE_DELTA) < 1e-9
     far = distributions.noticed_beside(3.0, ESTIMATE_DELTA, 1e-6)
     assert distributions.same_mean(3.0, far, ESTIMATE_DELTA) < 1e-6
+
+
+def test_bounds_share_the_level_of_their_fit():
+    law, row = distributions.KnownNull(1e-6), (0.5, 0.5)
+    single = distributions.p_value(law, *row)
+    assert 0.0 < single < 0.2
+    for count in (1, 3, 5):
+        assert distributions.fit(law, [row] * count)[0] == pytest.approx(count * single)

@@ -221,12 +221,15 @@ def selected_miss(delta: float) -> tuple[float, float]:
     is taken, and one above 0.
     """
     values = estimates(delta)
+    # Equal ε̂ of several counts may differ in their last bits, on one processor and not on another.
+    with np.errstate(over="ignore"):
+        rounded = np.round(values, 12)
     _, high = _limits(np.arange(Canife.HALF + 1))
     above = estimate(high[:, None], high[None, :], delta) > 0.0
 
     def miss(preferred: NDArray[np.bool_]) -> float:
         # Twice the rank of ε̂, and one more where preferred, orders by ε̂ first.
-        ranks = np.searchsorted(np.unique(values), values).astype(np.float64)
+        ranks = np.searchsorted(np.unique(rounded), rounded).astype(np.float64)
         keys = np.where(np.isfinite(values), 2.0 * ranks + preferred, np.inf)
         law = selected(keys)
         return float(law.probabilities[np.isin(law.values, keys[above])].sum())

@@ -108,3 +108,16 @@ def test_algorithm_1_has_the_loss_of_equation_1_at_the_c_that_the_text_fixes():
     assert canife_attack.judge_loss(one, two).verdict is Verdict.CONFIRMED
     assert canife_attack.judge_loss(two, one).verdict is Verdict.REFUTED
     assert canife_attack.judge_loss(one, two).evidence["ratios"] == {"1": 1.0, "2": 4.0}
+
+
+def test_equal_estimates_of_several_counts_are_equal_by_exact_fractions(monkeypatch):
+    found, finite = canife_attack.selected_miss(0.01), np.isfinite(canife_attack.estimates(0.01))
+    ratios = [
+        max((Fraction(99, 2) - count) / other for count, other in ((fp, fn), (fn, fp))) if fp and fn else Fraction(-1)
+        for fp in range(51)
+        for fn in range(51)
+    ]
+    place = {ratio: float(i) for i, ratio in enumerate(sorted(set(ratios)))}
+    ranks = np.where(finite, np.reshape([place[ratio] for ratio in ratios], (51, 51)), np.inf)
+    monkeypatch.setattr(canife_attack, "estimates", lambda _: ranks)
+    assert canife_attack.selected_miss(0.01) == pytest.approx(found, rel=1e-12)

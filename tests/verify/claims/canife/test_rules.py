@@ -320,3 +320,10 @@ def test_readings_are_methods_and_numbers_those_of_the_ledger():
         for name in printed.ids:
             assert f"{printed.mean:g}" in statements[name]
             assert f"{printed.deviation:g}" in statements[name]
+
+
+def test_the_interval_of_a_mean_is_students():
+    drawn = [1.2, 0.7, 2.1, 1.6]
+    expected = stats.ttest_1samp(drawn, 0.0).confidence_interval(0.98)
+    assert canife_rules._mean_interval(drawn, 0.02) == pytest.approx(tuple(expected))
+    assert canife_rules._mean_interval(drawn[:1], 0.02) == (0.0, math.inf)
