@@ -99,8 +99,8 @@ def known_rounds(
         bound = audit(scores, delta, confidence, force=True).bound
         assert bound is not None
         assert scores.record is not None
-        found = {"bound": bound.low, "carry_over": scores.record.carry_over}
-        records[DATA_UNKNOWN] = replace(records[DATA_UNKNOWN], **found)
+        carry_over = scores.record.carry_over
+        records[DATA_UNKNOWN] = replace(records[DATA_UNKNOWN], bound=bound.low, carry_over=carry_over)
     return records
 
 
