@@ -282,7 +282,7 @@ def _span(seconds: float) -> str:
     for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2.0 * size:
             return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.2g} s"
+    return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
 
 
 def plan(

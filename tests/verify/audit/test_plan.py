@@ -286,4 +286,41 @@ def test_each_figure_of_the_page_is_the_plans():
         *numbers(summary()),  # the map of faults
     ]
     assert all(" ".join(line.split()) in " ".join(below.replace("\\", "").split()) for line in made_up().commands())
-    assert numbers(str(made_up(all_rounds=True)))[:6] == ["4.12", "2e-05", "16", "3", "12345", "1.38"]
+    assert numbers(str(made_up(all_rounds=True)))[:10] == [
+        *("4.12", "2e-05", "16", "3", "12345", "1.38"),
+        *("229", "90", "170", "0"),
+    ]
+
+
+def test_faults_that_no_number_sees_stand_with_their_values():
+    fault = PlannedFault("unclipped", "no clipping", "norm", 23.5, 9.5, None)
+    (row,) = (line for line in str(made_up(faults=(fault,))).splitlines() if "client's norm" in line)
+    assert numbers(row) == ["23.5"]
+    (row,) = (
+        line
+        for line in str(made_up(faults=(fault, dataclasses.replace(fault, value=57.5)))).splitlines()
+        if "client's norm" in line
+    )
+    assert numbers(row) == ["23.5", "57.5"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (5.55, "5.5 s"),
+        (99.6, "100 s"),
+        (119.0, "119 s"),
+        (150.0, "2 minutes"),
+        (4.2 * 3600.0, "4 hours"),
+        (12.6 * 86400.0, "13 days"),
+    ],
+)
+def test_time_is_in_its_largest_unit(seconds, shown):
+    assert f"Time: {shown} to make them" in str(made_up(seconds=seconds))
+
+
+def test_a_claim_below_that_of_the_noise_is_refused_with_both():
+    private = float(gaussian_mechanism.epsilon(1e-6, 1.54))
+    with pytest.raises(ValueError, match=r"^claim: ") as caught:
+        plan(1.54, 100_000, claim=1.25)
+    assert numbers(str(caught.value)) == [f"{private:.4g}", "1.25", f"{private:.4g}"]

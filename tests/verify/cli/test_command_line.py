@@ -362,7 +362,7 @@ def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directi
         (("--out", "c.npy", "--add", "c.npy"), "c.npy: must not exist already"),
         (
             ("--out", "o.npy", "--add", "c.npy", "--directions", "orthonormal", "--count", 10**5),
-            "--count: must be at most",
+            "--count: must be at most 200, as no more directions are orthogonal",
         ),
     ],
 )
