@@ -628,6 +628,24 @@ def least_count(suffices: Callable[[int], bool], most: int) -> int | None:
     return int(grid[many])
 
 
+def least_part(variance: float) -> float:
+    """Return the part of ‖S‖²'s mean, 0 or more, that it reaches with probability 90%.
+
+    S is the sum of the canaries of a round, or of all rounds together. An audit notices by the length that it has, not
+    by its mean.
+
+    Parameters
+    ----------
+    variance
+        Relative variance of ‖S‖². That of k independent canaries is 2(1 − 1/k)/d, and a random k adds its own.
+
+    Returns
+    -------
+    The part.
+    """
+    return max(0.0, 1.0 - float(special.ndtri(POWER)) * math.sqrt(variance))
+
+
 # Faults of the atlas that an audit notices.
 
 

@@ -13,6 +13,7 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.estimators.noise_multiplier import noticed_share
 from tests.printed import numbers
 
 
@@ -238,7 +239,7 @@ def made_up(**options):
             "release_epsilon": 1.375,
             "directions": "independent",
             "seeing": 230,
-            "short_noise": 0.61,
+            "short_noise": 0.619,
             "present": 170,
             "count": 229,
             "noise_share": 0.0083,
@@ -324,3 +325,14 @@ def test_a_claim_below_that_of_the_noise_is_refused_with_both():
     with pytest.raises(ValueError, match=r"^claim: ") as caught:
         plan(1.54, 100_000, claim=1.25)
     assert numbers(str(caught.value)) == [f"{private:.4g}", "1.25", f"{private:.4g}"]
+
+
+@pytest.mark.parametrize("dim", [1000, 100_000])
+@pytest.mark.parametrize("share", [0.9, 0.75, 0.5])
+def test_a_release_of_so_many_notices_the_share_although_their_sums_length_is_random(dim, share):
+    """The audit knows the length of the sum, which is at least this one with probability 90%."""
+    planned = usual() if dim == 100_000 else plan(1.54, dim)
+    (count,) = (fault.count for fault in planned.faults if (fault.name, fault.value) == ("less-noise", share))
+    # The square is k, and two times the cosine of each pair, whose variance is 1/d.
+    least = count - stats.norm.ppf(0.9) * 2.0 * math.sqrt(0.5 * count * (count - 1) / dim)
+    assert noticed_share(1.54, np.array([math.sqrt(least)]), dim, 0.025) >= share
