@@ -152,6 +152,7 @@ def test_scores_of_any_kind_are_audited_beside_unobserved_ones(folder: Path) -> 
     for arguments, message in (
         (("losses.npz",), "losses.npz: observed[1]: a cosine must lie in [-1, 1], not 12"),
         (("losses.csv", "--kind", "any"), "losses.csv: unobserved: is needed for scores of any kind"),
+        (("losses.parquet", "--kind", "any"), "losses.parquet: needs --score and --member, the names of its columns"),
         (("losses.npz", "--kind", "any", "--dim", 10), "losses.npz: dim: is for cosines"),
         (("losses.npz", "--kind", "any", "--noise-multiplier", 1), "losses.npz: noise_multiplier: is for cosines"),
         (
