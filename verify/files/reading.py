@@ -220,12 +220,11 @@ def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKi
     numbers, members = table.cells(score), table.cells(member)
     if len(numbers) > LARGEST_COUNT:
         raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
-    places = [table.place(row) for row in range(len(numbers))]
-    values = np.array([parsed_number(score, *cell) for cell in zip(places, numbers, strict=True)], dtype=np.float64)
-    took_part = np.array([_member(member, *cell) for cell in zip(places, members, strict=True)], dtype=np.bool_)
+    values = np.array([parsed_number(score, table.place(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64)
+    took_part = np.array([_member(member, table.place(i), cell) for i, cell in enumerate(members)], dtype=np.bool_)
     groups = (("observed", np.flatnonzero(took_part)), ("unobserved", np.flatnonzero(~took_part)))
     checked = {
-        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {places[rows[i]]}")  # type: ignore[misc]
+        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.place(rows[i])}")  # type: ignore[misc]
         for name, rows in groups
         if name == "observed" or len(rows)
     }
