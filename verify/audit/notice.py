@@ -695,6 +695,8 @@ class Deciding:
         Whether canaries are orthonormal. Independent ones are noise to each other.
     crowd
         Canaries whose own numbers of rounds decide, and the noise multiplier that they are held against; else None.
+    hides
+        Variance of others' data, as a share of the claimed noise's.
     """
 
     claim: AtlasClaim
@@ -707,6 +709,7 @@ class Deciding:
     bound: bool
     orthonormal: bool
     crowd: tuple[Crowd, float] | None = None
+    hides: float = 0.0
 
     def power(self, mechanism: Mechanism, value: float) -> float:
         """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
@@ -721,6 +724,7 @@ class Deciding:
         The probability.
         """
         squares, weight = residuals(mechanism, value, self.claim)
+        squares = squares + self.hides * self.claim.noise_multiplier**2 * self.claim.dim
         best = 0.0
         if self.lengths is not None:
             with np.errstate(divide="ignore"):

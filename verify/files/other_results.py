@@ -148,14 +148,14 @@ def _known(names: Sequence[str], aliases: Sequence[str]) -> str | None:
 
 
 def _filled(table: LabelledTable, name: str) -> list[tuple[str, str]]:
-    """Return the cells of a column that are not empty, each with its place."""
+    """Return the cells of a column that are not empty, each with its position."""
     cells = enumerate(table.cells(name))
-    return [(table.place(row), cell) for row, cell in cells if cell.strip() not in ("", "nan", "None", "<NA>")]
+    return [(table.position(row), cell) for row, cell in cells if cell.strip() not in ("", "nan", "None", "<NA>")]
 
 
 def _scores(table: LabelledTable, name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
     cells = _filled(table, name)
-    values = np.array([parsed_number(name, place, cell) for place, cell in cells], dtype=np.float64)
+    values = np.array([parsed_number(name, position, cell) for position, cell in cells], dtype=np.float64)
     return checked_scores(name, values, ScoreKind.ANY, lambda i: f"{name}, {cells[i][0]}")
 
 
@@ -163,18 +163,18 @@ def _largest(table: LabelledTable, aliases: Sequence[str]) -> float | None:
     """Return the largest number of the first known column, as the largest ε is what is reported."""
     name = _known(table.names, aliases)
     cells = [] if name is None else _filled(table, name)
-    return max((parsed_number(str(name), place, cell) for place, cell in cells), default=None)
+    return max((parsed_number(str(name), position, cell) for position, cell in cells), default=None)
 
 
 def _counts(table: LabelledTable, names: Sequence[str]) -> tuple[GuessCount, ...]:
     rows = []
     for row, cells in enumerate(zip(*(table.cells(name) for name in names), strict=True)):
-        place = table.place(row)
-        values = [parsed_number(name, place, cell) for name, cell in zip(names, cells, strict=True)]
+        position = table.position(row)
+        values = [parsed_number(name, position, cell) for name, cell in zip(names, cells, strict=True)]
         try:
             rows.append(_checked(names, values))
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
+            raise ValueError(f"{position}: {error}") from None
     if not rows:
         raise ValueError("must have at least one line of counts")
     return tuple(rows)

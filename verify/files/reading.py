@@ -185,7 +185,7 @@ class LabelledTable:
             column = column.to_numpy(np.float64, na_value=np.nan)
         return [str(cell) for cell in column]
 
-    def place(self, row: int) -> str:
+    def position(self, row: int) -> str:
         """Name the place of a row, counted from 0."""
         return f"line {self.first_line + row}" if self.first_line else f"row {row}"
 
@@ -220,22 +220,24 @@ def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKi
     numbers, members = table.cells(score), table.cells(member)
     if len(numbers) > LARGEST_COUNT:
         raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
-    values = np.array([parsed_number(score, table.place(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64)
-    took_part = np.array([_member(member, table.place(i), cell) for i, cell in enumerate(members)], dtype=np.bool_)
+    values = np.array(
+        [parsed_number(score, table.position(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64
+    )
+    took_part = np.array([_member(member, table.position(i), cell) for i, cell in enumerate(members)], dtype=np.bool_)
     groups = (("observed", np.flatnonzero(took_part)), ("unobserved", np.flatnonzero(~took_part)))
     checked = {
-        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.place(rows[i])}")  # type: ignore[misc]
+        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.position(rows[i])}")  # type: ignore[misc]
         for name, rows in groups
         if name == "observed" or len(rows)
     }
     return ScoreColumns(**checked)
 
 
-def _member(name: str, place: str, cell: str) -> bool:
+def _member(name: str, position: str, cell: str) -> bool:
     member = _MEMBERS.get(cell.strip().lower())
     if member is None:
         raise ValueError(
-            f"{name}, {place}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
+            f"{name}, {position}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
         )
     return member
 
@@ -674,7 +676,7 @@ def _lines(text: IO[str], number: int) -> Iterator[str]:
         yield line
 
 
-def parsed_number(name: str, place: str, cell: str) -> float:
+def parsed_number(name: str, position: str, cell: str) -> float:
     """Return the number in a cell of a column; a ``ValueError`` names its place."""
     try:
         # Python also takes 1_000 and digits of other scripts for numbers; a data file that has them is damaged.
@@ -682,8 +684,8 @@ def parsed_number(name: str, place: str, cell: str) -> float:
             raise ValueError
         return float(cell)
     except ValueError:
-        hint = " or a header that names the column observed" if place == "line 1" else ""
-        raise ValueError(f"{name}, {place}: must be a number{hint}, not {shown(cell)}") from None
+        hint = " or a header that names the column observed" if position == "line 1" else ""
+        raise ValueError(f"{name}, {position}: must be a number{hint}, not {shown(cell)}") from None
 
 
 def _check_names(kind: str, names: list[str]) -> None:
