@@ -628,6 +628,24 @@ def least_count(suffices: Callable[[int], bool], most: int) -> int | None:
     return int(grid[many])
 
 
+def least_part(variance: float) -> float:
+    """Return the part of ‖S‖²'s mean, 0 or more, that it reaches with probability 90%.
+
+    S is the sum of the canaries of a round, or of all rounds together. An audit notices by the length that it has, not
+    by its mean.
+
+    Parameters
+    ----------
+    variance
+        Relative variance of ‖S‖². That of k independent canaries is 2(1 − 1/k)/d, and a random k adds its own.
+
+    Returns
+    -------
+    The part.
+    """
+    return max(0.0, 1.0 - float(special.ndtri(POWER)) * math.sqrt(variance))
+
+
 # Faults of the atlas that an audit notices.
 
 
@@ -677,6 +695,8 @@ class Deciding:
         Whether canaries are orthonormal. Independent ones are noise to each other.
     crowd
         Canaries whose own numbers of rounds decide, and the noise multiplier that they are held against; else None.
+    hides
+        Variance of others' data, as a share of the claimed noise's.
     """
 
     claim: AtlasClaim
@@ -689,6 +709,7 @@ class Deciding:
     bound: bool
     orthonormal: bool
     crowd: tuple[Crowd, float] | None = None
+    hides: float = 0.0
 
     def power(self, mechanism: Mechanism, value: float) -> float:
         """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
@@ -703,6 +724,7 @@ class Deciding:
         The probability.
         """
         squares, weight = residuals(mechanism, value, self.claim)
+        squares = squares + self.hides * self.claim.noise_multiplier**2 * self.claim.dim
         best = 0.0
         if self.lengths is not None:
             with np.errstate(divide="ignore"):

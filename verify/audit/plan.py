@@ -18,7 +18,8 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.misuse import visible_trace
-from canaryproof.verify.audit.notice import MOST_SCORES, least_count, residuals, trace_power
+from canaryproof.verify.audit.notice import MOST_SCORES, least_count, least_part, residuals, trace_power
+from canaryproof.verify.audit.text import rounded_down
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check import rules
@@ -221,7 +222,9 @@ class AuditPlan:
             yield f"  {so_many(self.present)} see that they are there: the lower bound is above 0;"
         else:
             yield f"  {so_many(self.present)} notice that they are missing from the release;"
-        short = f"noise at {100.0 * self.short_noise:.2g}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g})"
+        # A share that is rounded up might not be noticed.
+        share = rounded_down(100.0 * self.short_noise, 2)
+        short = f"noise at {share}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g})"
         yield f"  {so_many(self.seeing)} notice {short}."
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from wrapped(
@@ -282,7 +285,7 @@ def _span(seconds: float) -> str:
     for unit, size in (("days", 86400.0), ("hours", 3600.0), ("minutes", 60.0)):
         if seconds >= 2.0 * size:
             return f"{seconds / size:,.0f} {unit}"
-    return f"{seconds:.2g} s"
+    return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
 
 
 def plan(
@@ -427,7 +430,8 @@ def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | No
 
     def seen(count: int) -> bool:
         level = 0.5 * (1.0 - _CONFIDENCE)
-        probabilities = power(traces, released.noise_multiplier, math.sqrt(count), released.dim, level)
+        length = math.sqrt(count * least_part(2.0 * (1.0 - 1.0 / count) / released.dim))
+        probabilities = power(traces, released.noise_multiplier, length, released.dim, level)
         return float(probabilities.mean()) >= POWER
 
     few, many = 1, 2

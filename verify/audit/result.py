@@ -192,6 +192,8 @@ _HARMLESS = ("dilution", "large-delta", "too-few", "coin")
 _SEEN = 3.0
 # A gate does not pass where canaries leave another trace than the release's norm says, at this level.
 _OTHER_TRACE = 1e-4
+# A claim that was rounded to two digits is not taken for another one than that of the noise.
+_ROUNDED = 1.05
 
 
 @dataclass(frozen=True)
@@ -340,10 +342,21 @@ class AuditResult:
     def doubtful(self) -> bool:
         """Whether the input may not be what it should be, so that a gate must not pass it.
 
-        A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Data
-        that dilute the trace, few scores and a large δ leave the tests their meaning.
+        A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Or
+        the claimed noise of the release cannot give the claimed ε. Data that dilute the trace, few scores and a large δ
+        leave the tests their meaning.
         """
-        return self.other_trace or any(warning.kind not in _HARMLESS for warning in self.warnings)
+        others = self.other_trace or self.noise_epsilon is not None
+        return others or any(warning.kind not in _HARMLESS for warning in self.warnings)
+
+    @property
+    def noise_epsilon(self) -> float | None:
+        """ε of a release's claimed noise for somebody who takes part, where a claim that is a number is below it."""
+        stated, noise = self.request.claim, self.noise_multiplier
+        if self.release_norm is None or noise is None or not self.delta or not isinstance(stated, int | float):
+            return None
+        epsilon = float(gaussian_mechanism.epsilon(self.delta, noise / (2.0 if self.neighbours == "replace" else 1.0)))
+        return epsilon if epsilon > _ROUNDED * stated else None
 
     @property
     def other_trace(self) -> bool:
@@ -389,6 +402,7 @@ class AuditResult:
 
         It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
         Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
+        What ``hides`` the claimed noise would hide less noise too.
         """
         # This import loads tables of the bounds, which an audit without a claim does not need.
         from canaryproof.verify.audit import notice
@@ -417,7 +431,27 @@ class AuditResult:
             shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
-        return max(shares) or None
+        return math.sqrt(max(0.0, max(shares) ** 2 - self.hides)) or None
+
+    @property
+    def hides(self) -> float:
+        """Variance of others' data, or of more noise than claimed, in units of the claimed noise's; 0 if none is seen.
+
+        Where less noise was added, data of this length would still be there. A released vector shows them by its norm,
+        at level 1e-4. A training's rounds do by the measured noise, at half of α, unless others' data were taken out.
+        """
+        mechanism = self.mechanism
+        if mechanism is None or mechanism.claimed is None:
+            return 0.0
+        square = mechanism.claimed**2
+        if self.release_norm is None:
+            seen = not mechanism.traces.residual and mechanism.measured.low > mechanism.claimed
+            return mechanism.measured.value**2 / square - 1.0 if seen else 0.0
+        dim = mechanism.traces.dim
+        honest = square + self.count / dim
+        length = self.release_norm**2 / dim
+        seen = float(special.chdtrc(dim, dim * length / honest)) < _OTHER_TRACE
+        return (length - honest) / square if seen else 0.0
 
     def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":
         """Return the canaries of the bound by participations, and the claimed noise of a round; else None."""
@@ -519,5 +553,6 @@ class AuditResult:
             bound=self._by_default and self.scores.record is None,
             orthonormal=orthonormal,
             crowd=self._crowd(epsilon),
+            hides=self.hides,
         )
         return notice.blind_spots(deciding, given=self.noise_multiplier is not None or self.claim is not None)

@@ -13,7 +13,8 @@ from scipy import optimize, special
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.accounting.accountant import Claim, Neighbours
-from canaryproof.verify.audit.notice import MOST_SCORES, least_count
+from canaryproof.verify.audit.notice import MOST_SCORES, least_count, least_part
+from canaryproof.verify.audit.text import rounded_down
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import POWER
@@ -183,7 +184,9 @@ class RoundsPlan:
         yield f"Take {self.count:,} canaries, and as many that never do. With probability {100.0 * POWER:g}%,", ""
         yield f"  {so_many(self.present)} see that they are there;", ""
         data = ", if others' updates are known" if self.known else ""
-        short = f"noise at {100.0 * self.short_noise:.2g}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g}){data}."
+        # A share that is rounded up might not be noticed.
+        share = rounded_down(100.0 * self.short_noise, 2)
+        short = f"noise at {share}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g}){data}."
         yield f"  {so_many(self.seeing)} notice {short}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} to the variance of all rounds' noise.", "  "
         yield "", ""
@@ -282,11 +285,13 @@ def plan_rounds(
         q = Rule("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
         mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=number, neighbours=neighbours)
         each, first = np.asarray(q * np.ones(number)), np.asarray(q * (1.0 - q) ** np.arange(number))
+        never, rarely = 1.0 - float(first.sum()), 1.0 - q
     else:
         rule = Rule(f"be a whole number from 1 to {number:,}", 1, number, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))
         mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=number, neighbours=neighbours)
         each, first = np.asarray(np.ones(number) * taken / number), _first_rounds(number, taken)
+        never = rarely = 0.0
     sigma, least = float(noise_multiplier), mechanism.epsilon(delta)
     claimed = least if claim is None else rules.CLAIM.number("claim", claim)
     lowest = max(least, rules.CLAIM.low)
@@ -294,8 +299,8 @@ def plan_rounds(
         raise ValueError(f"claim: must be at least {lowest:.4g}, not {claimed:.4g}; this noise has ε = {least:.4g}")
     short = _short(mechanism, sigma, delta, _WORTH_SEEING * claimed)
     spread = data / math.sqrt(dimension)
-    unknown = partial(_count, sigma=sigma, measured=first, dim=dimension, spread=spread)
-    known = partial(_count, sigma=sigma, measured=each, dim=dimension, spread=0.0)
+    unknown = partial(_count, sigma=sigma, measured=first, left_out=never, dim=dimension, spread=spread)
+    known = partial(_count, sigma=sigma, measured=each, left_out=rarely, dim=dimension, spread=0.0)
     seeing = unknown(short)
     needs_data = seeing is None
     seeing = known(short) if seeing is None else seeing
@@ -358,12 +363,17 @@ def _first_rounds(rounds: int, taken: int) -> Array:
     return np.asarray(-np.diff(none))
 
 
-def _count(share: float, sigma: float, measured: Array, dim: int, spread: float) -> int | None:
-    """Return the number of canaries, to 5%, that see a share of the noise, by the part measured in each round."""
+def _count(share: float, sigma: float, measured: Array, left_out: float, dim: int, spread: float) -> int | None:
+    """Return the number of canaries, to 5%, that see a share of the noise, by the part measured in each round.
+
+    What is measured of them all is a binomial number, where each is left out with a probability, or a fixed one.
+    """
     trace = 1.0 / math.hypot(share * sigma, spread)
     served = np.sqrt(measured[measured > 0.0])
+    total = float(measured.sum())
 
     def seen(count: int) -> bool:
-        return float(power(trace, sigma, math.sqrt(count) * served, dim, _LEVEL)) >= POWER
+        part = least_part(left_out / (count * total) + 2.0 / dim)
+        return float(power(trace, sigma, math.sqrt(part * count) * served, dim, _LEVEL)) >= POWER
 
     return least_count(seen, MOST_SCORES)

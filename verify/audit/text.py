@@ -156,8 +156,13 @@ def _claim_sentence(result: AuditResult) -> str:
 
 
 def _doubt(result: AuditResult) -> str:
-    """Say what keeps a gate from passing where no warning does."""
-    if result.warnings or result.trace_test is None or not result.other_trace:
+    """Say what keeps a gate from passing."""
+    if result.warnings:
+        return " But a sign of misuse puts the input in doubt, and no gate passes." if result.doubtful else ""
+    if result.noise_epsilon is not None:
+        alone = f"the claimed noise alone has ε = {rounded_down(result.noise_epsilon)} for somebody who takes part"
+        return f" But {alone}, and no gate passes."
+    if result.trace_test is None or not result.other_trace:
         return ""
     norm, error, p_value = result.trace_test
     trace = f"the trace in this release is that of canaries of norm {rounded(norm, error)} ± {rounded(error, error)}"
@@ -166,6 +171,8 @@ def _doubt(result: AuditResult) -> str:
 
 def _out_of_reach(result: AuditResult, claim: float) -> str:
     """Say why a claim cannot be exceeded."""
+    if result.hides:
+        return "others' data, or more noise than claimed, would have hidden any lack of noise"
     bound = result.bound
     if bound is not None and bound.cap <= claim:
         return f"a bound from so many scores ends at {rounded_down(bound.cap)}"
@@ -380,6 +387,8 @@ def _next(result: AuditResult, calls: _Calls) -> str:
             return f"{calls.details} shows all estimates, bounds and tests{blind}; {calls.plot} draws them."
         case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
             return f"Look for less noise, or less clipping, than was claimed. {more}"
+        case ClaimVerdict.AT_ITS_CAP if result.hides:
+            return f"Take others' data out of what is audited, or audit each round. {more}"
         case _:
             return f"Take more canaries: {calls.details} says how many notice half of the claimed noise, and {shown}"
 
@@ -430,7 +439,7 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     yield from remarks(result)
     if result.release_norm is not None:
         yield "The norm estimate takes the release to be in units of the canary norm; the others need no unit."
-    yield "It averages over canaries, which must have taken part just as clients do."
+    yield "Estimates and bounds are averages over canaries, which must have taken part just as clients do."
 
 
 def _heading(result: AuditResult) -> str:
@@ -535,10 +544,6 @@ def shown_p_value(p_value: float, smallest: str) -> str:
     return f"p = {p_value:.2g}" if p_value > float(smallest) else f"p < {smallest}"
 
 
-# With a larger dilution, the data in a release are longer than its noise.
-_SWAMPED = 1.0
-
-
 def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     # This import loads a table, which a summary does not need.
     from canaryproof.verify.check.fault_map import summary as mapped
@@ -555,8 +560,8 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield heading
         yield _listing(rows, say)
     yield mapped()
-    if result.dilution is not None and result.dilution > _SWAMPED:
-        yield "The lists above are for data that are shorter than the noise, and too favourable here."
+    if result.hides:
+        yield "The lists above allow for what hides the claimed noise: others' data, or more noise than claimed."
     elif result.noise_multiplier is not None and result.release_norm is None:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
 
@@ -615,7 +620,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     undecided = result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED)
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
-    if undecided and by_default and result.claim is not None and result.delta:
+    if undecided and by_default and result.claim is not None and result.delta and not result.hides:
         yield _enough(result, result.claim)
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."

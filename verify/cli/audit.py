@@ -426,6 +426,8 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
                 raise InputError(f"--{name}: must not be given with {file}, which says it")
         if columns is not None:
             raise InputError(f"--score: must not be given with {file}, which has no columns")
+    elif columns is None and file.suffix.lower() == ".parquet":
+        raise InputError(f"{file}: needs --score and --member, the names of its columns")
     elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
     else:

@@ -129,7 +129,7 @@ def of_audit(
 def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     # Loads compiled kernels.
     from canaryproof.verify.audit.result import ClaimVerdict
-    from canaryproof.verify.audit.text import answer
+    from canaryproof.verify.audit.text import answer, rounded_down
 
     answered = answer(result)
     signs = "\n".join(f"{warning.kind}: {warning.message} {warning.what_to_do}" for warning in result.warnings)
@@ -143,5 +143,8 @@ def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     decided = result.verdict in (ClaimVerdict.CONSISTENT, ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
     yield JUnitCase("the audit decides", answered, "" if decided else str(result.verdict))
     noticed = result.noticed or 0.0
-    text = f"noise at {noticed:.3g} of the claim would be noticed with probability 90%; {notice:g} is asked for"
+    # A share that is rounded up might not have been noticed.
+    text = (
+        f"noise at {rounded_down(noticed)} of the claim would be noticed with probability 90%; {notice:g} is asked for"
+    )
     yield JUnitCase("missing noise would be noticed", text, "" if noticed >= notice else text)

@@ -147,33 +147,34 @@ def _known(names: Sequence[str], aliases: Sequence[str]) -> str | None:
     return next((name for name in aliases if name in names), None)
 
 
-def _filled(table: LabelledTable, name: str) -> list[tuple[int, str]]:
-    """Return the cells of a column that are not empty, each with its line."""
-    cells = enumerate(table.cells(name), table.first_line)
-    return [(line, cell) for line, cell in cells if cell.strip() not in ("", "nan", "None", "<NA>")]
+def _filled(table: LabelledTable, name: str) -> list[tuple[str, str]]:
+    """Return the cells of a column that are not empty, each with its position."""
+    cells = enumerate(table.cells(name))
+    return [(table.position(row), cell) for row, cell in cells if cell.strip() not in ("", "nan", "None", "<NA>")]
 
 
 def _scores(table: LabelledTable, name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
     cells = _filled(table, name)
-    values = np.array([parsed_number(name, line, cell) for line, cell in cells], dtype=np.float64)
-    return checked_scores(name, values, ScoreKind.ANY, lambda i: f"{name}, line {cells[i][0]}")
+    values = np.array([parsed_number(name, position, cell) for position, cell in cells], dtype=np.float64)
+    return checked_scores(name, values, ScoreKind.ANY, lambda i: f"{name}, {cells[i][0]}")
 
 
 def _largest(table: LabelledTable, aliases: Sequence[str]) -> float | None:
     """Return the largest number of the first known column, as the largest ε is what is reported."""
     name = _known(table.names, aliases)
     cells = [] if name is None else _filled(table, name)
-    return max((parsed_number(str(name), line, cell) for line, cell in cells), default=None)
+    return max((parsed_number(str(name), position, cell) for position, cell in cells), default=None)
 
 
 def _counts(table: LabelledTable, names: Sequence[str]) -> tuple[GuessCount, ...]:
     rows = []
-    for line, cells in enumerate(zip(*(table.cells(name) for name in names), strict=True), table.first_line):
-        values = [parsed_number(name, line, cell) for name, cell in zip(names, cells, strict=True)]
+    for row, cells in enumerate(zip(*(table.cells(name) for name in names), strict=True)):
+        position = table.position(row)
+        values = [parsed_number(name, position, cell) for name, cell in zip(names, cells, strict=True)]
         try:
             rows.append(_checked(names, values))
         except ValueError as error:
-            raise ValueError(f"line {line}: {error}") from None
+            raise ValueError(f"{position}: {error}") from None
     if not rows:
         raise ValueError("must have at least one line of counts")
     return tuple(rows)

@@ -167,7 +167,7 @@ class LabelledTable:
     rows
         The cells, a pandas DataFrame.
     first_line
-        Number of the line of the first row in its file.
+        Number of the line of the first row in its file; 0 where it has rows and no lines, which are counted from 0.
     """
 
     names: list[str]
@@ -177,9 +177,17 @@ class LabelledTable:
     def cells(self, name: str) -> list[str]:
         """Return the cells of the one column of a name; a ``ValueError`` says that there is none, or more."""
         if self.names.count(name) != 1:
-            listed = shortened(", ".join(self.names), 200)
-            raise ValueError(f"must have one column {shown(name)}; its columns are {listed}")
-        return [str(cell) for cell in self.rows.iloc[:, self.names.index(name)]]
+            listed = f"its columns are {shortened(', '.join(self.names), 200)}" if self.names else "it has none"
+            raise ValueError(f"must have one column {shown(name)}; {listed}")
+        column = self.rows.iloc[:, self.names.index(name)]
+        if getattr(column.dtype, "kind", "") == "f":
+            # The shortest text of a number in half or in single precision is another number in double precision.
+            column = column.to_numpy(np.float64, na_value=np.nan)
+        return [str(cell) for cell in column]
+
+    def position(self, row: int) -> str:
+        """Name the place of a row, counted from 0."""
+        return f"line {self.first_line + row}" if self.first_line else f"row {row}"
 
 
 def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
@@ -189,7 +197,7 @@ def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
 
     try:
         # Without a header, pandas neither renames columns of one name nor takes the first for an index.
-        frame = pd.read_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
+        frame = _columns_of_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
     except ImportError as error:
         raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
     except Exception as error:
@@ -199,29 +207,37 @@ def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
     return LabelledTable(names, frame, 0) if parquet else LabelledTable(names, frame.iloc[1:], 2)
 
 
+def _columns_of_parquet(file: IO[bytes]) -> "pd.DataFrame":
+    import pandas as pd
+
+    frame = pd.read_parquet(file)
+    # A column of the file is a column here, although pandas wrote it as the index of its rows.
+    return frame if frame.index.names == [None] else frame.reset_index()
+
+
 def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKind) -> ScoreColumns:
     """Return the scores of a table with a line for each canary; a ``ValueError`` says which rule is broken."""
-    first_line = table.first_line
     numbers, members = table.cells(score), table.cells(member)
     if len(numbers) > LARGEST_COUNT:
         raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
-    values = np.array([parsed_number(score, first_line + i, cell) for i, cell in enumerate(numbers)], dtype=np.float64)
-    took_part = np.array([_member(member, first_line + i, cell) for i, cell in enumerate(members)], dtype=np.bool_)
-    lines = first_line + np.arange(len(values))
-    groups = (("observed", took_part), ("unobserved", ~took_part))
+    values = np.array(
+        [parsed_number(score, table.position(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64
+    )
+    took_part = np.array([_member(member, table.position(i), cell) for i, cell in enumerate(members)], dtype=np.bool_)
+    groups = (("observed", np.flatnonzero(took_part)), ("unobserved", np.flatnonzero(~took_part)))
     checked = {
-        name: checked_scores(name, values[group], kind, lambda i, group=group: f"{score}, line {lines[group][i]}")  # type: ignore[misc]
-        for name, group in groups
-        if name == "observed" or group.any()
+        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.position(rows[i])}")  # type: ignore[misc]
+        for name, rows in groups
+        if name == "observed" or len(rows)
     }
     return ScoreColumns(**checked)
 
 
-def _member(name: str, line: int, cell: str) -> bool:
+def _member(name: str, position: str, cell: str) -> bool:
     member = _MEMBERS.get(cell.strip().lower())
     if member is None:
         raise ValueError(
-            f"{name}, line {line}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
+            f"{name}, {position}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
         )
     return member
 
@@ -614,7 +630,7 @@ class _Table:
                     continue
                 if len(column) != self._count:
                     raise ValueError(f"{name}, line {line}: no number may stand below an empty cell")
-                column.append(parsed_number(name, line, cell))
+                column.append(parsed_number(name, f"line {line}", cell))
             self._count += 1
 
 
@@ -660,16 +676,16 @@ def _lines(text: IO[str], number: int) -> Iterator[str]:
         yield line
 
 
-def parsed_number(name: str, line: int, cell: str) -> float:
-    """Return the number in a cell of a column; a ``ValueError`` names its line."""
+def parsed_number(name: str, position: str, cell: str) -> float:
+    """Return the number in a cell of a column; a ``ValueError`` names its place."""
     try:
         # Python also takes 1_000 and digits of other scripts for numbers; a data file that has them is damaged.
         if not cell.isascii() or "_" in cell:
             raise ValueError
         return float(cell)
     except ValueError:
-        hint = " or a header that names the column observed" if line == 1 else ""
-        raise ValueError(f"{name}, line {line}: must be a number{hint}, not {shown(cell)}") from None
+        hint = " or a header that names the column observed" if position == "line 1" else ""
+        raise ValueError(f"{name}, {position}: must be a number{hint}, not {shown(cell)}") from None
 
 
 def _check_names(kind: str, names: list[str]) -> None:

@@ -18,6 +18,7 @@ from canaryproof.kernels import exact_law, gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting import accountant
+from canaryproof.verify.accounting.accountant import Neighbours
 from canaryproof.verify.audit import audit as module
 from canaryproof.verify.audit import release_sums, shape
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
@@ -25,14 +26,15 @@ from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.report import scores_digest
 from canaryproof.verify.audit.result import AuditRow
 from canaryproof.verify.audit.shape import GoodnessOfFit
-from canaryproof.verify.audit.text import checks, details
+from canaryproof.verify.audit.text import answer, checks, details
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuffled_epochs
-from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.estimators import algorithm_1, estimators
 from canaryproof.verify.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
 DIM = 10**6
 DELTA = 1e-6
@@ -313,6 +315,69 @@ def test_the_dilution_of_a_release_is_told_where_the_noise_is_given() -> None:
     assert unknown.dilution is None
     assert unknown.blind_spots is not None
     assert not unknown.blind_spots.given
+
+
+def hidden(noise: float, data: float, seed: int = 0) -> Audit:
+    """Audit a release whose noise is claimed to be 1, with data of a norm of so many √d."""
+    dim, rng = 2000, np.random.default_rng(seed)
+    canaries, others = Canaries(seed, 300, dim), rng.normal(size=dim)
+    release = canaries.sum() + noise * rng.normal(size=dim) + data * math.sqrt(dim) * others / np.linalg.norm(others)
+    return audit_release(release, canaries, DELTA, noise_multiplier=1.0)
+
+
+def test_no_gate_passes_where_data_hide_that_there_is_no_noise() -> None:
+    for noise in (0.0, 1.0):
+        found = hidden(noise, 4.0)
+        assert (found.verdict, found.noticed, found.passes(0.01)) == ("at its cap", None, False)
+        words = " ".join(f"{found} {found.details()}".split())
+        assert "others' data, or more noise than claimed, would have hidden any lack of noise" in words
+        assert "would have been noticed." not in words
+        assert "canaries would notice" not in words
+        assert "Take others' data out" in words
+        assert found.blind_spots is not None
+        assert all(part.mechanism != "less-noise" for part in found.blind_spots.noticed)
+
+
+def test_data_cannot_hide_what_is_not_there() -> None:
+    """An honest release without data is taken for a longer one with probability 1e-4."""
+    assert [hidden(1.0, 0.0, seed).hides for seed in range(30)] == [0.0] * 30
+
+
+def test_the_share_that_is_noticed_beside_data_is_noticed_in_most_releases() -> None:
+    """At most 15 of 30 are noticed with probability 4e-8 if each is with 90%; more than 15 with 1e-8 if with 10%."""
+    found = hidden(1.0, 0.6)
+    assert found.noticed is not None
+    assert found.hides == pytest.approx(0.36, abs=0.15)
+    noticed = [hidden(found.noticed, 0.6, seed).verdict in ("refuted", "exceeded") for seed in range(30)]
+    assert sum(noticed) > 15
+    bare = hidden(1.0, 0.0).noticed
+    assert bare is not None
+    assert sum(hidden(bare, 0.6, seed).verdict in ("refuted", "exceeded") for seed in range(30)) <= 15
+
+
+@pytest.mark.parametrize(("neighbours", "sigma"), [("add-or-remove", 1.0), ("replace", 2.0)])
+def test_no_gate_passes_a_claim_that_its_own_noise_contradicts(neighbours: Neighbours, sigma: float) -> None:
+    dim, rng = 2000, np.random.default_rng(3)
+    canaries = Canaries(3, 600, dim)
+    release = canaries.sum() + sigma * rng.normal(size=dim)
+    # Replacing moves a sum twice as far, so that both have the ε of noise 1.
+    least = float(gaussian_mechanism.epsilon(DELTA, 1.0))
+    for claim, passes in ((least, True), (float(f"{least:.2g}"), True), (0.8 * least, False)):
+        found = audit_release(
+            release, canaries, DELTA, claim=claim, noise_multiplier=sigma, neighbours=neighbours, confidence=0.99
+        )
+        assert (found.verdict, found.passes()) == ("consistent", passes)
+        assert (f"the claimed noise alone has ε = {math.floor(100.0 * least) / 100.0}" in answer(found)) != passes
+
+
+def test_rounds_whose_noise_is_measured_too_large_notice_less() -> None:
+    traces = RoundTraces(np.full(10, 0.5), np.full(10, 10.0), 2000, residual=False, rounds=10)
+    scores = Scores(run(), dim=2000, record=RoundsRecord(Score.KNOWN_ROUNDS, traces, 1, 0, 10, 0, 0))
+    known = RoundsRecord(Score.KNOWN_ROUNDS, dataclasses.replace(traces, residual=True), 1, 0, 10, 0, 0)
+    found = audit(scores, DELTA, noise_multiplier=0.1)
+    assert found.mechanism is not None
+    assert found.hides == pytest.approx((found.mechanism.measured.value / 0.1) ** 2 - 1.0)
+    assert audit(Scores(run(), dim=2000, record=known), DELTA, noise_multiplier=0.1).hides == 0.0
 
 
 def made(low: float, bound: float | None = 0.5, coverage: str = "asymptotic") -> Audit:

@@ -10,7 +10,8 @@ from scipy import stats
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.audit import audit, audit_release
 from canaryproof.verify.audit.notice import bound_power
-from canaryproof.verify.audit.text import details
+from canaryproof.verify.audit.text import claim_of_faults, details, noticed, unnoticed
+from canaryproof.verify.blindspots.alarms import BlindSpots, Range
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.levels import POWER
 from tests.printed import numbers
@@ -112,3 +113,15 @@ def test_the_canaries_that_would_suffice_notice_half_of_the_noise():
     count = int(re.search(r"Some ([\d,]+) canaries would notice half", " ".join(details(result).split()))[1])
     asked = {"noise_multiplier": result.claimed_noise(8.0), "claim": 8.0, "delta": 1e-6, "confidence": 0.95}
     assert [bound_power(0.5, count=n, null_count=None, **asked) >= POWER for n in (count // 2, count)] == [False, True]
+    # The number is doubled from the 10 of this audit until it suffices.
+    assert count in {10 * 2**n for n in range(4)}
+
+
+def test_faults_stand_with_their_ends_and_the_largest_epsilon():
+    seen = Range("less-noise", "less noise", "share", 0.123, 0.456, 7.89, 0.91)
+    unseen = Range("unclipped", "no clipping", "norm", 23.4, 1234.5, 56.7, 0.2)
+    single = Range("unclipped", "no clipping", "norm", 34.5, 34.5, math.inf, 0.2)
+    spots = BlindSpots(1.2345, 3.456, True, (seen,), (unseen, single))
+    assert noticed(spots) == [("less noise", "share: 0.123 – 0.456")]
+    assert [where for _, where, _ in unnoticed(spots)] == ["norm: 23.4 – 1,234; ε up to 56.7", "norm: 34.5; ε up to ∞"]
+    assert numbers(claim_of_faults(spots)) == ["3.46", "1.234"]

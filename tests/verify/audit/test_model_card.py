@@ -10,6 +10,7 @@ import canaryproof as cp
 from canaryproof.verify.audit.text import rounded_down
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.files.errors import InputError
+from tests.printed import numbers
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +75,35 @@ def test_damaged_fields_get_one_line(audited, tmp_path):
             shown = CliRunner().invoke(main, ["model-card", str(path)])
             assert shown.exit_code in (0, 2)
             assert shown.stderr.count("\n") == (shown.exit_code == 2)
+
+
+def test_each_figure_is_the_records():
+    """No two figures of this record are equal."""
+    row = {"kind": "lower bound", "coverage": "asymptotic", "name": "some"}
+    record = {
+        "answer": "",
+        "verdict": "consistent",
+        "claim": 4.3216,
+        "delta": 2e-5,
+        "confidence": 0.82,
+        "neighbours": "replace",
+        "count": 1234,
+        "null_count": 2345,
+        "dim": 34_567,
+        "kind": "cosine",
+        "inclusion": "fixed",
+        "mechanism": {"claimed": 1.7543, "value": 1.41, "low": 1.21, "high": None},
+        "noticed": 0.479,
+        "withheld": False,
+        "warnings": [],
+        "estimates": [{"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some"}],
+        "bounds": [row | {"low": 1.6189, "cap": 5.55}],
+    }
+    facts = rows(cp.model_card(record))
+    figures = {fact: numbers(known) for fact, (known, _) in facts.items()}
+    assert figures["claim"] == ["4.322", "2e-05"]
+    assert figures["estimate"] == ["2.24", "2e-05", "82", "1.73", "2.65"]
+    assert figures["lower bound"] == ["1.61", "2e-05", "5.55"]
+    assert figures["canaries"] == ["1234", "2345", "34567"]
+    assert figures["noise"] == ["1.41", "1.21", "1.754"]
+    assert figures["would have been noticed"] == ["47", "90"]

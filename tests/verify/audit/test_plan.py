@@ -13,6 +13,7 @@ from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import prepare
 from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.estimators.noise_multiplier import noticed_share
 from tests.printed import numbers
 
 
@@ -238,7 +239,7 @@ def made_up(**options):
             "release_epsilon": 1.375,
             "directions": "independent",
             "seeing": 230,
-            "short_noise": 0.61,
+            "short_noise": 0.619,
             "present": 170,
             "count": 229,
             "noise_share": 0.0083,
@@ -286,4 +287,52 @@ def test_each_figure_of_the_page_is_the_plans():
         *numbers(summary()),  # the map of faults
     ]
     assert all(" ".join(line.split()) in " ".join(below.replace("\\", "").split()) for line in made_up().commands())
-    assert numbers(str(made_up(all_rounds=True)))[:6] == ["4.12", "2e-05", "16", "3", "12345", "1.38"]
+    assert numbers(str(made_up(all_rounds=True)))[:10] == [
+        *("4.12", "2e-05", "16", "3", "12345", "1.38"),
+        *("229", "90", "170", "0"),
+    ]
+
+
+def test_faults_that_no_number_sees_stand_with_their_values():
+    fault = PlannedFault("unclipped", "no clipping", "norm", 23.5, 9.5, None)
+    (row,) = (line for line in str(made_up(faults=(fault,))).splitlines() if "client's norm" in line)
+    assert numbers(row) == ["23.5"]
+    (row,) = (
+        line
+        for line in str(made_up(faults=(fault, dataclasses.replace(fault, value=57.5)))).splitlines()
+        if "client's norm" in line
+    )
+    assert numbers(row) == ["23.5", "57.5"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [
+        (5.55, "5.5 s"),
+        (99.6, "100 s"),
+        (119.0, "119 s"),
+        (150.0, "2 minutes"),
+        (4.2 * 3600.0, "4 hours"),
+        (12.6 * 86400.0, "13 days"),
+    ],
+)
+def test_time_is_in_its_largest_unit(seconds, shown):
+    assert f"Time: {shown} to make them" in str(made_up(seconds=seconds))
+
+
+def test_a_claim_below_that_of_the_noise_is_refused_with_both():
+    private = float(gaussian_mechanism.epsilon(1e-6, 1.54))
+    with pytest.raises(ValueError, match=r"^claim: ") as caught:
+        plan(1.54, 100_000, claim=1.25)
+    assert numbers(str(caught.value)) == [f"{private:.4g}", "1.25", f"{private:.4g}"]
+
+
+@pytest.mark.parametrize("dim", [1000, 100_000])
+@pytest.mark.parametrize("share", [0.9, 0.75, 0.5])
+def test_a_release_of_so_many_notices_the_share_although_their_sums_length_is_random(dim, share):
+    """The audit knows the length of the sum, which is at least this one with probability 90%."""
+    planned = usual() if dim == 100_000 else plan(1.54, dim)
+    (count,) = (fault.count for fault in planned.faults if (fault.name, fault.value) == ("less-noise", share))
+    # The square is k, and two times the cosine of each pair, whose variance is 1/d.
+    least = count - stats.norm.ppf(0.9) * 2.0 * math.sqrt(0.5 * count * (count - 1) / dim)
+    assert noticed_share(1.54, np.array([math.sqrt(least)]), dim, 0.025) >= share

@@ -1,4 +1,5 @@
 import dataclasses
+import hashlib
 import json
 from pathlib import Path
 
@@ -146,3 +147,9 @@ def test_a_report_of_python_is_held_against_a_plan(tmp_path):
     assert document["plan"]["answer"].startswith("Not as planned: subject, ")
     comparison = json_records.read(plan_file.Comparison, document["plan"])
     assert dataclasses.asdict(comparison)["secret"] == {"seed": 5, "nonce": "00ff"}
+
+
+def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):
+    path = written(PLANS["release"](), tmp_path)
+    expected = hashlib.sha256(b"00ff:5").hexdigest()
+    assert json.loads(path.read_text())["seed_sha256"] == expected

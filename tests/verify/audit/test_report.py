@@ -23,6 +23,7 @@ from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuf
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records
 from canaryproof.verify.files.errors import InputError
+from tests.printed import numbers
 
 SCHEMA = json.loads(Path(report.__file__).with_name("report_schema.json").read_text())
 DIM, ROUNDS = 900, 6
@@ -329,3 +330,61 @@ def test_the_alarm_is_at_the_first_round_whose_evidence_reaches_it():
     above = [place for place, log in evidence["points"] if math.exp(log) > 1.0 / evidence["alarm_level"]]
     assert evidence["alarm_round"] == above[0] > 1
     assert evidence["largest_log"] == max(log for _, log in evidence["points"])
+
+
+CURVE = {
+    "true_positive_rates": [
+        {"false_positive_rate": 0.02, "estimate": 0.345, "low": 0.2349},
+        {"false_positive_rate": 0.003, "estimate": 0.456, "low": 0.1239},
+    ],
+    "advantage": {"estimate": 0.567, "low": 0.4329},
+    "epsilon": [{"delta": 1e-4, "low": 1.1119}, {"delta": 2e-3, "low": 0.9879}],
+}
+EVIDENCE = {"measured_rounds": 1357, "alarm_level": 4e-3, "alarm_round": None, "largest_log": 1.5}
+
+
+def sections(result, document):
+    """The figures of each section of a report."""
+    parts = page.markdown(result, document).replace("\\", "").replace("SHA-256", "").split("\n## ")[1:]
+    return {title: numbers(text) for title, _, text in (part.partition("\n") for part in parts)}
+
+
+def test_each_figure_of_a_page_is_the_records():
+    """No two figures of this record are equal."""
+    result, _ = KINDS["known"]()
+    document = report.record(result)
+    made = document | {
+        "claimed": document["claimed"] | {"epsilon": 3.14159265, "delta": 3e-5, "mechanism": "some", "basis": "some"},
+        "curve": CURVE,
+        "evidence": EVIDENCE,
+        "rounds": document["rounds"] | {"rounds": 4321, "missing": 234, "participations": 1567},
+        "request": document["request"]
+        | {"canaries": {"seed": 98_765, "count": 2468, "dim": 13_579, "directions": "independent"}},
+        "input": document["input"] | {"sha256": "some", "file": {"name": "some", "bytes": 86_420, "sha256": "some"}},
+    }
+    found = sections(dataclasses.replace(result, confidence=0.82), made)
+    assert found["What was claimed"] == ["3.14159", "3e-05"]
+    assert found["Estimates and bounds"][:2] == ["82", "91"]
+    assert found["Trade-off curve"] == [
+        *("82", "0.02", "0.345", "0.234", "0.003", "0.456", "0.123", "0.567", "0.432"),
+        *("0.0001", "1.11", "0.002", "0.987"),
+    ]
+    assert found["Evidence over rounds"] == ["1357", "4.48", "250", "0.004"]
+    assert found["What was audited"] == ["86420", "2468", "13579", "98765", "4321", "234", "1567"]
+    alarm = made | {"evidence": EVIDENCE | {"alarm_round": 1246, "largest_log": 100.0}}
+    # Of e^100 the logarithm to base 10 is 43.4.
+    assert "after measured round 1,246 of 1,357." in page.markdown(result, alarm)
+    assert "reaches 1e43.4; an alarm" in page.markdown(result, alarm)
+
+
+def test_the_page_says_what_share_of_the_noise_is_noticed():
+    result, _ = KINDS["consistent"]()
+    noticed = sections(result, report.record(result))["What this audit would have noticed"]
+    assert noticed[:2] == [str(int(100.0 * result.noticed)), "90"]
+    cosines = audit(Scores(np.random.default_rng(0).normal(0.9, 1.0, 400) / 100.0, dim=10**4), 1e-5, claim=4.0)
+    noticed = sections(cosines, report.record(cosines))["What this audit would have noticed"]
+    assert noticed[:5] == [str(int(100.0 * cosines.noticed)), "90", "90", "4", f"{cosines.claimed_noise(4.0):.4g}"]
+
+
+def test_a_claim_at_delta_0_is_named_by_its_epsilon():
+    assert report.record(audit(ANY, 0.0, claim=1.25))["claimed"]["mechanism"] == "ε = 1.25 at δ = 0"

@@ -9,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.kernels import binomial
-from canaryproof.verify.audit.review import Opinion, review
+from canaryproof.verify.audit.review import Choice, Opinion, Review, ReviewedBound, review
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.files.errors import InputError
+from tests.printed import numbers
 
 _DELTA = 1e-5
 
@@ -227,3 +228,54 @@ def test_json_has_what_python_has(tmp_path):
     labelled(OBSERVED, UNOBSERVED).to_csv(path, index=False)
     shown = CliRunner().invoke(main, ["review", str(path), "--delta", "0", "--epsilon", "1", "--json"])
     assert json.loads(shown.stdout) == review(path, delta=0.0, epsilon=1.0).to_dict()
+
+
+def made_up(opinion, reported):
+    """A review of which no two figures are equal."""
+    return Review(
+        form="some",
+        canaries="some",
+        opinion=opinion,
+        reported=reported,
+        delta=2e-5,
+        confidence=0.82,
+        bounds=(
+            ReviewedBound("first", 1.2349, 4.567, "proven"),
+            ReviewedBound("second", 2.3459, 5.678, "proven", "a condition"),
+        ),
+        caps={"one": 6.7899, "another": 7.8909},
+        choices=(Choice("the threshold", 3.4569, 0.34), Choice("the number", 2.9879, None)),
+        unknown=("some",),
+    )
+
+
+ANSWERS = {
+    (Opinion.NOT_JUDGED, None): ["1.23", "2e-05"],
+    (Opinion.AT_ITS_CAP, 6.79): ["6.79", "1.23", "2e-05"],
+    (Opinion.SUPPORTED, 1.111): ["1.111", "1.23", "82", "2e-05"],
+    (Opinion.CONDITIONAL, 2.222): ["2.222", "1.23", "2e-05"],
+    (Opinion.IMPOSSIBLE, 9.876): ["9.876", "7.89", "1.23", "2e-05"],
+    (Opinion.UNSUPPORTED, 3.333): ["3.333", "1.23", "2e-05"],
+}
+
+
+@pytest.mark.parametrize(("opinion", "reported"), ANSWERS)
+def test_each_figure_of_a_review_is_the_records(opinion, reported):
+    reviewed = made_up(opinion, reported)
+    assert numbers(reviewed.answer) == ANSWERS[opinion, reported]
+    assert numbers(str(reviewed).partition("Reviewed")[2]) == [
+        *("2e-05", "1.23", "82", "4.57", "2.34", "82", "5.68", "6.78", "7.89"),  # bounds and caps
+        *("3.45", "0", "34", "18", "2.98"),  # choices
+    ]
+
+
+def test_a_review_counts_what_it_was_given():
+    counts = pd.DataFrame({"m": [1234], "r": [321], "v": [234]})
+    several = pd.DataFrame({"m": 1234, "r": [321, 21], "v": [234, 12]})
+    assert review(labelled(OBSERVED[:400], UNOBSERVED[:300]), delta=_DELTA).canaries == "400 members against 300 others"
+    one, more = (review(given, delta=_DELTA) for given in (counts, several))
+    assert one.canaries == "234 right of 321 guesses on 1,234 canaries"
+    assert numbers(one.bounds[0].basis)[-1] == "1234"
+    assert more.canaries == "2 numbers of guesses on 1,234 canaries"
+    assert numbers(more.bounds[0].basis)[-1] == "2"
+    assert "7 numbers" in review(counts, delta=_DELTA, tried=7).bounds[0].basis

@@ -7,8 +7,12 @@ import pytest
 from scipy import stats
 
 import canaryproof as cp
-from canaryproof.verify.audit.rounds_plan import _first_rounds, plan_rounds
+from canaryproof.verify.accounting import accountant
+from canaryproof.verify.audit.rounds_plan import PlannedShare, RoundsPlan, _first_rounds, plan_rounds
+from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.estimators.noise_multiplier import noticed_share
+from tests.printed import numbers
 
 DIM = 2000
 
@@ -77,8 +81,7 @@ def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
     traces = [trained(asked, share, seed, known)[0].record.traces for seed in range(runs)]
     # Half of what 95% leaves belongs to the bound.
     noticed = sum(trace.p_value(planned().mechanism.noise_multiplier) < 0.025 for trace in traces)
-    # The numbers of canaries a round are random where the plan has their mean.
-    assert stats.binom.cdf(noticed, runs, POWER - 0.03) > LEVEL
+    assert stats.binom.cdf(noticed, runs, POWER) > LEVEL
 
 
 def test_an_honest_training_by_the_plans_lines_is_consistent():
@@ -145,3 +148,100 @@ def test_canaries_add_their_squared_length_to_the_noises(sigma):
     for taken in ({"participations": 4}, {"rate": 0.25}):
         planned = plan_rounds(sigma, DIM, 16, delta=1e-5, **taken)
         assert planned.noise_share == pytest.approx(4 * planned.count / (16 * sigma**2 * DIM))
+
+
+def made_up(**options):
+    """A plan of which no two figures are equal, and whose claim is not that of its noise."""
+    shares = (PlannedShare(0.55, 9.5, None, 7321), PlannedShare(0.35, 23.45, 321, 54))
+    return RoundsPlan(
+        **{
+            "mechanism": accountant.poisson(0.75, rate=0.125, rounds=16),
+            "dim": 1234,
+            "delta": 2e-5,
+            "data_norm": 17.5,
+            "claim": 4.125,
+            "noise_epsilon": 1.375,
+            "present": 17,
+            "seeing": 23,
+            "short_noise": 0.619,
+            "known": False,
+            "count": 22,
+            "noise_share": 0.0083,
+            "shares": shares,
+        }
+        | options
+    )
+
+
+def test_each_figure_of_the_page_is_the_plans():
+    once_each = accountant.gaussian(0.75, participations=3, rounds=16)
+    for mechanism, drawn in ((made_up().mechanism, ["16", "0.125"]), (once_each, ["3", "16"])):
+        assert numbers(str(made_up(mechanism=mechanism)).partition("Lines that carry")[0]) == [
+            *("4.12", "2e-05", *drawn, "0.75", "1234"),  # what is claimed
+            *("22", "90", "17", "23", "61", "8.25", "0.0083"),  # the canaries
+            *("90", "0.55", "0.35", "9.5", "23.4", "17.5", "321", "7321", "54"),  # less noise
+            *numbers(summary()),  # the map of faults
+        ]
+
+
+SAMPLED = [
+    "canaries = cp.Canaries(seed=11, count=44, dim=1234)",
+    "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(44, observed=22))",
+    "clients = cp.CanaryClients(canaries, schedule, noise_multiplier=0.75)",
+    "total += clients.total(t, clip_norm)",
+    "clients.add(flatten(delta), t)",
+    'scores = clients.scores("likelihood")',
+    "print(cp.audit(scores, 2e-05, claim=cp.accounting.poisson(0.75, rate=0.125, rounds=16)))",
+]
+KNOWN = [
+    SAMPLED[0],
+    "schedule = cp.scheduled(np.random.default_rng(8).permuted(np.tile(np.arange(16) < 3, (44, 1)), axis=1).T, "
+    "np.arange(44) < 22)",
+    "clients = cp.CanaryClients(canaries, schedule)",
+    *SAMPLED[3:5],
+    'scores = clients.scores("known rounds")',
+    "print(cp.audit(scores, 2e-05, claim=cp.accounting.gaussian(0.75, participations=3)))",
+]
+OWN = "print(cp.audit(scores, 2e-05, claim={}, noise_multiplier=0.75))"
+
+
+@pytest.mark.parametrize("taken", [None, 3])
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize("own", [None, 100.5])
+def test_the_lines_have_the_figures_of_the_plan_and_audit_what_it_claims(taken, neighbours, own):
+    if taken is None:
+        mechanism = accountant.poisson(0.75, rate=0.125, rounds=16, neighbours=neighbours)
+    else:
+        mechanism = accountant.gaussian(0.75, participations=taken, rounds=16, neighbours=neighbours)
+    least = mechanism.epsilon(2e-5)
+    planned = made_up(mechanism=mechanism, claim=own or least, noise_epsilon=least)
+    lines = planned.commands(seed=11)
+    audited = (SAMPLED if taken is None else KNOWN)[-1]
+    if neighbours == "replace":
+        audited = audited.replace(")))", ', neighbours="replace")))')
+    if own is not None:
+        audited = OWN.format(
+            'cp.accounting.stated(100.5, 2e-05, neighbours="replace")' if neighbours == "replace" else "100.5"
+        )
+    assert list(lines) == [*(SAMPLED if taken is None else KNOWN)[:-1], audited]
+    scores, line = trained(planned, 1.0, 11, known=False)
+    found = eval(line, {"cp": cp, "scores": scores})
+    assert found.claim == pytest.approx(own or least, rel=1e-9)
+    assert (found.noise_multiplier, found.delta, found.neighbours) == (0.75, 2e-5, neighbours)
+
+
+def test_the_lines_of_a_published_plan_write_a_report():
+    line = made_up(claim=1.0).commands(file="a b.json")[-1]
+    audited = SAMPLED[-1].removeprefix("print(").removesuffix(")")
+    assert line == f'{audited}.report("audit.html", plan="a b.json")'
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("row", range(3))
+def test_an_audit_of_so_many_notices_the_share_although_their_number_is_random(known, row):
+    """The audit knows the number of those that were drawn, which is at least this one with probability 90%."""
+    row, rounds, rate = sampled().shares[row], 12, 0.25
+    count, draws = (row.count_of_known, rounds) if known else (row.count, 1)
+    each = np.full(rounds, rate) if known else rate * (1.0 - rate) ** np.arange(rounds)
+    least = stats.binom.ppf(0.1, count * draws, each.sum() / draws)
+    assert noticed_share(0.8, np.sqrt(least * each / each.sum()), DIM, 0.025) >= row.share

@@ -1,6 +1,7 @@
 import dataclasses
 import math
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,9 +9,12 @@ import pytest
 from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
-from canaryproof.verify.audit.result import AuditRow
-from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, summary
+from canaryproof.verify.audit.result import AuditRow, EstimateRow, MechanismTest
+from canaryproof.verify.audit.shape import GoodnessOfFit
+from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, details, number, summary
 from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier
+from tests.printed import numbers
 
 DIM, DELTA = 10**6, 1e-6
 OBSERVED = exact_law.cosines(200, DIM, 1.54, np.random.default_rng(0))
@@ -91,7 +95,7 @@ def test_an_undecided_claim_says_why(found):
 
 
 @pytest.mark.deep(beyond=1)
-@pytest.mark.parametrize("count", [1, 3, 9])
+@pytest.mark.parametrize("count", [9, 1, 3])
 def test_whatever_is_wrong_there_are_few_lines(found, count):
     warning = MisuseWarning("some", "Something that takes many words is wrong here. " * 3, "Mend it. " * 9, 0.0, False)
     warned = dataclasses.replace(found, warnings=(warning,) * count)
@@ -129,3 +133,66 @@ def test_warnings_without_room_are_counted(found):
         left = re.search(r"(\d+) more, in the details", printed)
         assert printed.count("Warning number") + (int(left[1]) if left else 0) == count
     assert left is not None
+
+
+def made_up(found):
+    """Replace all numbers of an audit; no two are equal."""
+    traces = SimpleNamespace(cosines=np.zeros(17), measures="noise", p_value={1.75: 0.031}.get, trace_p_value=0.0)
+    measured = NoiseMultiplier(1.4142, 1.2071, 1.8284, 0.1113, 0.54)
+    estimate = EstimateRow(
+        "composed", "estimate", 2.2361, 1.7321, 2.6458, "heuristic", math.inf, "", 0.2236, lambda: (0.0, math.inf)
+    )
+    warning = MisuseWarning("some", "Something is wrong.", "Mend it.", None, Withheld.NOTHING)
+    return dataclasses.replace(
+        found,
+        delta=2e-5,
+        confidence=0.82,
+        claim=4.3216,
+        mechanism=MechanismTest(traces, measured, 1.75),
+        variance_p_value=0.64,
+        normality=GoodnessOfFit(0.33, 0.37),
+        null_law=GoodnessOfFit(0.044, 0.28),
+        warnings=(warning,) * 2,
+        estimates=(estimate,),
+        bounds=(AuditRow("some", "lower bound", 1.6189, 1.6189, math.inf, "asymptotic", 5.5, "nothing"),),
+    )
+
+
+NOISE, NOTED = ["1.41", "82", "1.21", "1.83", "1.75"], ["1.41", "0.11", "17", "0.031"]
+# Bound and test of the noise have half each of what the confidence leaves.
+ESTIMATED, BOUNDED = ["2.24", "0.22", "82", "1.73", "2.65"], ["1.61", "91"]
+
+
+def test_each_figure_of_the_summary_is_the_records():
+    rng = np.random.default_rng(1)
+    beside = audit(Scores(rng.normal(0.7, 1.0, 1203) / 1e3, rng.normal(size=1404) / 1e3, DIM), DELTA)
+    assert numbers(summary(made_up(beside))) == [
+        *(*NOISE, "2.24", "82", "1.73", "2.65", "1.6", "91", "4.32"),  # the answer
+        *("1203", "1404", "1000000", "2e-05"),  # what was audited
+        *("2", "0.37", "0.28", "0.64"),  # what was checked
+        *(*NOTED, *ESTIMATED, *BOUNDED),
+    ]
+
+
+def test_each_figure_of_scores_and_of_a_release_is_the_records(found):
+    alone = dataclasses.replace(made_up(found), null_law=None)
+    for result in (alone, dataclasses.replace(alone, release_norm=1000.0)):
+        assert numbers(summary(result).partition("Audited")[2])[:6] == ["200", "1000000", "2e-05", "2", "0.37", "0.64"]
+
+
+def test_a_posterior_interval_stands_in_the_table_with_both_ends(found):
+    row = AuditRow("bayesian", "posterior interval", 1.2399, 1.2399, 5.678, "heuristic", math.inf, "a prior")
+    (line,) = (
+        line for line in details(dataclasses.replace(found, bounds=(row,))).splitlines() if "posterior interval" in line
+    )
+    assert numbers(line) == ["1.23", "5.68"]
+
+
+def test_large_numbers_are_whole():
+    assert [number(value) for value in (math.inf, 12_345.6, 1000.0, 999.4, 0.01234)] == [
+        "∞",
+        "12,346",
+        "1,000",
+        "999",
+        "0.0123",
+    ]

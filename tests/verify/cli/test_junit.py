@@ -1,6 +1,7 @@
 """A JUnit file shows the checks of a run or an audit, and fails where the command does."""
 
 import json
+import math
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 import canaryproof as cp
-from canaryproof.verify.cli import verify
+from canaryproof.verify.cli import junit, verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import expected
+from tests.printed import numbers
 
 
 def shape(path):
@@ -83,6 +85,19 @@ def test_an_audit_fails_where_its_gate_does(releases, tmp_path, name, status, fa
     assert failed == failing
 
 
+def test_figures_of_the_noise_that_would_be_noticed():
+    observed = np.random.default_rng(0).normal(0.9, 1.0, 400) / 100.0
+    result = cp.audit(cp.Scores(observed, dim=10**4), 1e-5, claim=4.0)
+    case = junit.of_audit(result, 0.123)["audit"][-1]
+    share = math.floor(1000.0 * result.noticed) / 1000.0
+    assert numbers(case.text) == [f"{share:g}", "90", "0.123"]
+    # What is asked for is never printed as what would be noticed, if that is less.
+    result.__dict__["noticed"] = 0.74999
+    case = junit.of_audit(result, 0.75)["audit"][-1]
+    assert case.failure == case.text
+    assert numbers(case.text) == ["0.749", "90", "0.75"]
+
+
 def test_an_audit_without_a_claim_is_skipped(tmp_path):
     observed = np.random.default_rng(0).normal(0.02, 0.01, 300)
     np.save(tmp_path / "cosines.npy", observed)
@@ -107,8 +122,6 @@ def test_a_file_that_cannot_be_written_costs_no_work(run, tmp_path, name, rule):
 
 
 def test_characters_that_xml_does_not_have_are_replaced(tmp_path):
-    from canaryproof.verify.cli import junit
-
     junit.write(tmp_path / "a.xml", {"suite": [junit.JUnitCase("name\x1b", json.loads('"\\ud800 \\u0000"'), "a\x00b")]})
     assert shape(tmp_path / "a.xml")[0] == {"name\ufffd"}
 

@@ -15,8 +15,10 @@ from canaryproof.verify.files import reading
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.reading import (
     LARGEST_COUNT,
+    LabelledTable,
     ScoreColumns,
     ScoreKind,
+    labelled_scores,
     read_labelled,
     read_release,
     read_scores,
@@ -458,6 +460,46 @@ def test_a_table_of_columns_of_other_kinds_is_read(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "c.parquet"
     pandas.DataFrame({"s": [0.25, -0.5, 0.5, 0.125, 0.0], "m": [True, True, False, True, False]}).to_parquet(path)
+    np.testing.assert_array_equal(read_labelled(path, "s", "m").observed, COSINES)
+
+
+FRAME = {"s": [0.25, -0.5, 0.5, 0.125, 0.0], "m": [True, True, False, True, False]}
+
+
+def refused(columns: dict[str, object], score: str = "s", member: str = "m") -> str:
+    """The rule that a table of columns breaks, which has rows and no lines."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(columns)
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
+        labelled_scores(LabelledTable(list(frame.columns), frame, 0), score, member, ScoreKind.COSINE)
+    return str(caught.value)
+
+
+def test_a_wrong_cell_of_a_table_without_lines_is_named_by_its_row() -> None:
+    assert refused(FRAME | {"s": [0.25, -0.5, np.nan, 0.125, 0.0]}) == "s, row 2: must be finite, not nan"
+    assert refused(FRAME | {"s": [0.25, -0.5, 0.5, 7.0, 0.0]}) == "s, row 3: a cosine must lie in [-1, 1], not 7.0"
+    assert refused(FRAME | {"s": [True] * 5}) == "s, row 0: must be a number, not 'True'"
+    assert refused(FRAME | {"s": [[0.25]] * 5}) == "s, row 0: must be a number, not '[0.25]'"
+    assert refused(FRAME | {"m": [1, 1, None, 1, 0]}).startswith("m, row 2: must be 1 or true if the canary took part")
+    assert refused(FRAME | {"m": [1, 1, 0, 2, 0]}).endswith("else 0 or false, not '2'")
+    assert refused(FRAME, score="loss") == "must have one column 'loss'; its columns are s, m"
+    assert refused({}) == "must have one column 's'; it has none"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "Float32"])
+def test_numbers_of_a_table_are_read_exactly(dtype: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    cells = pandas.Series([0.1, -0.3, 0.7, 0.2, 0.6]).astype(dtype)
+    frame = pandas.DataFrame(FRAME | {"s": cells, "m": np.array([1, 1, 0, 1, 0], np.int8)})
+    scores = labelled_scores(LabelledTable(["s", "m"], frame, 0), "s", "m", ScoreKind.COSINE)
+    np.testing.assert_array_equal(scores.observed, cells.to_numpy(np.float64)[[0, 1, 3]])
+
+
+def test_a_column_that_pandas_wrote_as_an_index_is_found(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    path = tmp_path / "c.parquet"
+    pandas.DataFrame(FRAME).set_index("s").to_parquet(path)
     np.testing.assert_array_equal(read_labelled(path, "s", "m").observed, COSINES)
 
 
