@@ -84,9 +84,11 @@ def test_results_are_those_of_the_local_engine_though_a_worker_dies(start, local
     (tmp_path / "flag").unlink()
     status, _, errors = run(start, "mortal", "naps", "good", "--engine", "dask", "--out", tmp_path / "run")
     assert status == 0
+    # On a busy machine the worker that dies may have had another check before, whose result had not left it.
+    again = json.loads((tmp_path / "run" / "environment.json").read_text())["given again"]
+    assert "mortal (2 times)" in again.split(", ")
     assert "given to 2 workers, as some were lost: mortal\n" in errors
     assert (tmp_path / "run" / "results.json").read_bytes() == expected
-    assert json.loads((tmp_path / "run" / "environment.json").read_text())["given again"].startswith("mortal (2 times)")
 
 
 @pytest.mark.deep
