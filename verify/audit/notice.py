@@ -31,7 +31,7 @@ from canaryproof.verify.bounds.lower_bound import Inclusion, prepare
 from canaryproof.verify.bounds.participations import Crowd
 from canaryproof.verify.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
 from canaryproof.verify.bounds.thresholds import band, band_ranks, skipped_ranks
-from canaryproof.verify.check.levels import POWER
+from canaryproof.verify.check.levels import PART_LEVEL, POWER
 from canaryproof.verify.estimators.noise_multiplier import power as power_by_sum
 
 # Blocks of ε before the claim's that are looked at; the ones before them are rejected almost always where these are.
@@ -201,7 +201,7 @@ def _drawn(mean: Array, covariance: Array, skewness: Array) -> tuple[Array, Arra
     return np.asarray(np.rint(mean + deviation * 2.0 / skewness * (shape - 1.0))), z
 
 
-def _distributions(traces: Array, rounds: int) -> tuple[Array, Array, Array, Array, Array]:
+def _distributions(traces: Array, rounds: float) -> tuple[Array, Array, Array, Array, Array]:
     """Return a grid of scores, and for both kinds the probability below each and the log of that above."""
     grid = np.linspace(-_REACH, _REACH + float(traces.max()), _GRID)
     unseen = rounds * special.log_ndtr(grid)
@@ -211,11 +211,37 @@ def _distributions(traces: Array, rounds: int) -> tuple[Array, Array, Array, Arr
     return grid, np.exp(unseen), _log_above(unseen), np.exp(seen), _log_above(seen)
 
 
+def largest_of(unobserved: Array) -> float:
+    """Estimate of how many normal variables unobserved scores are the largest, by their mean in deviations.
+
+    Parameters
+    ----------
+    unobserved
+        Scores of canaries that did not take part, shape (k₀,), k₀ ≥ 2.
+
+    Returns
+    -------
+    The number, from 1 to 10⁶; 1 unless the mean is above 0 at level 1e-7.
+    """
+    ratio = float(unobserved.mean()) / (float(unobserved.std()) or math.inf)
+    if ratio < float(-special.ndtri(PART_LEVEL)) / math.sqrt(len(unobserved)):
+        return 1.0
+
+    def excess(log_rounds: float) -> float:
+        grid, below, _, _, _ = _distributions(np.zeros(1), math.exp(log_rounds))
+        middle, chances = 0.5 * (grid[1:] + grid[:-1]), np.diff(below)
+        mean = float((middle * chances).sum())
+        return mean / math.sqrt(float(((middle - mean) ** 2 * chances).sum())) - ratio
+
+    most = math.log(1e6)
+    return math.exp(float(optimize.brentq(excess, 0.0, most))) if excess(most) > 0.0 else 1e6
+
+
 def _log_above(log_below: Array) -> Array:
     return np.asarray(np.log(-np.expm1(np.minimum(log_below, -1e-300))))
 
 
-def _unobserved_among_highest(traces: Array, rounds: int, count: int, null_count: int, positions: Ints) -> Array:
+def _unobserved_among_highest(traces: Array, rounds: float, count: int, null_count: int, positions: Ints) -> Array:
     """Return U(p) for rising positions p at the fixed points, shape (points, positions)."""
     grid, null_below, log_null_above, below, log_above = _distributions(traces, rounds)
     null_above, above = np.exp(log_null_above), np.exp(log_above)
@@ -279,7 +305,7 @@ def _exact_laws(log_null_above: Array, log_above: Array, count: int, null_count:
 
 
 def _power_by_order(
-    traces: Array, rounds: int, count: int, null_count: int, rejections: tuple[_Rejection, ...]
+    traces: Array, rounds: float, count: int, null_count: int, rejections: tuple[_Rejection, ...]
 ) -> float:
     total = count + null_count
     ends = [(guesses.top, total - guesses.bottom) for part in rejections for guesses in part.guesses]
@@ -367,7 +393,7 @@ def trace_power(
     confidence: float,
     count: int,
     null_count: int | None,
-    rounds: int = 1,
+    rounds: float = 1,
     inclusion: Inclusion | str = "fixed",
 ) -> float:
     """Return the probability that the default lower bound is above the claim, for scores with given traces.
@@ -414,7 +440,7 @@ def bound_power(
     confidence: float,
     count: int,
     null_count: int | None,
-    rounds: int = 1,
+    rounds: float = 1,
     inclusion: Inclusion | str = "fixed",
 ) -> float:
     """Return the probability that the default lower bound is above the claim, at a share of the claimed noise.
@@ -475,7 +501,7 @@ def noticed_share(
     confidence: float,
     count: int,
     null_count: int | None,
-    rounds: int = 1,
+    rounds: float = 1,
     inclusion: Inclusion | str = "fixed",
 ) -> float | None:
     """Return the largest share of the claimed noise at which the bound is above the claim with a probability.
@@ -533,7 +559,7 @@ def canaries_needed(
     delta: float,
     confidence: float,
     exact: bool,
-    rounds: int = 1,
+    rounds: float = 1,
     inclusion: Inclusion | str = "fixed",
 ) -> int | None:
     """Return the number of canaries whose bound is above the claim with a probability, at a share of the noise.

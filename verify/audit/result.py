@@ -410,9 +410,6 @@ class AuditResult:
         if self.claim is None or not self.delta:
             return None
         shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
-        rounds = 1
-        if self.scores.record is not None and self.scores.record.score == Score.LARGEST:
-            rounds = self.scores.record.rounds
         if self._by_default:
             noise = self.claimed_noise(self.claim)
             # Independent canaries of one release lengthen it, as more noise would.
@@ -425,13 +422,25 @@ class AuditResult:
                 confidence=1.0 - self.level,
                 count=self.count,
                 null_count=self.null_count,
-                rounds=rounds,
+                rounds=self.largest_of,
                 inclusion=self.scores.inclusion,
             )
             shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return math.sqrt(max(0.0, max(shares) ** 2 - self.hides)) or None
+
+    @cached_property
+    def largest_of(self) -> float:
+        """Number of rounds of which a score is the largest, recorded or by the unobserved cosines' law; 1 of others."""
+        # This import loads tables of the bounds, which an audit without a claim does not need.
+        from canaryproof.verify.audit import notice
+
+        record, unobserved = self.scores.record, self.scores.unobserved
+        if record is not None:
+            return record.rounds if record.score == Score.LARGEST else 1
+        plain = self.scores.kind is ScoreKind.COSINE and self.neighbours == "add-or-remove"
+        return notice.largest_of(unobserved) if plain and unobserved is not None else 1
 
     @property
     def hides(self) -> float:
@@ -525,8 +534,9 @@ class AuditResult:
     def blind_spots(self) -> "BlindSpots | None":
         """Faults of the atlas that the tests which decide would have noticed, and others.
 
-        None where d is unknown or below 1,000, and of scores whose tests have no known power. The faults are those of a
-        mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3 if nothing is claimed.
+        None where d is unknown or below 1,000, and of scores whose tests have no known power, as the largest over
+        rounds. The faults are those of a mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3
+        if nothing is claimed.
         """
         # These imports load the atlas, which a summary does not need.
         from canaryproof.verify.audit import notice
@@ -536,6 +546,8 @@ class AuditResult:
         orthonormal = self.release_norm is not None and self.dim is None
         dim = self.count + (self.null_count or 0) if orthonormal else self.dim
         if dim is None or not self.delta or self.scores.neighbours == "replace":
+            return None
+        if self.scores.record is None and self.largest_of > 1:
             return None
         epsilon = EPSILON if self.claim is None else self.claim
         noise = self.noise_multiplier or self.claimed_noise(epsilon)

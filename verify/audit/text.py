@@ -381,9 +381,10 @@ def _next(result: AuditResult, calls: _Calls) -> str:
         case None:
             return f"What is claimed? {calls.claim} compares it. {more}"
         case ClaimVerdict.CONSISTENT:
-            blind = (
-                "" if result.dim is None and result.release_norm is None else " and the faults that this audit misses"
-            )
+            # The list of faults is of one release, or of a training's rounds.
+            listed = result.scores.record is not None or result.largest_of == 1
+            known = result.dim is not None or result.release_norm is not None
+            blind = " and the faults that this audit misses" if listed and known else ""
             return f"{calls.details} shows all estimates, bounds and tests{blind}; {calls.plot} draws them."
         case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
             return f"Look for less noise, or less clipping, than was claimed. {more}"
@@ -550,7 +551,10 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
 
     spots = result.blind_spots
     if spots is None:
-        yield "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
+        yield (
+            "Which faults would have been noticed is known of a default bound, for cosines with one release of d of at "
+            "least 1,000."
+        )
         yield mapped()
         return
     seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
@@ -653,6 +657,7 @@ def _enough(result: AuditResult, claim: float) -> str:
         delta=result.delta,
         confidence=1.0 - result.level,
         exact=result.null_count is None,
+        rounds=result.largest_of,
         inclusion=result.scores.inclusion,
     )
     if count is None:

@@ -270,7 +270,10 @@ def checked_scores(
     where = position or (lambda i: f"{name}[{i}]")
     if kind is ScoreKind.COSINE:
         _check_finite(values, where)
-        _check_each(values, lambda piece: np.abs(piece) <= 1.0, where, "a cosine must lie in [-1, 1]")
+        try:
+            _check_each(values, lambda piece: np.abs(piece) <= 1.0, where, "a cosine must lie in [-1, 1]")
+        except ValueError as error:
+            raise ValueError(f"{error}; other scores are of kind any") from error
     else:
         # A certain guess has an infinite score, whose rank is known.
         _check_each(values, lambda piece: ~np.isnan(piece), where, "must be a number")
@@ -550,8 +553,8 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
             if has_header:
                 _check_names("column", names)
             elif len(names) > 1 and not any(map(_is_number, names)):
-                listed = shortened(", ".join(names))
-                raise ValueError(f"line 1: its columns must be observed and, optionally, unobserved, not {listed}")
+                needed = "its columns must be observed and, optionally, unobserved"
+                raise ValueError(f"line 1: {needed}, not {shortened(', '.join(names))}; --score names another one")
             table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
             if has_header:
                 text = io.StringIO(block.decode(), newline="")

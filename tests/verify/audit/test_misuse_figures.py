@@ -192,7 +192,7 @@ def test_declared_alternatives_are_those_of_textbook_power():
     assert shown["absent", "missing", "units", "no-trace", "weak-trace"] == [f"{off:.2g}"]
     coins = (stats.norm.isf(0.5 * each) + stats.norm.ppf(POWER)) * math.sqrt(0.25 / (count + null_count))
     assert shown["coin",] == [f"{coins:.2g}"]
-    lengths = [float(number) for number in shown["less-noise", "dilution"]]
+    lengths = [float(number) for number in shown["less-noise", "dilution", "carry-over"]]
     assert lengths == pytest.approx([0.98 - both / math.sqrt(2.0 * dim), 1.1 + both / math.sqrt(2.0 * dim)], abs=1e-3)
     # A deviation in units of the null's, which its test rejects with the stated power.
     narrow, wide = (float(number) for number in shown["narrow", "wide", "missing", "clusters"])

@@ -11,6 +11,7 @@ from canaryproof.verify.audit.notice import (
     bound_power,
     canaries_needed,
     doubled,
+    largest_of,
     least_count,
     noticed_share,
 )
@@ -162,6 +163,35 @@ def test_the_least_number_of_a_grid():
     assert 1000 <= least_count(lambda count: count >= 1000, 10**6) <= 1050
     assert least_count(lambda count: count >= 100, 100) == 100
     assert least_count(lambda _: False, 100) is None
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 20, 500])
+def test_the_number_of_rounds_is_found_by_the_unobserved_largest_cosines(rounds):
+    drawn = np.random.default_rng(rounds).standard_normal((20, 400, rounds)).max(axis=2)
+    found = np.log(
+        [largest_of(scale * scores) for scale, scores in zip(np.geomspace(1e-3, 1e3, 20), drawn, strict=True)]
+    )
+    # Within five standard errors of the mean over twenty; scores of one round are hardly ever taken for more.
+    assert abs(found.mean() - math.log(rounds)) <= 5.0 * found.std() / math.sqrt(20)
+    assert largest_of(np.random.default_rng(0).standard_normal(100) - 3.0) == 1.0
+
+
+@pytest.mark.parametrize("rounds", [1, 20])
+def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
+    rng, count, audits, exceeded = np.random.default_rng([3, rounds]), 400, 25, 0
+
+    def drawn(noise):
+        observed, unobserved = rng.standard_normal((2, count, rounds))
+        observed[:, 0] += 1.0 / noise
+        return audit(Scores(observed.max(axis=1) / 1e3, unobserved.max(axis=1) / 1e3, 10**6), 1e-5, claim=3.0)
+
+    honest = drawn(1.0)
+    sigma = honest.claimed_noise(3.0)
+    for _ in range(audits):
+        exceeded += drawn(drawn(sigma).noticed * sigma).verdict == "exceeded"
+    # Each of these shares was taken from an honest audit, whose number of rounds is estimated.
+    assert stats.binom.cdf(exceeded, audits, POWER) > LEVEL
+    assert stats.binom.sf(exceeded - 1, audits, 0.2) < LEVEL
 
 
 @pytest.mark.parametrize("asked", [cell(10, None, 1.0, 1e-6, rounds=2), cell(10, None, 1.0, 1e-6, inclusion="coin")])

@@ -76,7 +76,7 @@ def test_canaries_that_replace_others_need_unobserved_ones():
     [
         (([0.1, math.nan],), "observed[1]: must be finite, not nan"),
         (([0.1, math.inf],), "observed[1]: must be finite, not inf"),
-        (([0.1, 1.5],), "observed[1]: a cosine must lie in [-1, 1], not 1.5"),
+        (([0.1, 1.5],), "observed[1]: a cosine must lie in [-1, 1], not 1.5; other scores are of kind any"),
         (([0.1],), "observed: must have at least 2 values, not 1"),
         (([0.1, 0.1],), "observed: all 2 values are equal; their variance must not be zero"),
         (([1, 0],), "observed: values must be floating-point, not int64"),
@@ -171,7 +171,7 @@ COUNTED = {
     ("change", "rule"),
     [
         ({"format": "canaryproof scores 2"}, "format: must be 'canaryproof scores 1', not 'canaryproof scores 2'"),
-        ({"observed": [0.5, 3.0]}, "observed[1]: a cosine must lie in [-1, 1], not 3.0"),
+        ({"observed": [0.5, 3.0]}, "observed[1]: a cosine must lie in [-1, 1], not 3.0; other scores are of kind any"),
         ({"observed": [0.5, "x"]}, "observed[1]: must be a number, not 'x'"),
         ({"dim": -3}, "dim: must not be negative, not -3"),
         ({"record": {"score": "known rounds"}}, "record."),

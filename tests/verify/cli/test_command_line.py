@@ -882,7 +882,7 @@ def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytes
     assert "can be told from the released vector only" in given
     assert "released vector" not in guessed
     assert json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]["given"]
-    assert "with d of at least 1,000." in words(output("audit", "both.npz", "--delta", "0.01", "--details"))
+    assert "of d of at least 1,000." in words(output("audit", "both.npz", "--delta", "0.01", "--details"))
 
 
 def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # noqa: ARG001
@@ -921,7 +921,8 @@ def test_a_group_alone_shows_its_help_in_lines() -> None:
 def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:
     (folder / "other.csv").write_text("score,member\n1.2,1\n0.2,0\n")
     said = refusal("audit", "other.csv", "--delta", "1e-5", "--kind", "any")
-    assert said == "other.csv: line 1: its columns must be observed and, optionally, unobserved, not score, member"
+    needed = "line 1: its columns must be observed and, optionally, unobserved, not score, member"
+    assert said == f"other.csv: {needed}; --score names another one"
 
 
 def test_a_training_s_record_is_audited_from_its_file(folder: Path) -> None:  # noqa: ARG001

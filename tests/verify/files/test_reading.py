@@ -122,7 +122,7 @@ LONG_NAME = archive(("observed.npy", bytes(20_000)))
 LONG_NAME = LONG_NAME[:26] + (9000).to_bytes(2, "little") + LONG_NAME[28:]
 
 BAD_SCORES = [
-    ("c.npy", npy([0.5, 1.5]), "observed[1]: a cosine must lie in [-1, 1], not 1.5"),
+    ("c.npy", npy([0.5, 1.5]), "observed[1]: a cosine must lie in [-1, 1], not 1.5; other scores are of kind any"),
     ("c.npy", npy([0.5, np.nan]), "observed[1]: must be finite, not nan"),
     ("c.npy", npy([-np.inf, 0.5]), "observed[0]: must be finite, not -inf"),
     ("c.npy", npy(np.array(["1e4000", "0"], dtype=np.longdouble)), "observed[0]: must be finite, not inf"),
@@ -159,7 +159,11 @@ BAD_SCORES = [
     ("c.npz", npz(unobserved=OTHERS), "must have an array named observed"),
     ("c.npz", archive(), "must have an array named observed"),
     ("c.npz", npz(observed=COSINES, unobserved=[0.5, 0.5]), "unobserved: all 2 values are equal"),
-    ("c.npz", npz(observed=COSINES, unobserved=[0.5, 2.0]), "unobserved[1]: a cosine must lie in [-1, 1], not 2.0"),
+    (
+        "c.npz",
+        npz(observed=COSINES, unobserved=[0.5, 2.0]),
+        "unobserved[1]: a cosine must lie in [-1, 1], not 2.0; other scores are of kind any",
+    ),
     ("c.npz", npz(observed=COSINES, unobserved=[0.5]), "unobserved: must have at least 2 values, not 1"),
     ("c.npz", npz(observed=COSINES, unobserved=[1, 0]), "unobserved: values must be floating-point, not int64"),
     ("c.npz", npz(observed=[[0.5, 0.1]]), "observed: the array must have one axis, not 2"),
@@ -180,7 +184,11 @@ BAD_SCORES = [
         "observed, line 1: must be a number or a header that names the column observed, not 'c",
     ),
     ("c.csv", b"observed,unobserved\n0.5,0.1\n0.2,-\n", "unobserved, line 3: must be a number, not '-'"),
-    ("c.csv", b"observed,unobserved\n0.5,0.1\n0.2,2\n", "unobserved, line 3: a cosine must lie in [-1, 1], not 2.0"),
+    (
+        "c.csv",
+        b"observed,unobserved\n0.5,0.1\n0.2,2\n",
+        "unobserved, line 3: a cosine must lie in [-1, 1], not 2.0; other scores are of kind any",
+    ),
     ("c.csv", b"observed,round\n0.5,1\n", "columns must be named observed and, optionally, unobserved, not 'round'"),
     ("c.csv", b"observed,observed\n0.5,1\n", "every column must have a name of its own"),
     ("c.csv", b"0.5\nnan\n", "observed, line 2: must be finite, not nan"),
@@ -477,7 +485,10 @@ def refused(columns: dict[str, object], score: str = "s", member: str = "m") -> 
 
 def test_a_wrong_cell_of_a_table_without_lines_is_named_by_its_row() -> None:
     assert refused(FRAME | {"s": [0.25, -0.5, np.nan, 0.125, 0.0]}) == "s, row 2: must be finite, not nan"
-    assert refused(FRAME | {"s": [0.25, -0.5, 0.5, 7.0, 0.0]}) == "s, row 3: a cosine must lie in [-1, 1], not 7.0"
+    assert (
+        refused(FRAME | {"s": [0.25, -0.5, 0.5, 7.0, 0.0]})
+        == "s, row 3: a cosine must lie in [-1, 1], not 7.0; other scores are of kind any"
+    )
     assert refused(FRAME | {"s": [True] * 5}) == "s, row 0: must be a number, not 'True'"
     assert refused(FRAME | {"s": [[0.25]] * 5}) == "s, row 0: must be a number, not '[0.25]'"
     assert refused(FRAME | {"m": [1, 1, None, 1, 0]}).startswith("m, row 2: must be 1 or true if the canary took part")
@@ -514,7 +525,10 @@ def test_a_column_that_pandas_wrote_as_an_index_is_found(tmp_path: Path) -> None
         ),
         (LABELLED.replace(b"-0.5", b"x"), "score, line 3: must be a number, not 'x'"),
         (LABELLED.replace(b"-0.5", b""), "score, line 3: must be a number, not ''"),
-        (LABELLED.replace(b"-0.5", b"7"), "score, line 3: a cosine must lie in [-1, 1], not 7.0"),
+        (
+            LABELLED.replace(b"-0.5", b"7"),
+            "score, line 3: a cosine must lie in [-1, 1], not 7.0; other scores are of kind any",
+        ),
         (LABELLED.replace(b"\n2,", b"\n\n2,"), "score, line 3: must be a number, not ''"),
         (LABELLED[:24], "observed: must have at least 2 values, not 1"),
         (b"\xff" + LABELLED, "is no table that can be read ("),
