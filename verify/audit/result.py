@@ -187,7 +187,7 @@ VERDICT_RULES = {
     ClaimVerdict.CONSISTENT: "the canaries are seen, and nothing contradicts the claim",
 }
 # Warnings that leave the tests their meaning and their power, which is computed.
-_HARMLESS = ("dilution", "large-delta", "too-few", "coin")
+_HARMLESS = ("dilution", "large-delta", "too-few", "coin", "carry-over")
 # A trace is taken to be seen from this number of standard errors on.
 _SEEN = 3.0
 # A gate does not pass where canaries leave another trace than the release's norm says, at this level.
@@ -343,8 +343,8 @@ class AuditResult:
         """Whether the input may not be what it should be, so that a gate must not pass it.
 
         A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Or
-        the claimed noise of the release cannot give the claimed ε. Data that dilute the trace, few scores and a large δ
-        leave the tests their meaning.
+        the claimed noise of the release cannot give the claimed ε. Data that dilute the trace, few scores, a large δ
+        and later rounds that depend on canaries leave the tests their meaning.
         """
         others = self.other_trace or self.noise_epsilon is not None
         return others or any(warning.kind not in _HARMLESS for warning in self.warnings)

@@ -1,5 +1,6 @@
 """The documents' table of tests by kinds of input: each test is tried on each kind, and no hole is without a reason."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 from functools import cache
@@ -208,6 +209,14 @@ def test_an_honest_input_has_none_of_the_results(column: str) -> None:
 
 def test_skipped_rounds_are_warned_of():
     assert "skipped-rounds" in results(of_rounds(skipped=True)[0])
+
+
+def test_later_rounds_that_depend_on_canaries_leave_the_verdict():
+    scores = trained()
+    vars(scores).update(record=dataclasses.replace(scores.record, carry_over=9.0))
+    found = audit(scores, DELTA, claim=accountant.gaussian(1.0, participations=scores.record.participations))
+    assert ([warning.kind for warning in found.warnings], found.verdict) == (["carry-over"], "consistent")
+    assert not found.doubtful
 
 
 def test_noise_is_no_claim_of_other_scores():
