@@ -48,6 +48,16 @@ def test_each_library_that_is_imported_is_declared() -> None:
                     assert declared & {plain(home) for home in homes.get(name, [name])}, (path, name)
 
 
+def test_the_newest_release_has_one_version_and_one_date() -> None:
+    changes = re.findall(r"^## (.*)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    citation = dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE))
+    assert changes[:2] == ["Unreleased", f"{citation['version']} ({citation['date-released']})"]
+    assert PROJECT["version"] == citation["version"]
+    # Newest first, and none twice.
+    released = [tuple(map(int, change.partition(" ")[0].split("."))) for change in changes[1:]]
+    assert released == sorted(set(released), reverse=True)
+
+
 def test_the_versions_are_listed_once_each() -> None:
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     names = [plain(line.partition("==")[0]) for line in lines if not line.startswith("#")]
