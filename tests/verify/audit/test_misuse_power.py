@@ -90,7 +90,8 @@ def fewer(rng, k):
 
 
 def fewer_beside_little_noise(rng, k):
-    return (cosines(rng.standard_normal(k) + (rng.random(k) < 0.5) / 0.3), None, DIM), {}
+    z = rng.standard_normal(k) + (rng.random(k) < 0.5) / 0.3
+    return (cosines(z), None, DIM), {"release_norm": math.hypot(0.3 * ROOT, math.sqrt(0.5 * k))}
 
 
 def flipped(rng, k):
@@ -144,7 +145,7 @@ MISTAKES = (
     Mistake(
         "50% of the canaries",
         fewer_beside_little_noise,
-        ((normal(1.8), mixed(0.5, normal(1 / 0.3), normal(0.0)), 1.0),),
+        ((normal(1 / 0.3), mixed(0.5, normal(1 / 0.3), normal(0.0)), 1.0),),
     ),
     Mistake("a flipped sign", flipped, ((normal(0.0), normal(-TRACE), 1.0),)),
     Mistake("a flipped sign, the dimension not given", flipped_both, ((normal(0.0), normal(-TRACE), 1.0),)),
