@@ -517,7 +517,8 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
             yield "rounds have equal noise", shown_p_value(result.mechanism.measured.spread_p_value, "1e-300")
         yield from _rounds(result.mechanism)
     if result.scores.record is not None:
-        shown = f"{result.scores.record.carry_over:.1f}".replace("-", "−")
+        # No digit is negative zero.
+        shown = f"{round(result.scores.record.carry_over, 1) + 0.0:.1f}".replace("-", "−")
         yield "cosines after canaries' first rounds", f"{shown} standard errors above those without"
     if result.dilution is not None and result.noise_multiplier is not None:
         canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))

@@ -208,6 +208,7 @@ def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
 
 
 def _columns_of_parquet(file: IO[bytes]) -> "pd.DataFrame":
+    """Read all columns of a Parquet file."""
     import pandas as pd
 
     frame = pd.read_parquet(file)

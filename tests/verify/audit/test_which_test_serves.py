@@ -1,5 +1,6 @@
 """The documents' table of tests by kinds of input: each test is tried on each kind, and no hole is without a reason."""
 
+import copy
 import dataclasses
 import re
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import misuse
 from canaryproof.verify.audit.audit import Audit, audit, audit_release
+from canaryproof.verify.audit.text import checks
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.canaries.scores import Scores
@@ -212,11 +214,14 @@ def test_skipped_rounds_are_warned_of():
 
 
 def test_later_rounds_that_depend_on_canaries_leave_the_verdict():
-    scores = trained()
-    vars(scores).update(record=dataclasses.replace(scores.record, carry_over=9.0))
-    found = audit(scores, DELTA, claim=accountant.gaussian(1.0, participations=scores.record.participations))
-    assert ([warning.kind for warning in found.warnings], found.verdict) == (["carry-over"], "consistent")
-    assert not found.doubtful
+    scores, record = copy.copy(trained()), trained().record
+    for carried, printed, kinds in ((9.04, "9.0", ["carry-over"]), (-1.26, "−1.3", []), (-0.04, "0.0", [])):
+        vars(scores).update(record=dataclasses.replace(record, carry_over=carried))
+        found = audit(scores, DELTA, claim=accountant.gaussian(1.0, participations=record.participations))
+        assert ([warning.kind for warning in found.warnings], found.verdict) == (kinds, "consistent")
+        assert not found.doubtful
+        line = next(text for name, text in checks(found) if name == "cosines after canaries' first rounds")
+        assert line == f"{printed} standard errors above those without"
 
 
 def test_noise_is_no_claim_of_other_scores():
