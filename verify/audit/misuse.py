@@ -247,14 +247,14 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
     # The statistic is its own sum over its own spread, of which this is Hoeffding's tail.
     p_value = min(1.0, 2.0 * math.exp(-0.5 * record.carry_over**2))
     if p_value < _LEVEL:
-        above, why = ("above", "It may hold earlier rounds, as a momentum does.")
+        above, why = ("above", "A delta with momentum holds earlier rounds.")
         if record.carry_over < 0.0:
             above, why = ("below", "Others' updates may undo canaries, as a model that has learnt them does.")
         yield MisuseWarning(
             "carry-over",
             "Later rounds depend on canaries: after a canary's first round its cosines are "
             f"{abs(record.carry_over):.1f} standard errors {above} those without it.",
-            f"Hand over what each round adds, by itself. {why} The noise is measured in first rounds, which is valid.",
+            f"Hand over what each round adds, by itself. {why} First rounds, which measure the noise, stay valid.",
             p_value,
             withholds=Withheld.NOTHING,
         )
