@@ -124,7 +124,7 @@ FAULTS = (
     _fault(
         "warnings.missing",
         "the share of canaries that are missing for the share that is there",
-        "verify.audit.misuse:_valley",
+        "verify.audit.misuse:_fewer",
         _share_left,
         "verify.audit.test_misuse_figures:test_figures_of_canaries_that_are_missing",
     ),

@@ -201,8 +201,8 @@ FAULTS = (
     _account(
         "sampling-rate",
         "half of the sampling rate",
-        "accounting.analytical:pld",
-        lambda f: lambda sigma, delta, rounds=1, sampling=1.0: f(sigma, delta, rounds, 0.5 * sampling),
+        "accounting.accountant:_sampled_losses",
+        lambda f: lambda claim, interval: f(dataclasses.replace(claim, rate=0.5 * claim.rate), interval),
     ),
     _account(
         "replacement",
