@@ -4,7 +4,6 @@ What follows from printed numbers alone is the same at every level and seed. Pub
 the published numbers. After a change of either that is meant: ``python tests/reports/test_published.py``.
 """
 
-import csv
 import json
 import math
 import re
@@ -17,17 +16,15 @@ from canaryproof.reports import canife, pages, training
 from canaryproof.reports.markdown import without_tags
 from canaryproof.verify.check import json_records
 from canaryproof.verify.check.results import Context, Level, Run, Subject, perform
-from canaryproof.verify.check.verdicts import Printed, fixed
+from canaryproof.verify.check.verdicts import is_fixed
+from canaryproof.verify.engine import expected
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.training_record import ExperimentRecord
 from canaryproof.verify.suites.catalogue import SUITES
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports" / "published"
-DOCUMENTS = {
-    row["id"]: row["verdict"]
-    for row in csv.DictReader((ROOT / "verify/engine/expected_verdicts.csv").read_text(encoding="utf-8").splitlines())
-}
+DOCUMENTS = {name: str(verdict) for (_, name), verdict in expected.read().items()}
 OURS = {check.id for suite in SUITES for check in SUITES[suite] if check.subject is Subject.IMPLEMENTATION}
 RESULTS = {row["id"]: row for row in json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))["results"]}
 MAKE = "`make published` judges everything anew, at the full level"
@@ -36,6 +33,11 @@ MAKE = "`make published` judges everything anew, at the full level"
 def test_published_verdicts_are_the_expected_ones():
     verdicts = {name: row["verdict"] for name, row in RESULTS.items() if row["subject"] == "document"}
     assert verdicts == DOCUMENTS, MAKE
+
+
+def test_published_findings_are_the_expected_ones():
+    findings = expected.read_findings()
+    assert {name: RESULTS[name]["finding"] for name in findings} == findings, MAKE
 
 
 def test_published_checks_are_those_of_the_code():
@@ -97,12 +99,7 @@ def test_quoted_numbers_of_the_benchmark_are_published():
 
 
 # Judges that get nothing of the run.
-_FIXED = {
-    check.id: (suite, check)
-    for suite, checks in SUITES.items()
-    for check in checks
-    if isinstance(check.judge, Printed) or getattr(check.judge, "__code__", None) is fixed(print).__code__
-}
+_FIXED = {check.id: (suite, check) for suite, checks in SUITES.items() for check in checks if is_fixed(check.judge)}
 
 
 def _near(found, there):

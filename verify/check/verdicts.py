@@ -27,9 +27,18 @@ MEANINGS = {
 }
 
 
+@dataclass(frozen=True)
+class _Fixed:
+    judge: Callable[..., Outcome]
+    arguments: tuple[object, ...]
+
+    def __call__(self, _: Context) -> Outcome:
+        return self.judge(*self.arguments)
+
+
 def fixed(judge: Callable[..., Outcome], *arguments: object) -> Callable[[Context], Outcome]:
     """Return the judge of a claim that depends on printed numbers only, and on nothing of the run."""
-    return lambda _: judge(*arguments)
+    return _Fixed(judge, arguments)
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,11 @@ class Printed:
     def __call__(self, _: Context) -> Outcome:
         """Judge the printed number."""
         return self.judge(self.number)
+
+
+def is_fixed(judge: Callable[[Context], Outcome]) -> bool:
+    """Tell whether a judge finds the same at every level and seed, as it depends on nothing of the run."""
+    return isinstance(judge, (_Fixed, Printed))
 
 
 def conclude(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:

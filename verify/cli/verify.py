@@ -94,8 +94,9 @@ def verify_command(
 
     SUITE is numerics, algorithm1, estimators, audit, theorems, bounds, claims, orthonormal, blindspots, training or
     canife; all by default, but the last two only where the extra federated is installed. The exit status
-    is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. A refuted
-    statement that is expected to be refuted is a finding and not a failure.
+    is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. Where
+    printed numbers alone decide it, its sentence is expected too. A refuted statement that is expected to be refuted is
+    a finding and not a failure.
 
     With --data, claims on what the papers measured are judged by experiments in folders in DIR. The commands
     "canaryproof train NAME --size full" and "canaryproof benchmark canife" leave them. A claim that is not judged says
@@ -128,7 +129,7 @@ def verify_command(
             raise InputError(f"--out: {error.filename or out}: {error.strerror or error}") from None
     executor = cluster(engine_name, limit) or Local(threads(), limit)
     plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements))
-    table = expected.read()
+    table, findings = expected.read(), expected.read_findings()
     made_by = origin(plan.suites, plan.context)
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     with (
@@ -143,7 +144,7 @@ def verify_command(
             )
             _write(run, out, {"command": command, **made_by, **notes}, artist.figures())
         file.finish()
-    changes = expected.changes(run, table, plan.suites, with_data=measurements is not None)
+    changes = expected.changes(run, table, plan.suites, findings=findings, with_data=measurements is not None)
     if junit is not None:
         junit_file.write(junit, junit_file.of_run(run, changes, over_budget(run)))
     if as_json:

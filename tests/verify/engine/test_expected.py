@@ -6,7 +6,8 @@ import pytest
 
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
-from canaryproof.verify.engine.expected import changes, main, read, updated
+from canaryproof.verify.check.verdicts import is_fixed
+from canaryproof.verify.engine.expected import changes, main, read, read_findings, updated, updated_findings
 from canaryproof.verify.engine.plan import load
 from canaryproof.verify.files.writing import write_files
 
@@ -30,6 +31,28 @@ def test_a_changed_verdict_is_named_with_its_reason():
     assert changes(RUN, {**EXPECTED, ("claims", "b"): Verdict.QUALIFIED}, SUITES) == [
         "b: expected qualified, found confirmed: a finding"
     ]
+
+
+@pytest.mark.parametrize(
+    ("found", "same"),
+    [
+        ("3 of 12 rows; p = 4.2e-05, at most 0.0042", True),
+        # One unit of the last digit is how a last bit may round; a whole number is not rounded.
+        ("3 of 12 rows; p = 4.3e-05, at most 0.0041", True),
+        ("3 of 12 rows; p = 4.4e-05, at most 0.0042", False),
+        ("3 of 12 rows; p = 4.2e-06, at most 0.0042", False),
+        ("3 of 12 rows; p = 4.2e-05, at most 0.0044", False),
+        ("4 of 12 rows; p = 4.2e-05, at most 0.0042", False),
+        ("3 of 12 rows; p = 4.2e-05, at least 0.0042", False),
+        ("3 of 12 rows; p = 4.2e-05, at most 0.0042, 0.1", False),
+    ],
+)
+def test_a_changed_finding_is_named(found, same):
+    sentence = "3 of 12 rows; p = 4.2e-05, at most 0.0042"
+    run = replace(RUN, results=(replace(result("a"), finding=found), result("b")))
+    expected = {("claims", name): Verdict.CONFIRMED for name in "ab"}
+    named = [] if same else [f'a: expected the finding "{sentence}", found "{found}"']
+    assert changes(run, expected, SUITES, findings={"a": sentence}) == named
 
 
 def test_a_new_statement_must_be_expected():
@@ -62,17 +85,26 @@ def test_an_update_replaces_the_suites_that_ran():
 
 def test_the_command_takes_over_a_run(tmp_path):
     write_files(render(RUN), tmp_path)
-    table = tmp_path / "table.csv"
-    subprocess.run([sys.executable, "-m", "canaryproof.verify.engine.expected", tmp_path, table], check=True)
-    assert read(table.read_text()) == EXPECTED
+    (tmp_path / "expected_findings.csv").write_text("id,finding\ngone,a sentence\n")
+    subprocess.run([sys.executable, "-m", "canaryproof.verify.engine.expected", tmp_path, tmp_path], check=True)
+    assert read((tmp_path / "expected_verdicts.csv").read_text()) == EXPECTED
+    # None of these statements is one of the ledger.
+    assert read_findings((tmp_path / "expected_findings.csv").read_text()) == {}
+
+
+def test_an_update_has_the_findings_that_are_the_same_in_each_run():
+    text = updated_findings(
+        RUN, {"a": "another finding", "x": 'one with a comma, and "marks"', "gone": "x"}, {"a", "x"}
+    )
+    assert read_findings(text) == {"a": "a finding", "x": 'one with a comma, and "marks"'}
 
 
 def test_a_run_that_failed_is_not_taken_over(tmp_path):
     failed = result("own", Verdict.REFUTED, subject=Subject.IMPLEMENTATION)
     write_files(render(replace(RUN, results=(*RUN.results, failed))), tmp_path)
     with pytest.raises(SystemExit, match="own fails"):
-        main(tmp_path, tmp_path / "table.csv")
-    assert not (tmp_path / "table.csv").exists()
+        main(tmp_path, tmp_path)
+    assert not (tmp_path / "expected_verdicts.csv").exists()
 
 
 HEADER = "suite,id,verdict\n"
@@ -90,6 +122,26 @@ HEADER = "suite,id,verdict\n"
 def test_a_damaged_table_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("id\n", "columns must be id, finding"),
+        ("id,finding\na\n", "length 1"),
+        ("id,finding\n" + "a,b\n" * 2, "is there twice"),
+    ],
+)
+def test_a_damaged_table_of_findings_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        read_findings(text)
+
+
+def test_the_table_of_findings_has_exactly_the_statements_that_follow_from_print():
+    suites = load("canaryproof.verify.suites.catalogue:SUITES").values()
+    checks = [check for checks in suites for check in checks if check.subject is Subject.DOCUMENT]
+    assert read_findings().keys() == {check.id for check in checks if is_fixed(check.judge)}
+    assert len(read_findings()) > 250
 
 
 def test_the_table_has_exactly_the_documents_statements():
