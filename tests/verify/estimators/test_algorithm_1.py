@@ -52,7 +52,7 @@ def test_printed_size_fits_in_memory_and_gives_the_theorems_moments(tmp_path):
         "import sys\n"
         "from pathlib import Path\n"
         "from canaryproof.verify.estimators import algorithm_1\n"
-        "from canaryproof.verify.estimators.estimators import from_dimension\n"
+        "from canaryproof.verify.estimators.moments import from_dimension\n"
         "m = from_dimension(algorithm_1.cosines(int(sys.argv[1]), 10**6, 1.54, 1), 10**6)\n"
         "status = Path('/proc/self/status').read_text()\n"
         "print(float(m.distance), float(m.ratio), status.split('VmHWM:')[1].split()[0])\n"
