@@ -53,6 +53,10 @@ def test_the_newest_release_has_one_version_and_one_date() -> None:
     citation = dict(re.findall(r"^([\w-]+): (.+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE))
     assert changes[:2] == ["Unreleased", f"{citation['version']} ({citation['date-released']})"]
     assert PROJECT["version"] == citation["version"]
+    pages = (path.read_text(encoding="utf-8") for path in (ROOT / "README.md", *(ROOT / "docs").rglob("*.md")))
+    named = re.findall(r"canaryproof (\d+\.\d+\.\d+)", "\n".join(pages))
+    assert named
+    assert set(named) == {citation["version"]}
     # Newest first, and none twice.
     released = [tuple(map(int, change.partition(" ")[0].split("."))) for change in changes[1:]]
     assert released == sorted(set(released), reverse=True)
