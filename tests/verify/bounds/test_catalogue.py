@@ -131,6 +131,8 @@ NOT_MONOTONE = {
     ("bayesian", "scores"): _HALF,
     ("bayesian", "delta"): _HALF,
     ("canife", "scores"): _LARGEST,
+    # Which estimate is the largest depends on δ.
+    ("canife", "delta"): _LARGEST,
     ("canife-code", "scores"): _LARGEST,
 }
 
