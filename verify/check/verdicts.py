@@ -27,7 +27,7 @@ MEANINGS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Fixed:
     judge: Callable[..., Outcome]
     arguments: tuple[object, ...]
