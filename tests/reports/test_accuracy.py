@@ -66,8 +66,11 @@ def test_each_column_has_its_own_number():
         claim("numerics.enclosures.norm", **enclosed),
         claim(
             "numerics.comparison.norm.above",
-            **{"title": "a norm", "axis": "d", "points": [1.0, 100.0]},
-            **{"ulps": {"canaryproof": [0.5, 2.0], "scipy": [4.0, 3.0]}, "worst": {"canaryproof": 2.0, "scipy": 4.0}},
+            title="a norm",
+            axis="d",
+            points=[1.0, 100.0],
+            ulps={"canaryproof": [0.5, 2.0], "scipy": [4.0, 3.0]},
+            worst={"canaryproof": 2.0, "scipy": 4.0},
         ),
     )
     page = accuracy.text(Run("0", Level.QUICK, 0, results))

@@ -1,5 +1,7 @@
 import json
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import made_results
 import numpy as np
@@ -171,9 +173,43 @@ def test_too_few_experiments_have_no_quantiles(tmp_path):
     assert judge("submission.table6.row4", tmp_path).verdict is INCONCLUSIVE
 
 
-def test_the_error_of_a_cost_is_that_of_two_independent_samples(tmp_path):
+@pytest.mark.parametrize("repetitions", [1, 9])
+def test_the_error_of_a_cost_is_that_of_two_independent_samples(tmp_path, repetitions):
     repetition = lambda *_: ([made_results.run(0.2, 0.25)], None)  # noqa: E731
-    made_results.write(tmp_path, made_results.document("final_table3", repetition))
-    share = stats.binom(made_results.TEST_EXAMPLES, 0.25).std() / made_results.TEST_EXAMPLES
+    made_results.write(tmp_path, made_results.document("final_table3", repetition, repetitions))
+    # All repetitions together have so many examples.
+    examples = repetitions * made_results.TEST_EXAMPLES
+    share = stats.binom(examples, 0.25).std() / examples
     expected = f"+5.000 percentage points of 25.00% (± {100.0 * share * 2**0.5:.2g} at most)"
     assert expected in judge("final.section5.1.accuracy", tmp_path).finding
+
+
+def repeated(*pairs):
+    """A cell with repetitions that have such distances and errors."""
+    audits = [SimpleNamespace(distance=value, distance_error=error) for value, error in pairs]
+    return SimpleNamespace(results=[SimpleNamespace(audit={"final": audit}.__getitem__) for audit in audits])
+
+
+def test_the_error_of_a_mean_over_repetitions_is_that_of_independent_ones():
+    assert andrew_rules._distance(repeated((1.0, 0.25))) == (1.0, 0.25)
+    assert andrew_rules._distance(repeated((1.0, 0.03), (2.0, 0.04))) == (1.5, pytest.approx(0.025))
+    assert andrew_rules._distance(repeated(*[(1.0, 0.3)] * 9)) == (1.0, pytest.approx(0.1))
+
+
+@pytest.mark.parametrize(
+    ("step", "separates", "rises"),
+    [(15.2, CONFIRMED, CONFIRMED), (14.5, INCONCLUSIVE, CONFIRMED), (13.9, INCONCLUSIVE, INCONCLUSIVE)],
+)
+def test_a_step_is_held_against_the_errors_of_both_ends(tmp_path, monkeypatch, step, separates, rises):
+    # Errors of 3 and 4 make one of 5. Steps of a figure share 1%: four of one part of two, and four alone.
+    assert 14.5 < 5 * stats.norm.isf(0.01 / 2 / 4) < 15.2
+    assert 13.9 < 5 * stats.norm.isf(0.01 / 4) < 14.5
+
+    def distance(cell):
+        times, noise = cell.settings["canaries.presentations"], cell.settings["training.noise_multiplier"]
+        return step * math.log2(times) / 3.0 - 1000.0 * noise, 4.0 if times == 8 else 3.0
+
+    monkeypatch.setattr(andrew_rules, "_distance", distance)
+    figure(tmp_path, "final_figure2")
+    assert judge("final.figure1.measured", tmp_path).verdict is separates
+    assert judge("final.figure2.measured", tmp_path).verdict is rises

@@ -9,6 +9,7 @@ from canaryproof.verify.accounting import analytical
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import final_setting, table_judges, v1
 from canaryproof.verify.claims.transcripts import FirstVersion, Row
+from tests.verify.claims.test_simulated_tables import joint
 
 QUICK = Context(Level.QUICK, 0)
 DELTA = FirstVersion.DELTA
@@ -92,3 +93,11 @@ def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
     # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
     assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)
     assert judge("2.02", stated="far") is Verdict.QUALIFIED
+
+
+@pytest.mark.parametrize("row", FirstVersion.TABLE_1, ids=lambda row: row[1])
+def test_a_cell_has_the_p_value_of_the_fifty_that_were_printed(row: tuple[str, str, str, str]) -> None:
+    found = v1.judge_cell(row, "pinned", QUICK).evidence["readings"]["pinned"]
+    mean, deviation = ((float(row[2]) - found["mean"]) / found["deviation"], float(row[3]) / found["deviation"])
+    # Ours are 4,000, whose own errors move it a little.
+    assert found["p_value"] == pytest.approx(joint(mean, deviation), rel=0.15)

@@ -1,4 +1,5 @@
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -327,3 +328,17 @@ def test_the_interval_of_a_mean_is_students():
     expected = stats.ttest_1samp(drawn, 0.0).confidence_interval(0.98)
     assert canife_rules._mean_interval(drawn, 0.02) == pytest.approx(tuple(expected))
     assert canife_rules._mean_interval(drawn[:1], 0.02) == (0.0, math.inf)
+
+
+def test_the_error_of_a_deviation_is_that_of_two_histograms_of_fifty_scores():
+    rng = np.random.default_rng(50)
+    drawn = rng.standard_normal((20_000, 2, 50)).std(axis=2, ddof=1).mean(axis=1)
+    # A deviation of so many numbers is known to half a per cent; five of these.
+    assert drawn.std() / drawn.mean() == pytest.approx(canife_rules._DEVIATION_ERROR, rel=0.025)
+    # A further one beside a single one is where 99% of the ratios are.
+    settings = {"training.cohort": 64, "canife.pool": 512, "training.noise_multiplier": 0.0}
+    one = made(cell(settings, [training([(1, attack(deviation=0.4))])], 0.0))
+    low, high = 0.4 * np.quantile(drawn[::2] / drawn[1::2], (0.005, 0.995))
+    found = canife_rules.histogram_deviation("0.4", "0", one).finding
+    shown = re.search(r"\(([\d.]+) to ([\d.]+)\)", found)
+    assert tuple(map(float, shown.groups())) == pytest.approx((low, high), rel=0.04)
