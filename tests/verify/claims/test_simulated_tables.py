@@ -88,10 +88,10 @@ def test_a_reading_is_excluded_as_often_as_said(mean, deviation):
     runs, rng = 200, np.random.default_rng(12)
     of_other = {"mean": mean, "deviation": deviation}
     stated = simulated_tables._power(runs, {"mean": 0.0, "deviation": 1.0}, of_other)
-    printed = rng.standard_normal((400, 50))
+    printed = rng.standard_normal((200, 50))
     cells = [replace(CELLS[0], mean=row.mean(), deviation=row.std(ddof=1)) for row in printed]
-    samples = mean + deviation * rng.standard_normal((400, runs))
+    samples = mean + deviation * rng.standard_normal((200, runs))
     seen = sum(simulated_tables._consistency(cell, sample) < LEVEL for cell, sample in zip(cells, samples, strict=True))
     assert 0.05 < stated < 0.999
     # What either test notices the other one hardly adds to.
-    assert stats.binomtest(seen, 400, stated).pvalue > 1e-6
+    assert stats.binomtest(seen, 200, stated).pvalue > 1e-6
