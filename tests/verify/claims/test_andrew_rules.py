@@ -7,8 +7,9 @@ import made_results
 import numpy as np
 import pytest
 from made_results import figure, judge, rising
-from scipy import stats
+from scipy import optimize, stats
 
+from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import andrew_rules, experiment_results, prediction
 from canaryproof.verify.claims.transcripts import QUANTILES, Row
@@ -213,3 +214,54 @@ def test_a_step_is_held_against_the_errors_of_both_ends(tmp_path, monkeypatch, s
     figure(tmp_path, "final_figure2")
     assert judge("final.figure1.measured", tmp_path).verdict is separates
     assert judge("final.figure2.measured", tmp_path).verdict is rises
+
+
+@pytest.mark.parametrize(
+    ("printed", "measured", "repetitions", "verdict"),
+    [
+        (0.5, 0.0013, 1, CONFIRMED),
+        (0.5, 0.0012, 1, REFUTED),
+        (0.0013, 0.5, 1, CONFIRMED),
+        (0.0012, 0.5, 1, QUALIFIED),
+        (0.5, 0.0007, 2, CONFIRMED),
+        (0.5, 0.0006, 2, REFUTED),
+    ],
+)
+def test_printed_and_measured_statistics_share_the_level(
+    tmp_path, monkeypatch, printed, measured, repetitions, verdict
+):
+    # Four statistics of either kind share 1%: 0.00125 each, of as many repetitions as there are.
+    law = anderson_darling.limit_law(True)
+    one, other = (optimize.brentq(lambda x, p=p: law.sf(x) - p, 0.1, 5.0) for p in (printed, measured))
+    audits = [SimpleNamespace(normality=SimpleNamespace(statistic=other))] * repetitions
+    monkeypatch.setattr(andrew_rules, "_final", lambda _: audits)
+    figure(tmp_path, "final_figure2")
+    experiment = experiment_results.read(tmp_path).experiments["final_figure2"]
+    texts = [f"{one:.6f}", "0.3", "0.3", "0.3"]
+    assert andrew_rules.anderson("0.0496", andrew_rules.TIMES, texts, experiment).verdict is verdict
+
+
+def test_quantiles_of_a_row_share_the_level():
+    audits = [
+        SimpleNamespace(estimates=dict.fromkeys(("fitted", "pinned"), SimpleNamespace(epsilon=100.0 + value)))
+        for value in range(40)
+    ]
+    results = [SimpleNamespace(audit=lambda _, audit=audit: audit) for audit in audits]
+    settings = {"training.noise_multiplier": 0.1, "canaries.runs": 1, "canaries.count": 1000}
+    cells = (SimpleNamespace(settings=settings, results=results),)
+    experiment = experiment_results.FinishedExperiment("x", "full", "folder", (), cells)
+    right = [f"{100.0 + 39 * q:.1f}" for q in QUANTILES]
+
+    def judged(text):
+        """The median's p-value, by the negative hypergeometric law, and the verdict of the row."""
+        below = math.ceil(float(text) - 100.0 - 0.05), math.floor(float(text) - 100.0 + 0.05) + 1
+        first, second = (stats.nhypergeom(90, 40, rank) for rank in (25, 26))
+        p_value = 2.0 * min(first.cdf(below[1]), second.sf(below[0] - 1))
+        return p_value, andrew_rules.quantiles(
+            "0.1", 1, 1000, [*right[:2], text, *right[3:]], experiment
+        ).verdict is CONFIRMED
+
+    found = [judged(f"{100.5 + value:.1f}") for value in range(39)]
+    # Five share 1%.
+    assert any(0.002 < p_value < 0.01 for p_value, _ in found)
+    assert all(confirmed == (p_value >= 0.002) for p_value, confirmed in found)

@@ -102,3 +102,11 @@ def test_bounds_of_all_rounds_that_do_not_fit_are_refuted():
         row = replace(Final.TABLE_3[2], lower_all=lower)
         fault = final_bounds.judge_lower_all(CONTEXT, (row,), 2048, Final.STACKOVERFLOW_DELTA, "fault")
         assert fault.verdict is Verdict.REFUTED
+
+
+def test_a_share_of_wrong_bounds_is_noticed_as_often_as_said():
+    design = final_bounds.judge_confidence(CONTEXT).design
+    assert design.alternative == "it is in 15%"
+    wrong = np.arange(design.runs + 1)
+    rejected = stats.binom.sf(wrong - 1, design.runs, 0.05) < design.level
+    assert design.power == pytest.approx(stats.binom.pmf(wrong[rejected], design.runs, 0.15).sum(), rel=1e-9)

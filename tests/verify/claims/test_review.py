@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.claims import final_tables, review
 from canaryproof.verify.claims.review import CHECKS
@@ -137,3 +138,10 @@ def test_the_error_of_a_power_of_d_is_that_of_drawn_deviations(monkeypatch):
     assert np.mean(powers) == pytest.approx(0.5, abs=5.0 * drawn[0]["error"] / 20.0)
     # Where the number is right, p-values are uniform.
     assert stats.kstest([found["p_value"] for found in drawn], "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.9, Verdict.CONFIRMED), (1.1, Verdict.REFUTED)])
+def test_both_sides_of_each_of_five_epsilons_share_the_level(monkeypatch, share, verdict):
+    monkeypatch.setattr(review, "below", lambda *_: share * LEVEL / 10)
+    monkeypatch.setattr(review, "above", lambda *_: 1.0)
+    assert review.judge_bias(Context(Level.QUICK, 0)).verdict is verdict

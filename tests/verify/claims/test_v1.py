@@ -1,11 +1,14 @@
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import final_setting, table_judges, v1
 from canaryproof.verify.claims.transcripts import FirstVersion, Row
@@ -101,3 +104,27 @@ def test_a_cell_has_the_p_value_of_the_fifty_that_were_printed(row: tuple[str, s
     mean, deviation = ((float(row[2]) - found["mean"]) / found["deviation"], float(row[3]) / found["deviation"])
     # Ours are 4,000, whose own errors move it a little.
     assert found["p_value"] == pytest.approx(joint(mean, deviation), rel=0.15)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.9, True), (1.1, False)])
+def test_two_tests_at_each_of_three_epsilons_share_the_level(monkeypatch, share: float, told: bool) -> None:
+    monkeypatch.setattr(v1, "mean_p_value", lambda *_: share * LEVEL / 6)
+    assert (v1.judge_advantage(QUICK).verdict is not Verdict.INCONCLUSIVE) is told
+
+
+def test_errors_of_the_first_versions_estimates_are_those_of_their_means() -> None:
+    rng = np.random.default_rng(17)
+    for row in v1.judge_advantage(QUICK).evidence["rows"]:
+        distance = 1.0 / gaussian_mechanism.noise_multiplier(row["epsilon"], DELTA)
+        cosines = distance + rng.standard_normal((400, 1000))
+        estimates = threshold_epsilon(DELTA, cosines.mean(axis=1), cosines.std(axis=1))
+        # Deviations of 400 are known to 3.5%, of two such; a mean of 400 has a twentieth of the deviation.
+        assert row["error"] == pytest.approx(estimates.std() / 20.0, rel=0.25)
+
+
+def test_the_gain_that_is_noticed_is_noticed_as_often_as_said() -> None:
+    found = v1.judge_threshold_choice(QUICK)
+    visible = float(found.design.alternative.removeprefix("it is by ")) / found.evidence["error"]
+    noticed = stats.nct.sf(stats.t.isf(LEVEL, 199), 199, visible)
+    # Two digits are printed.
+    assert noticed == pytest.approx(0.9, abs=0.05)
