@@ -1,4 +1,6 @@
+import math
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -128,3 +130,14 @@ def test_the_gain_that_is_noticed_is_noticed_as_often_as_said() -> None:
     noticed = stats.nct.sf(stats.t.isf(LEVEL, 199), 199, visible)
     # Two digits are printed.
     assert noticed == pytest.approx(0.9, abs=0.05)
+
+
+def test_three_of_fifteen_and_the_largest_two_by_exact_fractions() -> None:
+    def at_least(least: int, share: Fraction) -> float:
+        return float(sum(math.comb(15, n) * share**n * (1 - share) ** (15 - n) for n in range(least, 16)))
+
+    found = v1.judge_three("3")
+    assert found.evidence["chance"] == pytest.approx(at_least(3, Fraction(3, 20)), rel=1e-12)
+    largest, second = found.evidence["p_values"][:2]
+    chances = f"with probability {at_least(1, Fraction(largest)):.2f} and {at_least(2, Fraction(second)):.3f}"
+    assert found.finding.endswith(chances)
