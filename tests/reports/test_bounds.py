@@ -32,6 +32,13 @@ def test_shares_are_counted_and_low_ones_listed(run):
     assert "Cauchy + 5" not in page
 
 
+def test_a_setting_counts_where_any_bound_finds_something(run):
+    run.results[0].evidence["cells"].append(cell("Cauchy + 3", 100, 0.05, 0.5))
+    page = bounds.text(run)
+    assert "at least 90% of the largest mean in 1 of 3 settings" in page
+    assert "| Cauchy + 3 | 100 | exact null | 1e-05 | 10.0% ± 1.2% | 0.05 | 0.5 |" in page
+
+
 def test_bounds_of_a_gaussian_curve_are_shown_apart(run):
     assert "trade-off curve is Gaussian" not in bounds.text(run)
     run.results[0].evidence["cells"][0]["of_a_curve"] = {"normal-scores": 2.25}

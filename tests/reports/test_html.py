@@ -1,11 +1,12 @@
 import itertools
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up import HOSTILE, claim, page_of
+from made_up import DESIGN, HOSTILE, claim, page_of
 
 from canaryproof.reports.html import environment, rich_line, rich_text, tables
 from canaryproof.verify.check.results import Result, Subject, Verdict
@@ -288,3 +289,32 @@ def test_skipped_statements_are_counted_with_reasons(parsed):
     assert "1only a data set decides: CelebA" in methods
     assert "2 verdicts depend on chance" in methods
     assert "a processor" in methods
+
+
+def test_sums_and_counts_are_over_all_of_a_suite_a_data_set_or_a_document():
+    needs = Verdict.NEEDS_DATA
+    text = page_of(
+        claim("final.a", suite="bounds", design=replace(DESIGN, level=1e-7)),
+        claim("final.b", Verdict.REFUTED, "bounds", design=replace(DESIGN, level=3e-7)),
+        claim("final.c", design=replace(DESIGN, level=2e-7)),
+        claim("canife.a", needs, data="Sent140"),
+        *(claim(f"canife.{name}", needs, data="CelebA") for name in "bc"),
+        *(claim(f"ours.{name}") for name in "def"),
+        unjudged={"audit": 4},
+    )
+    numbers = re.findall(r'<th scope="row">(.*?)</th><td class="number">(.*?)</td><td class="number">(.*?)</td>', text)
+    assert numbers == [("bounds", "2", "4e-07"), ("claims", "1", "2e-07")]
+    skipped = re.findall(r'<tr><th scope="row">(\d+)</th><td>(.*?)</td></tr>', text)
+    assert skipped == [
+        ("2", "only a data set decides: CelebA"),
+        ("1", "only a data set decides: Sent140"),
+        ("4", "suite audit was not run, or not in full"),
+    ]
+    page = Page(text)
+    header, main = (" ".join(page.all(tag)[0]["text"].split()) for tag in ("header", "main"))
+    for words in ("6 statements of", "2 ✓ confirmed", "1 ✗ refuted", "3 ○ needs-data", "All 3 of our own checks pass"):
+        assert words in header
+    assert "3 verdicts depend on chance. The probability that it changes one of them is at most 6e-07" in main
+    groups = [element["text"] for element in page.all("summary")]
+    for words in ("final version 3✗ 1 refuted✓ 2 confirmed", " 3○ 3 needs-data", "own checks 3✓ 3 confirmed"):
+        assert sum(group.endswith(words) for group in groups) == 1

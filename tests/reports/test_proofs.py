@@ -45,6 +45,11 @@ def test_kinds_and_displayed_lines_are_counted(pages):
     assert "| exact | holds as printed | 2 | 1 |" in page
     assert "stands | 1 | 1 |" in page
     assert "right to leading order" not in page
+    # Ours are none of the documents'.
+    assert (
+        "Of 4 lines of the documents' proofs, 2 hold as printed and 0 to leading order; 1 have a wrong term, 0 need a "
+        "further hypothesis, and 1 are false."
+    ) in page
     assert "of which 2 are printed lines of displayed formulas" in page
 
 

@@ -1,12 +1,15 @@
 import json
+import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import made_results
 import numpy as np
 import pytest
 from made_results import figure, judge, rising
-from scipy import stats
+from scipy import optimize, stats
 
+from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import andrew_rules, experiment_results, prediction
 from canaryproof.verify.claims.transcripts import QUANTILES, Row
@@ -171,9 +174,94 @@ def test_too_few_experiments_have_no_quantiles(tmp_path):
     assert judge("submission.table6.row4", tmp_path).verdict is INCONCLUSIVE
 
 
-def test_the_error_of_a_cost_is_that_of_two_independent_samples(tmp_path):
+@pytest.mark.parametrize("repetitions", [1, 9])
+def test_the_error_of_a_cost_is_that_of_two_independent_samples(tmp_path, repetitions):
     repetition = lambda *_: ([made_results.run(0.2, 0.25)], None)  # noqa: E731
-    made_results.write(tmp_path, made_results.document("final_table3", repetition))
-    share = stats.binom(made_results.TEST_EXAMPLES, 0.25).std() / made_results.TEST_EXAMPLES
+    made_results.write(tmp_path, made_results.document("final_table3", repetition, repetitions))
+    # All repetitions together have so many examples.
+    examples = repetitions * made_results.TEST_EXAMPLES
+    share = stats.binom(examples, 0.25).std() / examples
     expected = f"+5.000 percentage points of 25.00% (± {100.0 * share * 2**0.5:.2g} at most)"
     assert expected in judge("final.section5.1.accuracy", tmp_path).finding
+
+
+def repeated(*pairs):
+    """A cell with repetitions that have such distances and errors."""
+    audits = [SimpleNamespace(distance=value, distance_error=error) for value, error in pairs]
+    return SimpleNamespace(results=[SimpleNamespace(audit={"final": audit}.__getitem__) for audit in audits])
+
+
+def test_the_error_of_a_mean_over_repetitions_is_that_of_independent_ones():
+    assert andrew_rules._distance(repeated((1.0, 0.25))) == (1.0, 0.25)
+    assert andrew_rules._distance(repeated((1.0, 0.03), (2.0, 0.04))) == (1.5, pytest.approx(0.025))
+    assert andrew_rules._distance(repeated(*[(1.0, 0.3)] * 9)) == (1.0, pytest.approx(0.1))
+
+
+@pytest.mark.parametrize(
+    ("step", "separates", "rises"),
+    [(15.2, CONFIRMED, CONFIRMED), (14.5, INCONCLUSIVE, CONFIRMED), (13.9, INCONCLUSIVE, INCONCLUSIVE)],
+)
+def test_a_step_is_held_against_the_errors_of_both_ends(tmp_path, monkeypatch, step, separates, rises):
+    # Errors of 3 and 4 make one of 5. Steps of a figure share 1%: four of one part of two, and four alone.
+    assert 14.5 < 5 * stats.norm.isf(0.01 / 2 / 4) < 15.2
+    assert 13.9 < 5 * stats.norm.isf(0.01 / 4) < 14.5
+
+    def distance(cell):
+        times, noise = cell.settings["canaries.presentations"], cell.settings["training.noise_multiplier"]
+        return step * math.log2(times) / 3.0 - 1000.0 * noise, 4.0 if times == 8 else 3.0
+
+    monkeypatch.setattr(andrew_rules, "_distance", distance)
+    figure(tmp_path, "final_figure2")
+    assert judge("final.figure1.measured", tmp_path).verdict is separates
+    assert judge("final.figure2.measured", tmp_path).verdict is rises
+
+
+@pytest.mark.parametrize(
+    ("printed", "measured", "repetitions", "verdict"),
+    [
+        (0.5, 0.0013, 1, CONFIRMED),
+        (0.5, 0.0012, 1, REFUTED),
+        (0.0013, 0.5, 1, CONFIRMED),
+        (0.0012, 0.5, 1, QUALIFIED),
+        (0.5, 0.0007, 2, CONFIRMED),
+        (0.5, 0.0006, 2, REFUTED),
+    ],
+)
+def test_printed_and_measured_statistics_share_the_level(
+    tmp_path, monkeypatch, printed, measured, repetitions, verdict
+):
+    # Four statistics of either kind share 1%: 0.00125 each, of as many repetitions as there are.
+    law = anderson_darling.limit_law(True)
+    one, other = (optimize.brentq(lambda x, p=p: law.sf(x) - p, 0.1, 5.0) for p in (printed, measured))
+    audits = [SimpleNamespace(normality=SimpleNamespace(statistic=other))] * repetitions
+    monkeypatch.setattr(andrew_rules, "_final", lambda _: audits)
+    figure(tmp_path, "final_figure2")
+    experiment = experiment_results.read(tmp_path).experiments["final_figure2"]
+    texts = [f"{one:.6f}", "0.3", "0.3", "0.3"]
+    assert andrew_rules.anderson("0.0496", andrew_rules.TIMES, texts, experiment).verdict is verdict
+
+
+def test_quantiles_of_a_row_share_the_level():
+    audits = [
+        SimpleNamespace(estimates=dict.fromkeys(("fitted", "pinned"), SimpleNamespace(epsilon=100.0 + value)))
+        for value in range(40)
+    ]
+    results = [SimpleNamespace(audit=lambda _, audit=audit: audit) for audit in audits]
+    settings = {"training.noise_multiplier": 0.1, "canaries.runs": 1, "canaries.count": 1000}
+    cells = (SimpleNamespace(settings=settings, results=results),)
+    experiment = experiment_results.FinishedExperiment("x", "full", "folder", (), cells)
+    right = [f"{100.0 + 39 * q:.1f}" for q in QUANTILES]
+
+    def judged(text):
+        """The median's p-value, by the negative hypergeometric law, and the verdict of the row."""
+        below = math.ceil(float(text) - 100.0 - 0.05), math.floor(float(text) - 100.0 + 0.05) + 1
+        first, second = (stats.nhypergeom(90, 40, rank) for rank in (25, 26))
+        p_value = 2.0 * min(first.cdf(below[1]), second.sf(below[0] - 1))
+        return p_value, andrew_rules.quantiles(
+            "0.1", 1, 1000, [*right[:2], text, *right[3:]], experiment
+        ).verdict is CONFIRMED
+
+    found = [judged(f"{100.5 + value:.1f}") for value in range(39)]
+    # Five share 1%.
+    assert any(0.002 < p_value < 0.01 for p_value, _ in found)
+    assert all(confirmed == (p_value >= 0.002) for p_value, confirmed in found)

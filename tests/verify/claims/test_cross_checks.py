@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import cross_checks, distributions, final_tables
 from canaryproof.verify.claims.transcripts import Final, FirstVersion, Row, Submission
@@ -135,3 +136,10 @@ def test_a_canary_in_every_round_tells_more_by_the_sum_than_by_the_largest() -> 
 def test_more_rounds_hide_one_presentation_from_the_sum(monkeypatch) -> None:
     monkeypatch.setattr(cross_checks, "_TRAININGS", ((8, 1.0, 8, 0.5), (100, 0.2, 1, 0.1)))
     assert cross_checks.judge_above(Context(Level.QUICK, 0)).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.9, Verdict.CONFIRMED), (1.1, Verdict.REFUTED)])
+def test_both_trainings_share_the_level(monkeypatch, share, verdict) -> None:
+    monkeypatch.setattr(cross_checks, "both_estimates", lambda *_: (2.0, 1.0))
+    monkeypatch.setattr(cross_checks, "share_above", lambda *_: share * LEVEL / 2)
+    assert cross_checks.judge_above(Context(Level.QUICK, 0)).verdict is verdict

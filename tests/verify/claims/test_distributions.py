@@ -137,3 +137,25 @@ def test_bounds_share_the_level_of_their_fit():
     assert 0.0 < single < 0.2
     for count in (1, 3, 5):
         assert distributions.fit(law, [row] * count)[0] == pytest.approx(count * single)
+
+
+def test_each_of_two_estimates_leaves_every_mean_between_as_often_as_said() -> None:
+    # Both together miss a tenth, each half of it. The level is one that a simulation of either sees.
+    level, epsilon, rng = 1e-4, 3.0, np.random.default_rng(14)
+    far = distributions.noticed_beside(epsilon, ESTIMATE_DELTA, level)
+    noises = gaussian_mechanism.noise_multiplier([epsilon, far], ESTIMATE_DELTA)
+    samples = [
+        estimators.both_directions(
+            ESTIMATE_DELTA,
+            1.0 / noise + rng.standard_normal(4000) / math.sqrt(1000),
+            np.sqrt(rng.chisquare(999, 4000) / 1000),
+        )
+        for noise in noises
+    ]
+    means = np.linspace(*(1.0 / noises), 150)[50:-50]
+    seen = [
+        (distributions.two_sided(distributions.fitted(sample, means, ESTIMATE_DELTA)) < 0.5 * level).mean(axis=1)
+        for sample in samples
+    ]
+    # At the mean at which they are seen alike, by 150 steps of the distance.
+    assert np.minimum(*seen).max() == pytest.approx(0.95, abs=5.0 * math.sqrt(0.95 * 0.05 / 4000) + 0.01)

@@ -93,6 +93,22 @@ def damage(folder, change):
             lambda d: d["cells"][0]["results"][0]["audits"]["all"].pop("unobserved"),
             "cells[0].results[0].audits.all.unobserved: is missing",
         ),
+        *(
+            (
+                lambda d, change=change: change(d["cells"][1]["results"][0]["audits"]["final"]["exact"]),
+                f"cells[1].results[0].audits.final.exact.{message}",
+            )
+            for change, message in (
+                (lambda audit: audit.update(ratio=0.0), "ratio: must be above 0, and errors not below"),
+                (lambda audit: audit.update(distance_error=-1e-9), "ratio: must be above 0, and errors not below"),
+                (lambda audit: audit.update(ratio_error=-1e-9), "ratio: must be above 0, and errors not below"),
+                (lambda audit: audit.update(observed=1), "observed: must be from 2 to 20,000"),
+                (lambda audit: audit.update(observed=20_001), "observed: must be from 2 to 20,000"),
+                (lambda audit: audit["estimates"].pop("fitted"), "estimates.fitted: is missing"),
+                (lambda audit: audit["estimates"].pop("pinned"), "estimates.pinned: is missing"),
+                (lambda audit: audit["bounds"].pop("andrew"), "bounds.andrew: is missing"),
+            )
+        ),
     ],
 )
 def test_damaged_results_are_refused_in_one_line(tmp_path, change, message):
@@ -161,4 +177,37 @@ def test_folders_that_hold_nothing_or_one_experiment_twice_are_refused(tmp_path)
     (tmp_path / "final_figure2").rename(tmp_path / "one")
     figure(tmp_path, "final_figure2")
     with pytest.raises(InputError, match="name: final_figure2 is in final_figure2 too"):
+        experiment_results.read(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "decides"),
+    [
+        (lambda _: None, True),
+        (lambda d: d.update(level="quick"), False),
+        (lambda d: d["printed"].update(fashion=False), False),
+        (lambda d: d.update(printed=None), False),
+    ],
+)
+def test_the_benchmark_on_fashion_mnist_in_full_alone_decides(tmp_path, change, decides):
+    made = json.loads((PUBLISHED / "fashion_canife" / "canife.json").read_text())
+    made["scenarios"] = made["scenarios"][:1]
+    change(made)
+    (tmp_path / "canife.json").write_text(json.dumps(made))
+    assert (experiment_results.read(tmp_path).benchmark is not None) is decides
+    verdict = judge("final.section5.4.canife", tmp_path).verdict
+    assert verdict is (INCONCLUSIVE if decides else NEEDS_DATA)
+    (tmp_path / "again").mkdir()
+    (tmp_path / "again" / "canife.json").write_text(json.dumps(made))
+    if decides:
+        with pytest.raises(InputError, match=r"again/canife.json: another folder has such results too"):
+            experiment_results.read(tmp_path)
+    else:
+        assert experiment_results.read(tmp_path).benchmark is None
+
+
+def test_a_file_of_the_users_own_with_a_known_name_is_none_of_the_papers(tmp_path):
+    figure(tmp_path, "final_figure2")
+    damage(tmp_path, lambda d: d.update(source="my own"))
+    with pytest.raises(InputError, match="must hold folders that canaryproof train"):
         experiment_results.read(tmp_path)

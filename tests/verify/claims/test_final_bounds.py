@@ -102,3 +102,19 @@ def test_bounds_of_all_rounds_that_do_not_fit_are_refuted():
         row = replace(Final.TABLE_3[2], lower_all=lower)
         fault = final_bounds.judge_lower_all(CONTEXT, (row,), 2048, Final.STACKOVERFLOW_DELTA, "fault")
         assert fault.verdict is Verdict.REFUTED
+
+
+def test_a_share_of_wrong_bounds_is_noticed_as_often_as_said():
+    design = final_bounds.judge_confidence(CONTEXT).design
+    assert design.alternative == "it is in 15%"
+    wrong = np.arange(design.runs + 1)
+    rejected = stats.binom.sf(wrong - 1, design.runs, 0.05) < design.level
+    assert design.power == pytest.approx(stats.binom.pmf(wrong[rejected], design.runs, 0.15).sum(), rel=1e-9)
+
+
+def test_the_mean_coverage_is_that_over_a_grid_of_rates():
+    rates, misses = (np.arange(1000) + 0.5) / 1000, np.arange(1001)
+    limits = np.append(stats.beta.ppf(0.9, misses[:-1] + 0.5, 1000.5 - misses[:-1]), 1.0)
+    chances = stats.binom.pmf(misses, 1000, rates[:, np.newaxis])
+    covered = (chances * (limits >= rates[:, np.newaxis])).sum(axis=1)
+    assert final_bounds.mean_coverage(0.9) == pytest.approx(covered.mean(), abs=1e-3)

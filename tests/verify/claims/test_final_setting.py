@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from scipy import stats
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_setting
@@ -67,3 +68,13 @@ def test_audits_farther_apart_than_an_epoch_are_refuted():
 @pytest.mark.parametrize("fault", [{"pool": 256}, {"iterations": 3000}, {"every": 50}, {"scores": 64}])
 def test_settings_that_canife_does_not_print_are_refuted(fault):
     assert final_setting.judge_canife_settings(**fault).verdict is Verdict.REFUTED
+
+
+def test_a_faultless_attack_on_so_many_models_as_said_certifies_epsilon_and_on_two_fewer_does_not():
+    # Clopper and Pearson's limits of both rates, each of half of the models, without an error.
+    def certified(models):
+        limit = stats.beta.ppf(0.95, 1, models // 2)
+        return math.log((1.0 - limit) / limit)
+
+    for epsilon, models in final_setting._judge_retrainings().evidence["needed"].items():
+        assert certified(models - 2) < epsilon <= certified(models)

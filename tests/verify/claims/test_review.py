@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
 from canaryproof.verify.claims import final_tables, review
 from canaryproof.verify.claims.review import CHECKS
@@ -117,3 +118,30 @@ def test_a_bias_follows_the_estimates(monkeypatch, shift, verdict):
 
 def test_an_estimate_within_canifes_reach_leaves_its_maximum_open():
     assert review.judge_ceiling(469, 128 / 60_000, 3.0).verdict is Verdict.INCONCLUSIVE
+
+
+def test_the_error_of_a_power_of_d_is_that_of_drawn_deviations(monkeypatch):
+    """Deviations of fifty normal estimates, which fall as the root of the canaries, whose power is then fitted."""
+    # What the test notices is no part of this, and takes longest.
+    monkeypatch.setattr(review, "visible_mean", lambda *_: 1.0)
+    rng, drawn = np.random.default_rng(16), []
+    for _ in range(400):
+        spreads = rng.standard_normal((len(SWEEP), 50)).std(axis=1, ddof=1)
+        cells = [
+            replace(cell, deviation=cell.epsilon * cell.dim**-0.25 * spread)
+            for cell, spread in zip(SWEEP, spreads, strict=True)
+        ]
+        drawn.append(review.judge_growth(cells, 0.5).evidence)
+    powers = [found["exponent"] for found in drawn]
+    # A deviation of 400 numbers is known to 3.5%; five of these.
+    assert np.std(powers) == pytest.approx(drawn[0]["error"], rel=0.18)
+    assert np.mean(powers) == pytest.approx(0.5, abs=5.0 * drawn[0]["error"] / 20.0)
+    # Where the number is right, p-values are uniform.
+    assert stats.kstest([found["p_value"] for found in drawn], "uniform").pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("share", "verdict"), [(0.9, Verdict.CONFIRMED), (1.1, Verdict.REFUTED)])
+def test_both_sides_of_each_of_five_epsilons_share_the_level(monkeypatch, share, verdict):
+    monkeypatch.setattr(review, "below", lambda *_: share * LEVEL / 10)
+    monkeypatch.setattr(review, "above", lambda *_: 1.0)
+    assert review.judge_bias(Context(Level.QUICK, 0)).verdict is verdict

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Verdict
@@ -57,3 +58,40 @@ def test_printed_noise_multipliers_are_confirmed_and_a_misprint_is_not():
 
 def test_ids_are_unique():
     assert len({check.id for check in CHECKS}) == len(CHECKS)
+
+
+def fifty(mean, deviation):
+    """Fifty numbers with exactly this mean and deviation."""
+    values = stats.norm.ppf((np.arange(50) + 0.5) / 50)
+    return mean + deviation * values / values.std(ddof=1)
+
+
+def joint(mean, deviation):
+    """p-value of fifty numbers' mean and deviation being of N(0, 1), for which two tests pay."""
+    numbers = fifty(mean, deviation)
+    spread = stats.chi2.cdf(np.sum((numbers - numbers.mean()) ** 2), 49)
+    return min(1.0, 2.0 * min(stats.ttest_1samp(numbers, 0.0).pvalue, 2.0 * min(spread, 1.0 - spread)))
+
+
+@pytest.mark.parametrize(
+    ("mean", "deviation"), [(0.3, 1.0), (-0.5, 0.9), (0.0, 0.8), (0.05, 1.3), (0.1, 0.7), (0.0, 1.0)]
+)
+def test_both_tests_of_a_printed_cell_share_its_level(mean, deviation):
+    # Of so many numbers the sample's own errors are nothing beside those of fifty.
+    sample = stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000)
+    cell = replace(CELLS[0], mean=mean, deviation=deviation)
+    assert simulated_tables._consistency(cell, sample) == pytest.approx(joint(mean, deviation), rel=0.01)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(1.0, 1.0), (0.0, 2.2), (0.0, 0.45)])
+def test_a_reading_is_excluded_as_often_as_said(mean, deviation):
+    runs, rng = 200, np.random.default_rng(12)
+    of_other = {"mean": mean, "deviation": deviation}
+    stated = simulated_tables._power(runs, {"mean": 0.0, "deviation": 1.0}, of_other)
+    printed = rng.standard_normal((200, 50))
+    cells = [replace(CELLS[0], mean=row.mean(), deviation=row.std(ddof=1)) for row in printed]
+    samples = mean + deviation * rng.standard_normal((200, runs))
+    seen = sum(simulated_tables._consistency(cell, sample) < LEVEL for cell, sample in zip(cells, samples, strict=True))
+    assert 0.05 < stated < 0.999
+    # What either test notices the other one hardly adds to.
+    assert stats.binomtest(seen, 200, stated).pvalue > 1e-6

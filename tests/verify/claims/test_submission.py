@@ -61,6 +61,11 @@ def test_three_of_fifteen_by_scipy_and_by_counting() -> None:
     level = Fraction(3, 20)
     assert float(submission.exceedance(15, 3, level)) == pytest.approx(stats.binom.sf(2, 15, 0.15), rel=1e-12)
     assert submission.exceedance(15, 0, level) == 1
+    found = submission.judge_three_of_fifteen("0.40").evidence
+    by_size = submission.exceedance(15, 3, Fraction(found["size"]))
+    assert (found["three"], found["at_size"]) == pytest.approx(
+        (float(submission.exceedance(15, 3, level)), float(by_size)), rel=1e-12
+    )
     # The printed probability is that of two or more; the table has three above the printed critical value.
     assert float(submission.exceedance(15, 2, level)) == pytest.approx(0.6814, abs=5e-5)
     assert sum(float(value) > 0.574 for row in Submission.TABLE_4.values() for value in row) == 3

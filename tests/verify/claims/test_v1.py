@@ -1,14 +1,20 @@
+import math
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 
+import numpy as np
 import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.accounting import analytical
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import final_setting, table_judges, v1
 from canaryproof.verify.claims.transcripts import FirstVersion, Row
+from tests.verify.claims.test_simulated_tables import joint
 
 QUICK = Context(Level.QUICK, 0)
 DELTA = FirstVersion.DELTA
@@ -92,3 +98,46 @@ def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
     # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
     assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)
     assert judge("2.02", stated="far") is Verdict.QUALIFIED
+
+
+@pytest.mark.parametrize("row", FirstVersion.TABLE_1, ids=lambda row: row[1])
+def test_a_cell_has_the_p_value_of_the_fifty_that_were_printed(row: tuple[str, str, str, str]) -> None:
+    found = v1.judge_cell(row, "pinned", QUICK).evidence["readings"]["pinned"]
+    mean, deviation = ((float(row[2]) - found["mean"]) / found["deviation"], float(row[3]) / found["deviation"])
+    # Ours are 4,000, whose own errors move it a little.
+    assert found["p_value"] == pytest.approx(joint(mean, deviation), rel=0.15)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.9, True), (1.1, False)])
+def test_two_tests_at_each_of_three_epsilons_share_the_level(monkeypatch, share: float, told: bool) -> None:
+    monkeypatch.setattr(v1, "mean_p_value", lambda *_: share * LEVEL / 6)
+    assert (v1.judge_advantage(QUICK).verdict is not Verdict.INCONCLUSIVE) is told
+
+
+def test_errors_of_the_first_versions_estimates_are_those_of_their_means() -> None:
+    rng = np.random.default_rng(17)
+    for row in v1.judge_advantage(QUICK).evidence["rows"]:
+        distance = 1.0 / gaussian_mechanism.noise_multiplier(row["epsilon"], DELTA)
+        cosines = distance + rng.standard_normal((400, 1000))
+        estimates = threshold_epsilon(DELTA, cosines.mean(axis=1), cosines.std(axis=1))
+        # Deviations of 400 are known to 3.5%, of two such; a mean of 400 has a twentieth of the deviation.
+        assert row["error"] == pytest.approx(estimates.std() / 20.0, rel=0.25)
+
+
+def test_the_gain_that_is_noticed_is_noticed_as_often_as_said() -> None:
+    found = v1.judge_threshold_choice(QUICK)
+    visible = float(found.design.alternative.removeprefix("it is by ")) / found.evidence["error"]
+    noticed = stats.nct.sf(stats.t.isf(LEVEL, 199), 199, visible)
+    # Two digits are printed.
+    assert noticed == pytest.approx(0.9, abs=0.05)
+
+
+def test_three_of_fifteen_and_the_largest_two_by_exact_fractions() -> None:
+    def at_least(least: int, share: Fraction) -> float:
+        return float(sum(math.comb(15, n) * share**n * (1 - share) ** (15 - n) for n in range(least, 16)))
+
+    found = v1.judge_three("3")
+    assert found.evidence["chance"] == pytest.approx(at_least(3, Fraction(3, 20)), rel=1e-12)
+    largest, second = found.evidence["p_values"][:2]
+    chances = f"with probability {at_least(1, Fraction(largest)):.2f} and {at_least(2, Fraction(second)):.3f}"
+    assert found.finding.endswith(chances)

@@ -101,3 +101,12 @@ def test_a_canary_without_effect_is_far_from_it():
 def test_final_estimates_that_rise_are_refuted():
     assert canife_composition.judge_fewer_clients((100, 50)).verdict is Verdict.CONFIRMED
     assert canife_composition.judge_fewer_clients((50, 100)).verdict is Verdict.REFUTED
+
+
+def test_so_many_trials_as_said_show_the_epsilon_of_a_round_and_fewer_do_not():
+    found = canife_composition._judge_tight().evidence
+    assert found["trials"].keys() == found["exact"].keys() == {"CelebA", "Sent140", "Shakespeare"}
+    for task, trials in found["trials"].items():
+        # A single false alarm among half of the trials, and no miss.
+        shown = [np.log((1.0 - 0.01) / (1.0 / (0.5 * count))) for count in (trials - 1, trials)]
+        assert shown[0] < found["exact"][task] <= shown[1]

@@ -73,3 +73,10 @@ def test_a_spread_of_bounded_numbers_is_bounded(spread, late, verdict):
 )
 def test_small_steps_do_not_reach_the_clip_norm(rates, verdict):
     assert canife_attack.judge_norm(rates).verdict is verdict
+
+
+def test_times_are_in_proportion_to_the_iterations():
+    found = canife_experiments._judge_minutes()
+    assert found.evidence["minutes"] == pytest.approx(591.5 / 60)
+    assert found.evidence["minutes_of_3000"] == pytest.approx(591.5 / 60 * 1.2)
+    assert found.verdict is Verdict.QUALIFIED

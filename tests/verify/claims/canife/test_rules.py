@@ -1,9 +1,10 @@
 import math
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Verdict
@@ -327,3 +328,125 @@ def test_the_interval_of_a_mean_is_students():
     expected = stats.ttest_1samp(drawn, 0.0).confidence_interval(0.98)
     assert canife_rules._mean_interval(drawn, 0.02) == pytest.approx(tuple(expected))
     assert canife_rules._mean_interval(drawn[:1], 0.02) == (0.0, math.inf)
+
+
+def test_the_error_of_a_deviation_is_that_of_two_histograms_of_fifty_scores():
+    rng = np.random.default_rng(50)
+    drawn = rng.standard_normal((20_000, 2, 50)).std(axis=2, ddof=1).mean(axis=1)
+    # A deviation of so many numbers is known to half a per cent; five of these.
+    assert drawn.std() / drawn.mean() == pytest.approx(canife_rules._DEVIATION_ERROR, rel=0.025)
+    # A further one beside a single one is where 99% of the ratios are.
+    settings = {"training.cohort": 64, "canife.pool": 512, "training.noise_multiplier": 0.0}
+    one = made(cell(settings, [training([(1, attack(deviation=0.4))])], 0.0))
+    low, high = 0.4 * np.quantile(drawn[::2] / drawn[1::2], (0.005, 0.995))
+    found = canife_rules.histogram_deviation("0.4", "0", one).finding
+    shown = re.search(r"\(([\d.]+) to ([\d.]+)\)", found)
+    assert tuple(map(float, shown.groups())) == pytest.approx((low, high), rel=0.04)
+
+
+# Levels and their shares, just inside and just outside.
+
+
+def test_two_tests_of_a_printed_mean_and_deviation_share_the_level():
+    runs, printed = 10, sample(6.76, 1.06, 10)
+
+    def of_means(shift):
+        return float(stats.ttest_ind(sample(6.76 + shift, 1.06, runs), printed, equal_var=False).pvalue)
+
+    for share, refuted in ((0.4, True), (0.6, False)):
+        shift = optimize.brentq(lambda x, p=share * LEVEL: math.log(of_means(x) / p), 1.0, 20.0)
+        # A ratio of variances so far out, on either side, has half of this in each tail.
+        ratio = math.sqrt(stats.f.isf(0.5 * share * LEVEL, runs - 1, runs - 1))
+        for values in (
+            sample(6.76 + shift, 1.06, runs),
+            sample(6.76, 1.06 / ratio, runs),
+            sample(6.76, 1.06 * ratio, runs),
+        ):
+            assert (compared(values, 6.76, 1.06, math.inf)[0] is REFUTED) is refuted
+
+
+@pytest.mark.parametrize(
+    ("share", "verdict"),
+    [(0.4, CONFIRMED), (0.6, INCONCLUSIVE), (1.0 / LEVEL - 0.6, INCONCLUSIVE), (1.0 / LEVEL - 0.4, REFUTED)],
+)
+def test_two_tests_of_a_bound_share_the_level(share, verdict):
+    # Of mean and deviation of ten numbers: Student's statistic at which the p-value is this share of the level.
+    far = stats.t.isf(share * LEVEL, 9) if share < 1.0 else -stats.t.isf((1.0 / LEVEL - share) * LEVEL, 9)
+    values = sample(far / math.sqrt(10), 1.0, 10)
+    assert between(values, 0.0, 1e6)[0] is verdict
+    assert between(-values, -1e6, 0.0)[0] is verdict
+
+
+def at(*levels, runs):
+    return made(*(cell({"training.epsilon": float(level), "training.cohort": 100}, runs) for level in levels))
+
+
+def test_intervals_of_several_final_epsilons_share_the_level():
+    composed = sample(20.0, 2.0, 5)
+    # Half of 50 is 25: within 4.6 errors of the mean of five, as 1% asks, and not within 6.3, as a third of it does.
+    assert 20.0 + stats.t.isf(0.005, 4) * 2.0 / math.sqrt(5) < 25.0
+    assert 20.0 + stats.t.isf(0.005 / 3, 4) * 2.0 / math.sqrt(5) > 25.0
+    found = at("50", runs=[training([], composed=value) for value in composed])
+    assert canife_rules.far_below(("50",), found).verdict is CONFIRMED
+    low = at("10", "30", runs=[training([], composed=value) for value in sample(2.0, 0.01, 5)])
+    assert canife_rules.far_below(("10", "30", "50"), made(*low.cells, *found.cells)).verdict is QUALIFIED
+
+
+def test_correlations_at_several_epsilons_share_the_level():
+    models = np.linspace(0.5, 0.65, 12)
+    rng = np.random.default_rng(4)
+    # The last attack is right, as of a model that has converged.
+    orders = (np.append(rng.permutation(11), 11) for _ in range(1000))
+    p_values = ((order, stats.spearmanr(models, order, alternative="greater").pvalue) for order in orders)
+    order = next(order for order, p in p_values if 0.01 / 3 < p < 0.01)
+    audits = [
+        CanifeAuditRecord(i, model, (attack(accuracy=0.45 + place / 20),), {})
+        for i, (model, place) in enumerate(zip(models, order, strict=True))
+    ]
+    run = TrainingRecord(1, 0.6, None, (), CanifeRecord(100, tuple(audits), {"capped": None}))
+    found = at("10", "30", "50", runs=[run])
+    assert canife_rules.goes_with_accuracy(("50",), found).verdict is CONFIRMED
+    assert canife_rules.goes_with_accuracy(("10", "30", "50"), found).verdict is INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("p_value", "verdict"), [(0.0049, CONFIRMED), (0.0051, INCONCLUSIVE), (0.9949, INCONCLUSIVE), (0.9951, REFUTED)]
+)
+def test_two_tests_of_ranks_share_the_level(p_value, verdict):
+    assert canife_rules._tested("it", p_value, "").verdict is verdict
+
+
+def test_printed_healths_share_the_level_and_count_later_audits_alone():
+    lacks = sample(0.025, 0.0008, 5)
+    # What 0.970 lacks is 0.0295 or more: 4.6 deviations and the mean's error off at 1%, 5.6 at half of it.
+    reach = 0.0008 * math.sqrt(1.2)
+    assert 0.025 + stats.t.isf(0.005, 4) * reach < 0.0295 < 0.025 + stats.t.isf(0.0025, 4) * reach
+    early = (1000, attack(health=0.1))
+    found = at("50", runs=[training([early, (1001, attack(health=1.0 - value))]) for value in lacks])
+    assert canife_rules.health((("0.975", 1000),), found).verdict is CONFIRMED
+    assert canife_rules.health((("0.970", 1000),), found).verdict is QUALIFIED
+    assert canife_rules.health((("0.970", 1000), ("0.975", 1000)), found).verdict is CONFIRMED
+
+
+def test_the_first_epoch_ends_with_its_last_round():
+    run = training([(t, attack(epsilon=float(t))) for t in (9, 10, 11)])
+    # 1,000 clients, 100 a round.
+    assert canife_rules._after_epoch(cell({"training.cohort": 100}, [run]), run) == [11.0]
+
+
+def test_final_estimates_are_stable_by_their_relative_deviation():
+    # Within a quarter of the mean, whatever it is.
+    for relative, verdict in ((0.2, CONFIRMED), (0.3, QUALIFIED)):
+        runs = [training([], composed=value) for value in sample(40.0, 40.0 * relative, 5)]
+        found = replace(at("50", runs=runs), name="canife_figure1_celeba")
+        assert canife_rules.stable("celeba", found).verdict is verdict
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(-0.01, INCONCLUSIVE), (0.01, CONFIRMED)])
+def test_deviations_without_noise_rise_by_more_than_their_errors(shift, verdict):
+    # Both ends of a step have an error; two pools share 1%.
+    step = stats.norm.isf(0.005) * math.sqrt(2.0 / (2 * 2 * 49)) + shift
+    settings = [{"training.cohort": c, "canife.pool": p} for c in (32, 64) for p in (64, 512)]
+    rising_ = grid(settings, {"deviation": lambda one: math.exp(step * (one["training.cohort"] == 64))})
+    noisy = [cell(one, [training([(1, attack(deviation=1.0 / one["training.cohort"]))])], 0.4) for one in settings]
+    assert canife_rules.clients_and_pools(made(*rising_.cells, *noisy)).verdict is verdict
