@@ -45,7 +45,7 @@ def read(text: str | None = None) -> Expected:
 
 
 def read_findings(text: str | None = None) -> dict[str, str]:
-    """Read a table of the findings that follow from printed numbers alone, by statement.
+    """Read a table of the findings that follow from printed numbers alone, by check.
 
     It is the package's by default. A ValueError says that its columns are others, or a row is twice there.
     """
@@ -88,14 +88,14 @@ def changes(
 ) -> list[str]:
     """Compare a run with what is expected of the suites that it ran.
 
-    ``suites`` are those that were to be judged. ``findings`` are sentences that are expected too, by statement.
+    ``suites`` are those that were to be judged. ``findings`` are sentences that are expected too, by check.
     ``with_data`` says that the run had the user's experiments: what needed data may then have any verdict.
     """
     lines = []
     for result in run.results:
-        if result.subject is not Subject.DOCUMENT:
-            continue
-        before = expected.get((result.suite, result.id))
+        # Checks of this package fail by their own verdict.
+        own = result.subject is Subject.IMPLEMENTATION
+        before = result.verdict if own else expected.get((result.suite, result.id))
         if before is None:
             lines.append(f"{result.id}: not in {_TABLE}, found {result.verdict}: {result.finding}")
         elif before is not result.verdict and not (with_data and before is Verdict.NEEDS_DATA):
@@ -118,8 +118,8 @@ def updated(run: Run, expected: Expected) -> str:
 
 
 def updated_findings(run: Run, findings: Mapping[str, str], fixed: Collection[str]) -> str:
-    """Return the table of the findings on ``fixed`` statements, with those of a run in place of earlier ones."""
-    anew = {r.id: r.finding for r in run.results if r.subject is Subject.DOCUMENT}
+    """Return the table of the findings of ``fixed`` checks, with those of a run in place of earlier ones."""
+    anew = {result.id: result.finding for result in run.results}
     rows = [(name, sentence) for name, sentence in sorted({**findings, **anew}.items()) if name in fixed]
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([_FINDING_FIELDS, *rows])
