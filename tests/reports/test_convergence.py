@@ -134,6 +134,11 @@ def test_numbered_ticks_are_few_and_at_least_two():
     ("change", "message"),
     [
         ({"x": [1, 2]}, r"convergence\[1\]: exact: must have as many numbers as x, 2, not 4"),
+        *(
+            ({name: [1.0] * count}, rf"convergence\[1\]: {name}: must have as many numbers as x, 4, not {count}")
+            for name in ("exact", "bound", "simulated", "standard_error")
+            for count in (3, 5)
+        ),
         ({"x": [0, 1, 2, 3]}, r"x\[0\]: must be a positive number, not 0"),
         ({"bound": [1, 2, 3, "4"]}, r"bound\[3\]: must be a number, not '4'"),
         ({"axis": "n"}, "axis: must be one of d, k, not 'n'"),

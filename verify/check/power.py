@@ -47,11 +47,7 @@ def _spread(share: float) -> float:
 
 def visible_difference(size: int, parts: int = 1, level: float = 0.5 * LEVEL) -> float:
     """Return the shift of a mean, in deviations of one, that all of some tests of two samples notice together."""
-    # Loads pandas, which takes half a second; an audit needs none of it.
-    from statsmodels.stats.power import TTestIndPower
-
-    power = 1.0 - (1.0 - POWER) / parts
-    return float(TTestIndPower().solve_power(None, size, level, power, alternative="larger"))
+    return _visible(2 * size - 2, math.sqrt(size / 2.0), level, 1.0 - (1.0 - POWER) / parts)
 
 
 def least_share(power: Callable[[float], float], wanted: float) -> float:
@@ -65,18 +61,20 @@ def least_share(power: Callable[[float], float], wanted: float) -> float:
 
 def visible_factor(runs: int, power: float) -> float:
     """Return by how many deviations of a pair's logarithm a factor must be beyond a bound for limits to show it."""
-    critical, root = stats.t.isf(0.5 * LEVEL, runs - 1), math.sqrt(runs)
-    # Where statsmodels looks for the effect, at so small a level, it finds another root.
-    return float(optimize.brentq(lambda effect: stats.nct.sf(critical, runs - 1, effect * root) - power, 0.0, 100.0))
+    return _visible(runs - 1, math.sqrt(runs), 0.5 * LEVEL, power)
 
 
 def visible_shift(size: int, parts: int, level: float = LEVEL) -> float:
     """Return the distance of a mean from a bound, in deviations of one, that some tests of a sample all notice."""
-    # Loads pandas, which takes half a second; an audit needs none of it.
-    from statsmodels.stats.power import TTestPower
+    return _visible(size - 1, math.sqrt(size), 0.5 * level, 1.0 - (1.0 - POWER) / parts)
 
-    power = 1.0 - (1.0 - POWER) / parts
-    return float(TTestPower().solve_power(None, size, 0.5 * level, power, alternative="larger"))
+
+def _visible(freedom: int, root: float, level: float, power: float) -> float:
+    """Return the shift of a mean, in deviations of one, that Student's one-sided test notices; its error is 1/root."""
+    critical = float(stats.t.isf(level, freedom))
+    # Where statsmodels looks for the shift, at so small a level, it may find another root, and a negative one.
+    most = 4.0 * critical / root
+    return float(optimize.brentq(lambda shift: stats.nct.sf(critical, freedom, shift * root) - power, 0.0, most))
 
 
 def visible_share(size: int, share: float, parts: int, level: float = LEVEL) -> float:

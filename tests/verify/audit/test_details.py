@@ -8,9 +8,10 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit import notice, page, report
 from canaryproof.verify.audit.audit import audit, audit_release
 from canaryproof.verify.audit.notice import bound_power
-from canaryproof.verify.audit.text import claim_of_faults, details, noticed, unnoticed
+from canaryproof.verify.audit.text import _enough, claim_of_faults, details, noticed, summary, unnoticed
 from canaryproof.verify.blindspots.alarms import BlindSpots, Range
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.levels import POWER
@@ -115,6 +116,22 @@ def test_the_canaries_that_would_suffice_notice_half_of_the_noise():
     assert [bound_power(0.5, count=n, null_count=None, **asked) >= POWER for n in (count // 2, count)] == [False, True]
     # The number is doubled from the 10 of this audit until it suffices.
     assert count in {10 * 2**n for n in range(4)}
+
+
+def test_each_bound_is_spoken_of_at_the_level_that_it_has(monkeypatch):
+    # A test of the noise beside the bound leaves it half of what the confidence does.
+    canaries = Canaries(7, 20, 20_000)
+    release = canaries.sum(np.arange(20)) + np.random.default_rng(3).standard_normal(20_000)
+    alone = audit(Scores(canaries.cosines(release), dim=20_000), DELTA, 0.9, claim=8.0)
+    beside = audit_release(release, canaries, DELTA, 0.9, noise_multiplier=1.0, claim=8.0)
+    asked = []
+    monkeypatch.setattr(notice, "doubled", lambda *_, confidence, **__: asked.append(confidence))
+    for result, percent in ((alone, "90%"), (beside, "95%")):
+        _enough(result, 8.0)
+        assert asked.pop() == pytest.approx(float(percent[:-1]) / 100.0)
+        assert f"ε, {percent}" in details(result)
+        assert f" at {percent}, " in " ".join(summary(result).partition("Bound")[2].split())
+        assert f"and bounds {percent}." in page.markdown(result, report.record(result)).replace("\\", "")
 
 
 def test_faults_stand_with_their_ends_and_the_largest_epsilon():

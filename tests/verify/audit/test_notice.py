@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -230,6 +231,20 @@ def test_the_list_of_faults_begins_where_the_audit_s_own_promise_ends(lengths):
     else:
         share = noise_multiplier.noticed_share(SIGMA, np.array(lengths), 10**6, 0.025)
     assert edge == pytest.approx(share, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "lengths"),
+    [(0.5, None), (2.0, None), (0.5, (math.sqrt(20.0),)), (2.0, (math.sqrt(200.0),))],
+)
+def test_data_hide_a_lack_of_noise_as_so_much_more_noise_would(sigma, lengths):
+    claim = AtlasClaim(sigma, 1e-6, 10**6)
+    tests = deciding(1000, lengths=lengths, bound=lengths is None, claim=claim, epsilon=claim.epsilon)
+    fault, powers = MECHANISMS["less-noise"], []
+    for share in (0.3, 0.5, 0.7):
+        powers.append(dataclasses.replace(tests, hides=0.3).power(fault, share))
+        assert powers[-1] == pytest.approx(tests.power(fault, math.sqrt(share**2 + 0.3)), abs=0.02)
+    assert powers[0] > powers[-1] + 0.05
 
 
 def test_a_fault_is_noticed_as_often_as_listed():

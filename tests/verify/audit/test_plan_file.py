@@ -11,7 +11,9 @@ import canaryproof as cp
 from canaryproof.verify.audit import plan_file
 from canaryproof.verify.audit.plan import plan
 from canaryproof.verify.audit.rounds_plan import plan_rounds
+from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check import json_records
+from canaryproof.verify.estimators.noise_multiplier import RoundTraces
 
 SCHEMA = json.loads(Path(plan_file.__file__).with_name("plan_schema.json").read_text())
 SECRET = plan_file.Secret(5, "00ff")
@@ -119,6 +121,39 @@ def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
     assert name in [each.name for each in comparison.differences]
     assert name in comparison.answer
     assert comparison.answer.startswith("Not as planned: ")
+
+
+def recorded(count=None, null_count=None, dim=DIM, **changes):
+    """Audit scores of known rounds as the plan of two rounds has them, five canaries of which were never drawn."""
+    rng, planned = np.random.default_rng(0), KNOWN_ROUNDS
+    residual = changes.pop("residual", planned.known)
+    traces = RoundTraces(np.full(4, 0.3), np.full(4, 10.0), dim, residual=residual, rounds=4)
+    record = RoundsRecord(Score.KNOWN_ROUNDS, traces, participations=2, left_out=5, rounds=4, missing=0, skipped=0)
+    observed = rng.normal(1.0, 1.0, (count or planned.count) - 5)
+    unobserved = rng.normal(size=null_count or planned.count)
+    record = dataclasses.replace(record, **changes)
+    return cp.audit(cp.Scores(observed, unobserved, kind="any", record=record), 1e-4, claim=planned.mechanism)
+
+
+KNOWN_ROUNDS = PLANS["two rounds"]()
+# What a training loop may have done otherwise, with the parts that are named.
+RECORDED = [
+    ({}, []),
+    ({"count": KNOWN_ROUNDS.count + 1}, ["number of canaries"]),
+    ({"left_out": 6}, ["number of canaries"]),
+    ({"null_count": KNOWN_ROUNDS.count - 1}, ["number of unobserved canaries"]),
+    ({"dim": DIM + 1}, ["dimension"]),
+    ({"rounds": 5}, ["rounds"]),
+    ({"participations": 1}, ["participations"]),
+    ({"residual": not KNOWN_ROUNDS.known}, ["knowledge of others' updates"]),
+    ({"score": Score.LARGEST}, ["score"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "named"), RECORDED)
+def test_what_a_training_did_otherwise_is_named_and_nothing_else(changes, named, tmp_path):
+    comparison = plan_file.held(recorded(**changes), written(KNOWN_ROUNDS, tmp_path))
+    assert [each.name for each in comparison.differences] == named
 
 
 def test_another_secret_than_the_plans_is_named(tmp_path):

@@ -97,6 +97,19 @@ def test_bits_of_half_precision_are_within_the_limit():
     assert max(case.limit for case in found.cases) > 1.0 / MEMBERS
 
 
+@pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
+def test_the_limit_is_a_share_of_the_sensitivity_in_every_unit(unit):
+    long = {"a long one": 1e6 * UPDATES[0]}
+    for factor, exceeds in ((1.0009, False), (1.0011, True)):
+        found = cp.replay(lambda updates: unit * factor * clipped(updates).sum(axis=0), UPDATES, unit, extremes=long)  # noqa: B023
+        assert found.failed == exceeds
+    # Each of the two sums is rounded to its number format.
+    step = lambda updates: (unit * clipped(updates).sum(axis=0)).astype(np.float32)  # noqa: E731
+    (case,) = cp.replay(step, UPDATES, unit, extremes=long, tolerance=0.01).cases
+    sums = (np.linalg.norm(step(batch)) for batch in (UPDATES, np.vstack([UPDATES, *long.values()])))
+    assert case.limit == pytest.approx(1.01 * unit + 2.0**-23 * sum(map(float, sums)), rel=1e-9)
+
+
 def test_four_members_are_very_long_and_differ():
     seen = []
     cp.replay(lambda updates: seen.append(updates[-1:].sum(axis=0)) or np.zeros(DIM), UPDATES, 1.0)

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -152,6 +153,20 @@ def test_each_choice_breaks_its_level_without_any_leak():
     shares = {choice.name: choice.false_share for choice in review(lucky(), delta=_DELTA).choices}
     assert shares["the threshold and the direction"] > shares["the threshold"] > 0.05
     assert shares["the number of guesses"] > 0.05
+
+
+@pytest.mark.parametrize(
+    "source",
+    [labelled(OBSERVED, UNOBSERVED), pd.DataFrame({"m": [1000], "r": [100], "v": [56]})],
+    ids=["scores", "counts"],
+)
+def test_what_some_method_could_give_is_not_impossible(source):
+    caps = sorted(review(source, delta=_DELTA).caps.values())
+    between = [0.5 * (low + high) for low, high in pairwise(caps) if high > 1.05 * low]
+    assert between
+    for reported in between:
+        assert review(source, delta=_DELTA, epsilon=reported).opinion is Opinion.UNSUPPORTED
+    assert review(source, delta=_DELTA, epsilon=1.02 * caps[-1]).opinion is Opinion.IMPOSSIBLE
 
 
 def test_infinite_scores_count_by_their_rank():

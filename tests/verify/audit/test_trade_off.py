@@ -54,6 +54,20 @@ def test_all_limits_hold_at_once_as_often_as_is_said(draw, tail):
     assert stats.binom.cdf(held, runs, 1.0 - alpha) > LEVEL
 
 
+def test_the_sides_of_the_band_share_what_the_confidence_leaves():
+    """Two sides of the false negatives beside an exact null, and four of both rates else."""
+    observed, unobserved = normal(4, 50)
+    cosines = np.random.default_rng(4).normal(0.015, 0.01, 50)
+    for curve, groups, sides in (
+        (audited(cosines, confidence=0.9).curve(), (cosines,), 2),
+        (audited(observed, unobserved, confidence=0.9).curve(), (observed, unobserved), 4),
+    ):
+        misses, *alarms = (_rates(np.sort(group), curve.thresholds, 0.1 / sides) for group in groups)
+        assert curve.false_negatives == pytest.approx(1.0 - misses[:, ::-1])
+        for rates in alarms:
+            assert curve.false_positives == pytest.approx(rates)
+
+
 def test_the_limit_of_epsilon_is_that_of_equation_1_at_the_limits():
     curve = audited(*normal(2)).curve()
     for delta in (0.0, 1e-5, 0.1):

@@ -76,6 +76,22 @@ def test_an_exact_record_has_its_own_fields_and_floats_alone():
         ({"count": 1.5}, "count: must be a whole number, not 1.5"),
         ({"right": 1}, "right: must be true or false, not 1"),
         ({"pair": [1.0]}, "pair: must be 2 values, not 1"),
+        ({"pair": [1.0, 2.0, 3.0]}, "pair: must be 2 values, not 3"),
+        *(
+            (
+                {"free": {"x": [sign * (2**64 + 1)]}},
+                f"free.x: must be a whole number of at most 2^64, not {sign * (2**64 + 1)}",
+            )
+            for sign in (1, -1)
+        ),
+        ({"count": 2**65}, f"count: must be a whole number of at most 2^64, not {2**65}"),
+        *(
+            (
+                {"entries": [{"number": sign * 10**400}]},
+                f"entries[0].number: must be finite, not {str(sign * 10**400)[:60]}",
+            )
+            for sign in (1, -1)
+        ),
         ({"pair": "ab"}, "pair: must be a list, not 'ab'"),
         ({"entries": []}, "entries: must not be empty"),
         ({"entries": [{"number": 1.0}, {}]}, "entries[1].number: is missing"),

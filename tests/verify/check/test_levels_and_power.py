@@ -197,3 +197,36 @@ def test_visible_shares_reject_at_the_level_and_with_the_power():
     # The fewest hits that half of the level allows to reject.
     fewest = next(hits for hits in range(200) if stats.binom.sf(hits - 1, 200, 0.05) <= 0.5 * LEVEL)
     assert stats.binom.sf(fewest - 1, 200, least) == pytest.approx(1.0 - 0.1 / 3.0)
+
+
+def test_the_test_of_two_means_is_welchs():
+    low, high = np.array([0.0, 1.0, 5.0, 9.0]), np.array([6.0, 6.5, 7.5, 7.0, 6.2, 6.9, 7.1])
+    parts = [values.var(ddof=1) / len(values) for values in (low, high)]
+    # Welch and Satterthwaite's degrees of freedom; those of equal variances would be 9.
+    degrees = sum(parts) ** 2 / sum(
+        part**2 / (len(values) - 1) for part, values in zip(parts, (low, high), strict=True)
+    )
+    ratio = (low.mean() - high.mean()) / math.sqrt(sum(parts))
+    assert p_values.less(low, high) == pytest.approx(stats.t.cdf(ratio, degrees))
+    assert p_values.less(high, low) == pytest.approx(stats.t.sf(ratio, degrees))
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+@pytest.mark.parametrize("size", [5, 14, 40, 400])
+def test_visible_shifts_and_differences_are_those_of_students_tests(size, parts):
+    """A shift is tested at half of the level, as it may be to either side; a difference at the level that is given."""
+    for shift, level, freedom, root in (
+        (power.visible_shift(size, parts, LEVEL), 0.5 * LEVEL, size - 1, math.sqrt(size)),
+        (power.visible_difference(size, parts, LEVEL), LEVEL, 2 * size - 2, math.sqrt(size / 2.0)),
+    ):
+        # A sample's deviation has a root of a χ² law, and its mean is normal given that.
+        limits = stats.t.isf(level, freedom) * np.sqrt(
+            stats.chi2.ppf((np.arange(2000) + 0.5) / 2000, freedom) / freedom
+        )
+        assert stats.norm.sf(limits - shift * root).mean() == pytest.approx(1.0 - 0.1 / parts, abs=1e-3)
+
+
+def test_a_part_has_a_tenth_of_a_checks_level():
+    """Its p-values may be off tenfold."""
+    assert levels.LEVEL == LEVEL
+    assert math.isclose(levels.PART_LEVEL, 0.1 * LEVEL)

@@ -1,3 +1,4 @@
+import math
 import re
 
 import pytest
@@ -24,3 +25,23 @@ def test_a_rule_says_the_range_that_it_keeps(name):
 
 def test_rules_have_ranges():
     assert {"rules.CLAIM", "rules.NOISE_MULTIPLIER", "rules.DIM", "rules.CONFIDENCE", "plan._ROUNDS"} <= RULES.keys()
+
+
+@pytest.mark.parametrize(
+    ("rule", "inside", "outside"),
+    [
+        (rules.DELTA, (2.3e-308, 0.5, 1.0 - 1e-16), (0.0, 2.2e-308, 1.0, -0.1, math.nan)),
+        (rules.DELTA_OR_ZERO, (0.0, 0.5, 1.0 - 1e-16), (-1e-300, 1.0, 1.5, math.nan)),
+        (rules.CONFIDENCE, (1e-9, 0.5, 1.0 - 1e-9), (0.0, 9e-10, 1.0 - 9e-10, 1.0)),
+        # True would be 1.
+        (rules.CLAIM, (0.001, 1, 1e4), (0.00099, 10001.0)),
+        (rules.DIM, (2, 3.0, 10**12), (1, 2.5, 10**12 + 1, math.inf)),
+        (Rule("lie strictly between 0 and 1", 0.0, 1.0, open=True), (1e-300, 0.5), (0.0, 1.0)),
+    ],
+)
+def test_a_rule_keeps_or_excludes_its_ends(rule, inside, outside):
+    for value in inside:
+        assert rule.number("name", value) == value
+    for value in (*outside, True, "1", None):
+        with pytest.raises(ValueError, match=r"^name: must "):
+            rule.number("name", value)
