@@ -8,10 +8,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import stats
 
 from canaryproof.verify.accounting.sampled_gaussian import rdp
-from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.levels import LEVEL
+from canaryproof.verify.check.power import visible_difference
 from canaryproof.verify.check.results import Outcome, Verdict
 from canaryproof.verify.check.verdicts import conclude, holds, rounding
 from canaryproof.verify.claims import prediction
@@ -546,20 +547,9 @@ def compared(values: Sequence[float], mean: float, deviation: float, cap: float)
         finding += f", {p_values[-1]:.2g} for the deviation"
     if min(p_values) <= 0.5 * LEVEL:
         return Verdict.REFUTED, finding
-    visible = visible_shift(runs)
+    visible = visible_difference(runs, level=0.25 * LEVEL)
     finding += f"; a shift of {visible:.2g} printed deviations would be seen"
     return (Verdict.CONFIRMED if varied and visible * deviation <= mean else Verdict.INCONCLUSIVE), finding
-
-
-def visible_shift(runs: int) -> float:
-    """Return the distance of two means, in deviations, that a two-sided t test of so many runs each sees."""
-    freedom, root = 2 * runs - 2, math.sqrt(runs / 2.0)
-    critical = stats.t.isf(0.25 * LEVEL, freedom)
-
-    def missing(shift: float) -> float:
-        return float(stats.nct.sf(critical, freedom, shift * root)) - POWER
-
-    return float(optimize.brentq(missing, 0.0, 4.0 * critical / root))
 
 
 def between(values: Sequence[float], low: float, high: float) -> tuple[Verdict, str]:

@@ -10,7 +10,7 @@ from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import CHECKS
 from canaryproof.verify.claims.canife import rules as canife_rules
-from canaryproof.verify.claims.canife.rules import PRINTED, between, compared, visible_shift
+from canaryproof.verify.claims.canife.rules import PRINTED, between, compared
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.transcripts import Canife
 from canaryproof.verify.comparison.canife_methods import METHODS
@@ -281,7 +281,8 @@ def test_no_number_exceeds_its_cap():
 
 def test_the_visible_shift_is_seen_as_often_as_said():
     runs, rng = 10, np.random.default_rng(0)
-    shift = visible_shift(runs)
+    _, finding = compared(sample(6.76, 1.06, runs), 6.76, 1.06, math.inf)
+    shift = float(finding.partition("a shift of ")[2].partition(" ")[0])
     ours, theirs = shift + rng.standard_normal((2000, runs)), rng.standard_normal((2000, runs))
     seen = int(np.sum(stats.ttest_ind(ours, theirs, axis=1).pvalue <= 0.5 * LEVEL))
     assert stats.binomtest(seen, 2000, 0.9).pvalue > 1e-6
