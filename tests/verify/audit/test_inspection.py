@@ -182,3 +182,16 @@ def test_no_test_depends_on_the_releases_unit(coarse):
     for clip_norm, divisor in ((2.0**10, 1.0), (1.0, 2.0**10), (2.0**-6, 2.0**6)):
         assert str(looked_at(clip_norm, divisor)) == str(usual)
         assert looked_at(clip_norm, divisor).tests() == usual.tests()
+
+
+def test_weights_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
+    inspection, noise = cp.Inspection(**CLAIM | {"divisor": 2.0}), np.random.default_rng(0).normal(size=500)
+    canaries = sum(inspection.update(j).astype(float) / 20.0 for j in (200, 201, 202))
+    known = 30.0 * np.eye(500)[7]
+    inspection.add(canaries + known + noise, [0, 200, 201, 202], known)
+    said = {test.name: test.notices.split() for test in inspection.tests()}
+    deviation = math.sqrt(np.mean(noise**2))
+    for name, word, length in (("clipping", -3, np.linalg.norm(canaries)), ("divisor", -4, 30.0)):
+        off = float(said[name][word]) * length / deviation
+        # The weight is printed with two digits.
+        assert stats.norm.sf(stats.norm.isf(LEVEL / 2) - off) == pytest.approx(0.9, abs=0.04)
