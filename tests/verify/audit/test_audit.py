@@ -27,6 +27,7 @@ from canaryproof.verify.audit.report import scores_digest
 from canaryproof.verify.audit.result import AuditRow
 from canaryproof.verify.audit.shape import GoodnessOfFit
 from canaryproof.verify.audit.text import answer, checks, details
+from canaryproof.verify.bounds import participations
 from canaryproof.verify.bounds.catalogue import lower_bounds
 from canaryproof.verify.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
 from canaryproof.verify.canaries.canary_clients import CanaryClients
@@ -587,6 +588,43 @@ def test_each_canary_is_held_against_the_claim_at_its_own_number_of_rounds(tmp_p
     assert audit(Scores.load(tmp_path / "scores.json"), 1e-5, claim=claim).to_json() == result.to_json()
     others = dataclasses.replace(record, counts=record.counts + 1)
     assert scores_digest(Scores(honest.observed, dim=honest.dim, record=others)) != scores_digest(honest)
+
+
+@pytest.mark.parametrize("more", [None, 0, 5])
+def test_figures_of_a_training_are_for_the_rounds_of_the_claim_and_else_of_the_record(more: int | None) -> None:
+    scores = by_own_rounds(1.0, 5)
+    assert scores.record is not None
+    assert scores.record.counts is not None
+    taken = scores.record.participations + (more or 0)
+    result = audit(scores, 1e-5, claim=None if more is None else accountant.gaussian(1.0, participations=taken))
+    assert result.mechanism is not None
+    limit = participations.largest_noise(
+        cosine_null(3000).log_tail(scores.observed), scores.record.counts, result.level
+    )
+    traces = result.mechanism.traces
+    noises = {
+        "composed": traces.noise_multiplier(0.95).value,
+        "participations": limit,
+        "composed-bound": traces.largest_noise(result.level),
+    }
+    shown = {row.name: row.epsilon for row in (*result.estimates, *result.bounds)}
+    for name, noise in noises.items():
+        assert shown[name] == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, noise / math.sqrt(taken))), rel=1e-6)
+
+
+@pytest.mark.parametrize("claimed", [None, 1.2])
+def test_canaries_of_either_sign_notice_what_half_of_the_noise_with_added_ones_does(claimed: float | None) -> None:
+    rng = np.random.default_rng(0)
+    observed, unobserved = rng.normal(1.5, 1.0, 60) / 1e3, rng.normal(0.0, 1.0, 60) / 1e3
+    either = Scores(observed, unobserved - 1.5e-3, neighbours="replace")
+    found = audit(either, 1e-5, claim=3.0, noise_multiplier=claimed)
+    # They move a sum from one sign to the other: twice as far.
+    half = float(gaussian_mechanism.noise_multiplier(3.0, 1e-5)) if claimed is None else 0.5 * claimed
+    added = audit(Scores(observed, unobserved), 1e-5, claim=3.0, noise_multiplier=half)
+    assert found.claimed_noise(3.0) == pytest.approx(half, rel=1e-12)
+    assert added.claimed_noise(3.0) == pytest.approx(half, rel=1e-12)
+    assert found.noticed is not None
+    assert found.noticed == pytest.approx(added.noticed, rel=1e-9)
 
 
 def test_where_participations_decide_nothing_other_bounds_do() -> None:

@@ -154,3 +154,44 @@ def test_an_audit_sees_missing_noise_and_no_fault_of_the_clipping():
         p_values = instruments.audited(instruments.FAULTS[name], 100, (1, 16), 3)
         assert (p_values[16] <= LEVEL) == seen, name
         assert p_values[16] <= p_values[1] <= 1.0
+
+
+@pytest.mark.parametrize("coarse", [False, True])
+def test_no_test_depends_on_the_releases_unit(coarse):
+    def looked_at(clip_norm, divisor):
+        """Inspect the same training where a canary enters with ``clip_norm / divisor``, a power of 2."""
+        rng, unit = np.random.default_rng(0), clip_norm / divisor
+        inspection = cp.Inspection(**CLAIM | {"clip_norm": clip_norm, "divisor": divisor})
+        for _ in range(3):
+            drawn = np.flatnonzero(rng.random(210) < 0.2)
+            known = rng.normal(size=500)
+            canaries = sum((inspection.update(j) / (10.0 * clip_norm) for j in drawn[drawn >= 200]), np.zeros(500))
+            release = (known + canaries + rng.normal(size=500)).astype(np.float32)
+            resolution = 2.0**-8 * unit if coarse else None
+            inspection.add(unit * release, drawn, unit * known, resolution)
+        for neighbours in ("add-or-remove", "replace"):
+            inspection.replay(
+                lambda rows: unit * np.tanh(np.nan_to_num(rows)).sum(axis=0), rng.normal(size=(2, 1)), neighbours
+            )
+        return inspection
+
+    usual = looked_at(1.0, 1.0)
+    assert not usual.failed
+    # One member more changes the sum by 1 at most, another member by 2.
+    assert [case.sensitivity for case in usual.replays] == [1.0, 2.0]
+    for clip_norm, divisor in ((2.0**10, 1.0), (1.0, 2.0**10), (2.0**-6, 2.0**6)):
+        assert str(looked_at(clip_norm, divisor)) == str(usual)
+        assert looked_at(clip_norm, divisor).tests() == usual.tests()
+
+
+def test_weights_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
+    inspection, noise = cp.Inspection(**CLAIM | {"divisor": 2.0}), np.random.default_rng(0).normal(size=500)
+    canaries = sum(inspection.update(j).astype(float) / 20.0 for j in (200, 201, 202))
+    known = 30.0 * np.eye(500)[7]
+    inspection.add(canaries + known + noise, [0, 200, 201, 202], known)
+    said = {test.name: test.notices.split() for test in inspection.tests()}
+    deviation = math.sqrt(np.mean(noise**2))
+    for name, word, length in (("clipping", -3, np.linalg.norm(canaries)), ("divisor", -4, 30.0)):
+        off = float(said[name][word]) * length / deviation
+        # The weight is printed with two digits.
+        assert stats.norm.sf(stats.norm.isf(LEVEL / 2) - off) == pytest.approx(0.9, abs=0.04)

@@ -321,3 +321,41 @@ def test_honest_returns_are_found_at_no_more_than_the_level_over_all_lags():
         small += p_value <= 0.05
     # The largest of 15 lags alone would be so small in half of the runs.
     assert small <= stats.binom.isf(LEVEL, runs, 0.05)
+
+
+def test_the_faults_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
+    """The probability of each test at its own smallest fault, from the law of its statistic there."""
+    dim, rounds, rate, members = 2000, 5, 0.3, 400
+    residuals, sampling = cp.ResidualTests(1.0, dim), cp.SamplingTests(rate, members)
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        residuals.add(rng.normal(size=dim))
+        sampling.add(np.flatnonzero(rng.random(members) < rate))
+    # Pairs of a round's values are equal with probability 2⁻²⁰ at most, and with 1/m where there are m.
+    pairs = rounds * dim * (dim - 1) / 2
+    critical = stats.binom.isf(LEVEL, rounds * dim, pairs / 2**20 / (rounds * dim)) + 1
+    repeated = rounds * dim**2 / 2 / residuals._few_values()
+    two_sided = stats.norm.isf(LEVEL / 2)
+    # A rate's error in deviations of the number drawn, and that of a share of so many who may return at one of 4 lags.
+    drawn = sampling._wrong_rate() * rate * rounds * members / math.sqrt(rounds * members * rate * (1 - rate))
+    earlier = np.array([size for lag, size, _ in sampling._overlaps if lag == 1]).sum()
+    lags, sizes, _ = np.array(sampling._overlaps).T
+    returned = sampling._wrong_return(lags, sizes) * math.sqrt(earlier / (rate * (1 - rate)))
+    # Rates of members with this deviation, as a share of the mean, add to the variance of their counts.
+    wider = 1.0 + (sampling._wrong_rates() * rate) ** 2 * rounds / (rate * (1 - rate))
+    # Rounds of unequal noise add to the variance of a round's deviation, 1/(2d). The law has 48 tests.
+    said = {test.name: test.notices.split() for test in residuals.tests()}
+    unequal = 1.0 + 2.0 * dim * float(said["equal rounds"][6]) ** 2
+    beyond = 2.0 * stats.norm.sf(2.0)
+    off = float(said["normal law"][-1]) / math.sqrt(beyond * (1.0 - beyond) / (rounds * dim))
+    powers = {
+        "values": stats.poisson.sf(critical - 1, repeated),
+        "batch size": stats.norm.sf(two_sided - drawn),
+        "returns": stats.norm.sf(stats.norm.isf(LEVEL / 2 / 4) - returned),
+        "participations": stats.chi2.sf(stats.chi2.isf(LEVEL / 2, members) / wider, members),
+        "equal rounds": stats.chi2.sf(stats.chi2.isf(LEVEL, rounds - 1) / unequal, rounds - 1),
+        "normal law": stats.norm.sf(math.sqrt(2.0 * math.log(48 / LEVEL)) - off),
+        "signs": stats.norm.sf(math.sqrt(2.0 * math.log(2.0 * 7 / LEVEL)) - instruments._beyond(7)),
+    }
+    # Those that are read from the page have two digits there.
+    assert powers == pytest.approx(dict.fromkeys(powers, 0.9), abs=0.03)

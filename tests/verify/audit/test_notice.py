@@ -177,6 +177,14 @@ def test_the_number_of_rounds_is_found_by_the_unobserved_largest_cosines(rounds)
     assert largest_of(np.random.default_rng(0).standard_normal(100) - 3.0) == 1.0
 
 
+@pytest.mark.parametrize("count", [100, 2500])
+def test_scores_are_taken_for_the_largest_of_several_at_a_level_of_one_in_ten_million(count):
+    drawn = np.random.default_rng(0).standard_normal(count)
+    centred, critical = (drawn - drawn.mean()) / drawn.std(), stats.norm.isf(1e-7) / math.sqrt(count)
+    assert largest_of(centred + 0.99 * critical) == 1.0
+    assert largest_of(centred + 1.01 * critical) > 1.0
+
+
 @pytest.mark.parametrize("rounds", [1, 20])
 def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
     rng, count, audits, exceeded = np.random.default_rng([3, rounds]), 400, 25, 0

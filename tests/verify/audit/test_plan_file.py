@@ -10,6 +10,7 @@ import pytest
 import canaryproof as cp
 from canaryproof.verify.audit import plan_file
 from canaryproof.verify.audit.plan import plan
+from canaryproof.verify.audit.result import VERDICT_RULES
 from canaryproof.verify.audit.rounds_plan import plan_rounds
 from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check import json_records
@@ -188,3 +189,58 @@ def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):
     path = written(PLANS["release"](), tmp_path)
     expected = hashlib.sha256(b"00ff:5").hexdigest()
     assert json.loads(path.read_text())["seed_sha256"] == expected
+
+
+SUM = dataclasses.replace(PLANNED, noise_multiplier=1.5, rounds=4, release_noise=3.0, count=23, claim=3.25)
+EACH = dataclasses.replace(SUM, all_rounds=True, release_noise=1.5, directions="orthonormal")
+ONCE, TWICE, DRAWN = (
+    dataclasses.replace(KNOWN_ROUNDS, mechanism=mechanism, count=23, claim=3.25)
+    for mechanism in (
+        cp.accounting.gaussian(1.5, participations=1, rounds=4),
+        cp.accounting.gaussian(1.5, participations=2, rounds=4, neighbours="replace"),
+        cp.accounting.poisson(1.5, rate=0.5, rounds=4),
+    )
+)
+RELEASE = {"subject": "release", "score": "cosine with the release", "noise_multiplier": 3.0, "kind": "cosine"}
+LARGEST = {
+    "subject": "scores",
+    "score": "largest",
+    "null_count": 23,
+    "directions": "orthonormal",
+    "rounds": 4,
+    "participations": 1,
+    "kind": "cosine",
+}
+ROUNDS = {
+    "subject": "scores",
+    "score": "known rounds",
+    "null_count": 23,
+    "noise_multiplier": 1.5,
+    "rounds": 4,
+    "others_known": False,
+    "kind": "any",
+}
+
+
+@pytest.mark.parametrize(
+    ("planned", "decided"),
+    [
+        (SUM, RELEASE),
+        (dataclasses.replace(SUM, neighbours="replace"), RELEASE | {"neighbours": "replace"}),
+        (EACH, LARGEST),
+        (ONCE, ROUNDS | {"null_count": None, "participations": 1, "kind": "cosine"}),
+        (TWICE, ROUNDS | {"participations": 2, "neighbours": "replace"}),
+        (
+            dataclasses.replace(TWICE, known=True),
+            ROUNDS | {"participations": 2, "neighbours": "replace"} | {"others_known": True},
+        ),
+        (DRAWN, ROUNDS | {"score": "likelihood"}),
+    ],
+)
+def test_a_plan_decides_what_its_audit_is_held_against(planned, decided, tmp_path):
+    found = json.loads(written(planned, tmp_path).read_text())["decided"]
+    assert set(found.pop("verdicts")) == set(map(str, VERDICT_RULES))
+    always = {"count": 23, "dim": DIM, "delta": 1e-4, "confidence": 0.95, "claim": 3.25, "neighbours": "add-or-remove"}
+    left_open = dict.fromkeys(("null_count", "noise_multiplier", "rounds", "participations", "others_known"))
+    options = {"directions": "independent", "inclusion": "fixed", "bounds": [], "force": False}
+    assert found == always | left_open | options | decided

@@ -245,3 +245,17 @@ def test_an_audit_of_so_many_notices_the_share_although_their_number_is_random(k
     each = np.full(rounds, rate) if known else rate * (1.0 - rate) ** np.arange(rounds)
     least = stats.binom.ppf(0.1, count * draws, each.sum() / draws)
     assert noticed_share(0.8, np.sqrt(least * each / each.sum()), DIM, 0.025) >= row.share
+
+
+@pytest.mark.parametrize("data", [0.0, 20.0, 1000.0])
+@pytest.mark.parametrize(
+    ("taken", "first", "every"), [({"rate": 0.25}, 1.0 - 0.75**12, 3.0), ({"participations": 3}, 1.0, 3.0)]
+)
+def test_so_many_are_seen_by_what_is_measured_of_each(taken, first, every, data):
+    planned = plan_rounds(2.0, DIM, 12, delta=1e-5, data_norm=data, **taken)
+    assert planned.known == (data == 1000.0)
+    # A trace has the deviation of the noise and of unknown data. Known data leave all rounds and not the first alone.
+    square, measured = (4.0, every) if planned.known else (4.0 + data**2 / DIM, first)
+    standard_errors = 3.0 + stats.norm.ppf(POWER)
+    assert planned.present == math.ceil(standard_errors**2 * square / measured)
+    assert planned.count == max(planned.present, planned.seeing)

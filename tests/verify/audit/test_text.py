@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import exact_law
+from canaryproof.verify.audit import page
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.misuse import MisuseWarning, Withheld
+from canaryproof.verify.audit.model_card import model_card
+from canaryproof.verify.audit.report import record
 from canaryproof.verify.audit.result import AuditRow, EstimateRow, MechanismTest
 from canaryproof.verify.audit.shape import GoodnessOfFit
 from canaryproof.verify.audit.text import MOST_LINES, WIDTH, answer, details, number, summary
@@ -172,6 +175,16 @@ def test_each_figure_of_the_summary_is_the_records():
         *("2", "0.37", "0.28", "0.64"),  # what was checked
         *(*NOTED, *ESTIMATED, *BOUNDED),
     ]
+
+
+@pytest.mark.parametrize("noticed", [0.579, 0.5701, 0.9999])
+def test_no_share_of_the_noise_that_would_not_be_noticed_is_said_to_be(found, noticed):
+    result = dataclasses.replace(found)
+    vars(result)["noticed"] = noticed
+    share = f"{int(100.0 * noticed)}% of the claim"
+    assert f"; {share}ed noise or less would have been noticed" in answer(result)
+    assert f"{share}ed noise or less would have been noticed" in page.markdown(result, record(result))
+    assert f"noise at {share} or less" in model_card(result)
 
 
 def test_each_figure_of_scores_and_of_a_release_is_the_records(found):
