@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
-from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.check.documents import FINAL
 from canaryproof.verify.check.levels import LEVEL, POWER
+from canaryproof.verify.check.power import visible_shift
 from canaryproof.verify.check.results import Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Within, close, conclude, fixed, holds, rounding
 from canaryproof.verify.claims import andrew_rules, costs, distributions
@@ -43,8 +43,7 @@ def unbiased(cells: Sequence[PrintedCell]) -> tuple[str, float, Design]:
     scores = [(cell.mean - cell.epsilon) / (cell.deviation / math.sqrt(PRINTED_RUNS)) for cell in cells]
     worst = max(scores, key=abs)
     p_value = min(1.0, len(scores) * 2.0 * float(stats.t.sf(abs(worst), PRINTED_RUNS - 1)))
-    # The search may end at either sign.
-    visible = abs(float(TTestPower().solve_power(None, PRINTED_RUNS, LEVEL / len(cells), POWER)))
+    visible = visible_shift(PRINTED_RUNS, 1, LEVEL / len(cells))
     finding = f"the mean farthest from ε is {worst:+.1f} standard errors off (joint p = {p_value:.2f})"
     design = Design(
         "the printed means are those of normal estimates without bias",

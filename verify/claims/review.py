@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 from statsmodels.stats.oneway import anova_generic
-from statsmodels.stats.power import FTestAnovaPower, TTestIndPower
+from statsmodels.stats.power import FTestAnovaPower
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting.sampled_gaussian import rdp
 from canaryproof.verify.check.documents import REVIEWS
 from canaryproof.verify.check.levels import LEVEL, POWER
 from canaryproof.verify.check.p_values import above, below
-from canaryproof.verify.check.power import visible_mean, visible_shift
+from canaryproof.verify.check.power import visible_difference, visible_mean, visible_shift
 from canaryproof.verify.check.results import Context, Design, Outcome, Verdict
 from canaryproof.verify.check.verdicts import Printed, close, conclude, fixed, holds, number
 from canaryproof.verify.claims import andrew_rules, distributions, final_noise, final_tables
@@ -345,8 +345,7 @@ def judge_rerun(cells: Sequence[PrintedCell], others: Sequence[PrintedCell]) -> 
     listed = ", ".join(
         f"{' ± '.join(a.printed)} and {' ± '.join(b.printed)}" for a, b in zip(cells, others, strict=True)
     )
-    # The search may end at either sign.
-    visible = abs(float(TTestIndPower().solve_power(None, PRINTED_RUNS, LEVEL / len(p_values), POWER)))
+    visible = visible_difference(PRINTED_RUNS, level=0.5 * LEVEL / len(p_values))
     return _jointly(
         p_values,
         f"{listed}, as draws of the same laws",

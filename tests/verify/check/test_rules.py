@@ -45,3 +45,21 @@ def test_a_rule_keeps_or_excludes_its_ends(rule, inside, outside):
     for value in (*outside, True, "1", None):
         with pytest.raises(ValueError, match=r"^name: must "):
             rule.number("name", value)
+
+
+@pytest.mark.parametrize(
+    ("take", "inside", "outside"),
+    [
+        (rules.whole(2, 9), (2, 9), (1, 10, 2.0, True, "2")),
+        (rules.number(0.0, 1.5), (0, 0.0, 1.5), (-1e-300, math.nextafter(1.5, 2.0), math.inf, math.nan, True, "1")),
+        (rules.number(0.0, 1.5, infinite=True), (1.5, math.inf), (1.6, -math.inf, math.nan)),
+        (rules.line, ("", "x" * 1000), ("x" * 1001, "two\nlines", 1)),
+        (rules.one_of("a", "b"), ("a", "b"), ("c", "", "ab", None)),
+    ],
+)
+def test_a_field_takes_both_ends_of_its_range(take, inside, outside):
+    for value in inside:
+        assert take(value) == value
+    for value in outside:
+        with pytest.raises(ValueError, match=r"^must be "):
+            take(value)

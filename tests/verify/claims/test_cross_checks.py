@@ -143,3 +143,20 @@ def test_both_trainings_share_the_level(monkeypatch, share, verdict) -> None:
     monkeypatch.setattr(cross_checks, "both_estimates", lambda *_: (2.0, 1.0))
     monkeypatch.setattr(cross_checks, "share_above", lambda *_: share * LEVEL / 2)
     assert cross_checks.judge_above(Context(Level.QUICK, 0)).verdict is verdict
+
+
+def test_noise_that_is_noticed_beside_others_has_the_judges_level() -> None:
+    """The design's noise is noticed in nine of ten runs: a run's lower tenth has the level as its joint p-value."""
+    rows, rounds = [ROW] * 30, 2048
+    design = cross_checks.judge_noise_alone(rows, DELTA, rounds).design
+    assert design is not None
+    share = 0.01 * float(design.alternative.removeprefix("in one row the noise is ").partition("%")[0])
+
+    def joint(share: float) -> float:
+        mean = 1.0 / (share * float(ROW.noise) * math.sqrt(rounds))
+        printed = f"{distributions.quantile(distributions.fitted, 0.1, mean, DELTA):.9g}"
+        off = replace(ROW, estimate_final=printed)
+        return float(cross_checks.judge_noise_alone([*rows[1:], off], DELTA, rounds).evidence["p_value"])
+
+    # The share is rounded to a hundredth.
+    assert joint(share - 0.005) <= LEVEL <= joint(share + 0.005)

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.claims import distributions, final_bounds
@@ -159,3 +159,23 @@ def test_each_of_two_estimates_leaves_every_mean_between_as_often_as_said() -> N
     ]
     # At the mean at which they are seen alike, by 150 steps of the distance.
     assert np.minimum(*seen).max() == pytest.approx(0.95, abs=5.0 * math.sqrt(0.95 * 0.05 / 4000) + 0.01)
+
+
+@pytest.mark.parametrize("rows", [1, 100])
+def test_a_distance_that_is_noticed_is_by_the_level_of_one_bound(rows: int) -> None:
+    class Normal:
+        """Bounds with the law N(2, 1) at a distance of 1; none is too small to be chance."""
+
+        def at_least(self, bound: float, distance: float) -> float:
+            return float(stats.norm.sf(bound - 2.0 * distance))
+
+        def below(self, bound: float, distance: float) -> float:
+            return float(stats.norm.cdf(bound - 2.0 * distance))
+
+    joint, design = distributions.fit(Normal(), [(6.0, 1.0)] * rows)
+    assert joint == pytest.approx(min(1.0, rows * 2.0 * float(stats.norm.sf(4.0))))
+    noticed = 1.0 + 0.5 * (stats.norm.isf(0.5e-6 / rows) + stats.norm.isf(0.1))
+    listed = design.alternative.removeprefix("in one row the distance is off by a factor of ").split(", ")
+    # Factors are upper limits, a few steps of the search above, and have two digits.
+    assert len(listed) == rows
+    assert noticed - 0.05 <= float(listed[0]) <= 1.02 * noticed + 0.05

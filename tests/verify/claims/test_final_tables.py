@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_tables
@@ -129,3 +129,13 @@ def test_p_values_of_quantiles_by_simulation():
 def test_other_medians_are_refuted():
     rows = (*Final.TABLE_3[:1], replace(Final.TABLE_3[1], estimate_final="1.98"), *Final.TABLE_3[2:])
     assert final_tables.judge_medians(rows).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("times", [1, 4, 40])
+def test_a_bias_that_is_noticed_is_by_the_level_of_one_mean(times):
+    cells = TABLE_2 * times
+    *_, design = final_tables.unbiased(cells)
+    # Student's test of 50 runs, two-sided, at the level that a mean has among all.
+    critical = stats.t.isf(0.5e-6 / len(cells), 49)
+    visible = optimize.brentq(lambda bias: stats.nct.sf(critical, 49, bias * math.sqrt(50)) - 0.9, 0.1, 3.0)
+    assert design.alternative == f"one has a bias of {visible:.2g} standard deviations"

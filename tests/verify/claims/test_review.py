@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.levels import LEVEL
@@ -80,6 +80,15 @@ def test_a_rerun_of_other_laws_is_refuted():
     assert review.judge_rerun(SWEEP[6:9], SWEEP[6:9]).verdict is Verdict.CONFIRMED
     for fault in ({"mean": 1.2}, {"deviation": 0.35}):
         assert review.judge_rerun([replace(SWEEP[6], **fault)], SWEEP[6:7]).verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("cells", [SWEEP[:1], SWEEP[6:9], SWEEP, SWEEP * 10])
+def test_two_means_that_are_noticed_are_by_the_level_of_one_test(cells):
+    # A mean and a deviation of each cell share the level, and each is two-sided; 50 runs and 50 others.
+    critical = stats.t.isf(0.5e-6 / (2 * len(cells)), 98)
+    visible = optimize.brentq(lambda shift: stats.nct.sf(critical, 98, 5.0 * shift) - 0.9, 0.1, 3.0)
+    design = review.judge_rerun(cells, cells).design
+    assert design.alternative == f"two means are {visible:.2g} standard deviations apart"
 
 
 def test_means_that_depend_on_the_dimension_are_refuted():

@@ -4,7 +4,7 @@ from fractions import Fraction
 from functools import partial
 
 import pytest
-from scipy import stats
+from scipy import optimize, stats
 
 from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
 from canaryproof.verify.claims import submission, submission_experiments
@@ -82,3 +82,33 @@ def test_one_delta_fits_all_rows_of_table_3() -> None:
         assert delta == pytest.approx(middle, rel=0.05)
     low, high = submission_experiments.common_delta(RAISED)
     assert low > high
+
+
+def _epsilon(sigma: float, delta: float, rounds: int = 1) -> float:
+    """Return the ε of Gaussian releases by the mechanism's own formula: so many are one with so much less noise."""
+    scale = math.sqrt(rounds) / sigma
+
+    def excess(epsilon: float) -> float:
+        first, second = (sign * 0.5 * scale - epsilon / scale for sign in (1.0, -1.0))
+        return float(stats.norm.cdf(first) - math.exp(epsilon) * stats.norm.cdf(second)) - delta
+
+    return float(optimize.brentq(excess, 1e-3, 300.0))
+
+
+def test_analytical_numbers_of_emnist_by_the_mechanisms_formula() -> None:
+    delta = 3383**-1.1
+    once, five = _epsilon(0.16, delta), _epsilon(0.16, delta, 5)
+    close = submission_experiments.judge_close()
+    # The first row with noise has 17.9 for the printed 33.8.
+    shares = {"printed": 17.9 / 33.8, "once": 17.9 / once, "epochs": 17.9 / five}
+    assert close.evidence["ratios"] == pytest.approx(shares, rel=1e-9)
+    assert f"{shares['once']:.2f} of the exact ε of one round ({once:.1f})" in close.finding
+    assert f"{shares['epochs']:.2f} of that of 5 ({five:.1f})" in close.finding
+    row = submission_experiments.judge_emnist_epsilon("0.16", "33.8")
+    assert row.finding.endswith(f"; 5 rounds, one an epoch, have {five:.4g}")
+    found = submission_experiments.judge_epochs().evidence
+    composed = [_epsilon(float(sigma), found["delta"], 5) for sigma, _ in PRINTED]
+    assert found["composed"] == pytest.approx(composed, rel=1e-9)
+    # The least noise that prints like this has the most ε.
+    bounded = [_epsilon(sigma, 341_000**-1.1) for sigma in (0.04955, 0.09855, 0.23165)]
+    assert submission.judge_bounded().evidence["exact"] == pytest.approx(bounded, rel=1e-9)
