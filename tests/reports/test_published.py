@@ -40,6 +40,13 @@ def test_published_findings_are_the_expected_ones():
     assert {name: RESULTS[name]["finding"] for name in findings} == findings, MAKE
 
 
+def test_effects_that_tests_notice_are_positive():
+    designs = [row["design"]["alternative"] for row in RESULTS.values() if row["design"]]
+    effects = [float(size) for size in re.findall(r"(-?[\d.]+) (?:standard )?deviations", "\n".join(designs))]
+    assert len(effects) > 30
+    assert min(effects) > 0.0
+
+
 def test_published_checks_are_those_of_the_code():
     assert {name for name, row in RESULTS.items() if row["subject"] == "implementation"} == OURS, MAKE
 
