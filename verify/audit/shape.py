@@ -171,7 +171,8 @@ def _geary(groups: list[Array]) -> float:
             return 1.0
         total += float(np.abs(centred).sum()) / deviation
         # The ratio does not depend on the deviation (Basu), so that moments of the ratio are ratios of moments.
-        ratio = math.sqrt((n - 1.0) / math.pi) * math.exp(special.gammaln(0.5 * (n - 1.0)) - special.gammaln(0.5 * n))
+        # Logarithms of Gamma functions lose more digits than the difference of moments has left in a million scores.
+        ratio = math.sqrt((n - 1.0) / math.pi) / float(special.poch(0.5 * (n - 1.0), 0.5))
         square = 2.0 / (math.pi * n) * (0.5 * math.pi + math.sqrt(n * (n - 2.0)) + math.asin(1.0 / (n - 1.0)))
         mean += n * ratio
         variance += n**2 * (square - ratio**2)

@@ -750,7 +750,7 @@ def test_rounding_errs_less_than_the_second_digit(value: float, error: float) ->
     if error > 0.0:
         # In fractions, as what is rounded up may be no float.
         assert abs(Fraction(text) - Fraction(value)) <= max(
-            Fraction(0.051 * error), Fraction(1e-9) * abs(Fraction(value))
+            Fraction(51, 1000) * Fraction(error), Fraction(1e-9) * abs(Fraction(value))
         )
     assert len(text) < 25
     assert not text.startswith("-0") or float(text) < 0.0
