@@ -58,6 +58,11 @@ def is_fixed(judge: Callable[[Context], Outcome]) -> bool:
     return isinstance(judge, (_Fixed, Printed))
 
 
+def agreement(error: float) -> str:
+    """Return to how much two numbers agree; below 1e-14 it is how a processor rounds, which differs between them."""
+    return f"{max(error, 1e-14):.0e}"
+
+
 def conclude(verdict: Verdict, finding: str, design: Design | None = None, **evidence: Any) -> Outcome:
     """Return what a judge found, with the test if it depends on chance, and the numbers behind it."""
     return Outcome(verdict, finding, evidence, design)

@@ -14,7 +14,7 @@ from canaryproof.kernels.certified import at_precision, binomial, gaussian_mecha
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.documents import FINAL
 from canaryproof.verify.check.results import Outcome, Verdict
-from canaryproof.verify.check.verdicts import Printed, conclude, fixed, holds, number, prints, proven
+from canaryproof.verify.check.verdicts import Printed, agreement, conclude, fixed, holds, number, prints, proven
 from canaryproof.verify.claims.transcripts import Canife, Final, FirstVersion
 
 _THOUSANDS = (1000, 10_000)
@@ -62,7 +62,7 @@ def _judge_equation_1() -> Outcome:
         )
     worst = max(abs(row["best threshold"] / row["epsilon"][0] - 1.0) for row in rows)
     finding = (
-        f"for the Gaussian mechanism its largest value over all thresholds is the exact ε to {worst:.0e} in "
+        f"for the Gaussian mechanism its largest value over all thresholds is the exact ε to {agreement(worst)} in "
         f"{len(rows)} cases: no threshold exceeds it and one attains it"
     )
     return conclude(holds(worst < 1e-11), finding, rows=rows)

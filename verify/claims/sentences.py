@@ -14,7 +14,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.check.documents import CANIFE, FINAL, FIRST_VERSION, REVIEWS, SUBMISSION, Document
 from canaryproof.verify.check.results import Check, Outcome, Verdict
-from canaryproof.verify.check.verdicts import conclude, fixed, holds
+from canaryproof.verify.check.verdicts import agreement, conclude, fixed, holds
 from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.final_bounds import largest_bounds, largest_cosine
 from canaryproof.verify.claims.needs_data import NeedsData, undecidable
@@ -112,8 +112,8 @@ def judge_displayed_epsilon() -> Outcome:
     best = float(threshold_epsilon(_DELTA, 1.0, 1.0))
     exact = float(gaussian_mechanism.epsilon(_DELTA, 1.0))
     finding = (
-        f"it is Equation (1) with FPR = 1 − F₀ and FNR = F₁, to {worst:.0e}; at equal variances its largest value is "
-        f"the exact ε to {abs(best / exact - 1.0):.0e}"
+        f"it is Equation (1) with FPR = 1 − F₀ and FNR = F₁, to {agreement(worst)}; at equal variances its largest "
+        f"value is the exact ε to {agreement(abs(best / exact - 1.0))}"
     )
     return conclude(
         holds(worst < 1e-9 and abs(best / exact - 1.0) < 1e-8), finding, worst=worst, best=best, exact=exact
