@@ -149,7 +149,7 @@ class NoiseMultiplier:
     standard_error
         Standard error of ``value``, with the spread between rounds where that is more than chance.
     spread_p_value
-        Probability of at least this spread between rounds of equal noise; None for a single round.
+        Probability of at least this spread between rounds of equal noise; None for one round, or without noise.
     """
 
     value: float
@@ -251,7 +251,7 @@ class RoundTraces:
         """
         value = self._solution(0.0)
         spread_p_value, inflation = None, 1.0
-        if math.isfinite(value) and len(self.cosines) > 1:
+        if 0.0 < value < math.inf and len(self.cosines) > 1:
             scores = self.z_scores(value)
             spread, freedom = float(np.square(scores - scores.mean()).sum()), len(scores) - 1
             spread_p_value = float(stats.chi2.sf(spread, freedom))

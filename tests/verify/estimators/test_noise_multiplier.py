@@ -8,7 +8,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.estimators.noise_multiplier import RoundTraces, log_likelihood, log_tails, noticed_share, power
+from canaryproof.verify.estimators.noise_multiplier import (
+    NoiseMultiplier,
+    RoundTraces,
+    log_likelihood,
+    log_tails,
+    noticed_share,
+    power,
+)
 from tests.rows import chequered
 
 
@@ -185,9 +192,10 @@ def test_no_trace_is_an_infinite_noise_multiplier():
     assert traces.measures == "noise and others' data together"
 
 
-def test_a_release_of_canaries_alone_has_no_noise():
-    traces = RoundTraces(np.array([1.0]), np.array([30.0]), 10_000, True, 1)
-    assert traces.noise_multiplier().value == 0.0
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_a_release_of_canaries_alone_has_no_noise(rounds):
+    traces = RoundTraces(np.ones(rounds), np.linspace(20.0, 30.0, rounds), 10_000, True, rounds)
+    assert traces.noise_multiplier() == NoiseMultiplier(0.0, 0.0, 0.0, 0.0, None)
     assert traces.p_value(1.0) < 1e-300
 
 

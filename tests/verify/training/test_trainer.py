@@ -494,7 +494,7 @@ def test_arguments_that_do_not_fit_are_refused(federation, participation):
 
 KILLED = """
 import sys
-import test_training as t
+import test_trainer as t
 run = t.long_run()
 run.trainer.run(on_round=lambda one: (run.trainer.save(sys.argv[1]), print(one.number, flush=True)))
 """
