@@ -56,6 +56,14 @@ def test_a_changed_finding_is_named(found, same, subject):
     assert changes(run, expected, SUITES, findings={"a": sentence}) == named
 
 
+def test_data_may_decide_what_needed_data_and_nothing_else():
+    expected = {("claims", "a"): Verdict.NEEDS_DATA, ("claims", "b"): Verdict.QUALIFIED}
+    lines = ["a: expected needs-data, found refuted: a finding", "b: expected qualified, found confirmed: a finding"]
+    # In the order of the run.
+    assert changes(RUN, expected, SUITES) == lines[::-1]
+    assert changes(RUN, expected, SUITES, with_data=True) == lines[1:]
+
+
 def test_a_new_statement_must_be_expected():
     assert changes(RUN, {("claims", "a"): Verdict.REFUTED}, SUITES) == [
         "b: not in expected_verdicts.csv, found confirmed: a finding"

@@ -1,9 +1,11 @@
+import hashlib
 import os
 import platform
 import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from types import SimpleNamespace
 
 import pytest
 
@@ -68,6 +70,29 @@ def code(tmp_path, monkeypatch):
         (tmp_path / room / "part" / "a.py").write_text("a")
     monkeypatch.setattr(module, "__file__", str(tmp_path / "verify" / "engine" / "origin.py"))
     return tmp_path
+
+
+def test_a_run_with_measurements_is_another_origin():
+    plain, other = (
+        origin(("a",), Context(Level.QUICK, 0, measurements))
+        for measurements in (None, SimpleNamespace(digest="a digest"))
+    )
+    assert other == {**plain, "measurements": "a digest"}
+    assert plain["version"] == version("canaryproof")
+    assert plain["python"] == platform.python_version()
+
+
+def test_the_digest_is_of_names_and_contents_in_their_order(code):
+    (code / "verify" / "table.sha256").write_text("c")
+    whole = hashlib.sha256()
+    for room, name, content in (
+        ("kernels", "part/a.py", b"a"),
+        ("proofs_check", "part/a.py", b"a"),
+        ("verify", "part/a.py", b"a"),
+        ("verify", "table.sha256", b"c"),
+    ):
+        whole.update(f"{room}/{name} ".encode() + hashlib.sha256(content).digest())
+    assert module._digest_of_code() == whole.hexdigest()[:16]
 
 
 @pytest.mark.parametrize(

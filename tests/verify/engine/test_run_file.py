@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.engine import run_file as module
+from canaryproof.verify.engine.run_file import RunFile, read_unfinished
 from canaryproof.verify.files.errors import InputError
 
 ORIGIN = {"version": "1", "seed": "0"}
@@ -127,6 +128,34 @@ def test_an_empty_file_is_a_run_that_was_killed_at_once(tmp_path):
 )
 def test_another_run_is_not_resumed(path, origin, message):
     assert refusal(path, origin=origin, resume=True) == message
+
+
+def test_a_run_is_resumed_by_another_command(path):
+    with RunFile(path, ORIGIN, CHECKS, command="another", resume=True) as file:
+        assert file.results() == RESULTS
+    assert read_unfinished(path) == ({**ORIGIN, "command": "another"}, list(RESULTS.values()))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("SQLITE_BUSY", "another run is writing to it"),
+        ("SQLITE_FULL", "the disk is full; make room and go on with --resume"),
+        ("SQLITE_IOERR_WRITE", "cannot be read or written; once the disk serves again, go on with --resume"),
+        ("SQLITE_READONLY_DIRECTORY", "cannot be written"),
+        ("SQLITE_CANTOPEN_ISDIR", "cannot be opened"),
+        ("SQLITE_CORRUPT_INDEX", "is damaged"),
+        ("SQLITE_NOTADB", "is damaged"),
+        ("SQLITE_TOOBIG", "cannot be used"),
+    ],
+)
+def test_an_error_of_sqlite_is_told_in_plain_words(tmp_path, name, reason):
+    error = sqlite3.OperationalError("its own words")
+    error.sqlite_errorname = name
+    for path, where in ((tmp_path / "run", f"{tmp_path}/run"), (None, "results in memory")):
+        with pytest.raises(InputError) as caught, module._named_errors(path):
+            raise error
+        assert caught.value.message == f"{where}: {reason} (its own words)"
 
 
 @pytest.mark.parametrize("checks", [CHECKS[:2], (*CHECKS[1:], CHECKS[0])])
