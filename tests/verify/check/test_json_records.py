@@ -176,3 +176,10 @@ def test_what_is_no_object_or_nested_too_deeply_is_refused_in_a_line():
         deep = [deep]
     with pytest.raises(ValueError, match=r"nested too deeply$"):
         read(Outer, {**DOCUMENT, "free": {"x": deep}})
+    # It cannot be shown either.
+    for _ in range(95_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match=r"^right: is nested too deeply$"):
+        read(Outer, {**DOCUMENT, "right": deep})
+    with pytest.raises(ValueError, match=r"^is nested too deeply$"):
+        read(Outer, deep)

@@ -249,6 +249,9 @@ def test_an_interval_an_enclosure_and_a_ball_print_as_a_whole():
     assert prints((6.2351, 6.2449), "6.24")
     assert not prints((6.2351, 6.2451), "6.24")
     assert prints(gaussian_mechanism.noise_multiplier(1.0, 1e-6), "4.22")
+    for low, high in ((6.2349, 6.24), (6.24, 6.2451)):
+        assert not prints(Enclosure(low, high, arb(low).union(arb(high))), "6.24")
+        assert not prints(arb(low).union(arb(high)), "6.24")
     assert prints(arb("1.5", "0.01"), "1.5")
     assert not prints(arb("1.5", "0.1"), "1.5")
 

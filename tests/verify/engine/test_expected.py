@@ -95,8 +95,9 @@ def test_an_update_replaces_the_suites_that_ran():
 def test_the_command_takes_over_a_run(tmp_path):
     write_files(render(RUN), tmp_path)
     (tmp_path / "expected_findings.csv").write_text("id,finding\ngone,a sentence\n")
+    (tmp_path / "expected_verdicts.csv").write_text(f"{HEADER}other,x,confirmed\nclaims,gone,refuted\n")
     subprocess.run([sys.executable, "-m", "canaryproof.verify.engine.expected", tmp_path, tmp_path], check=True)
-    assert read((tmp_path / "expected_verdicts.csv").read_text()) == EXPECTED
+    assert read((tmp_path / "expected_verdicts.csv").read_text()) == EXPECTED | {("other", "x"): Verdict.CONFIRMED}
     # None of these statements is one of the ledger.
     assert read_findings((tmp_path / "expected_findings.csv").read_text()) == {}
 

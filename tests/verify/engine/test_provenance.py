@@ -1,13 +1,16 @@
 import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from llvmlite.binding import get_host_cpu_name
 
 from canaryproof.verify.check.results import Context, Level
 from canaryproof.verify.engine import provenance as module
@@ -24,6 +27,22 @@ def test_it_names_the_plan_the_code_the_versions_and_the_machine():
     assert "pytest" not in found
     assert all(found.values())
     assert found == origin(("a", "b"), Context(Level.FULL, 3))
+
+
+def test_it_names_the_machine(monkeypatch):
+    found = module.code_and_machine()
+    assert found["platform"].split() == list(
+        filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))
+    )
+    name, abilities = found["cpu target"].split()
+    assert name == get_host_cpu_name()
+    assert re.fullmatch("[0-9a-f]{8}", abilities)
+    assert found["llvmlite"] == version("llvmlite")
+    # What Linux says of the first processor.
+    monkeypatch.setattr(Path, "read_text", lambda _: "model name\t: A 1 @ 2 GHz\nflags\t: a\nmodel name\t: B\n")
+    assert module._processor() == "A 1 @ 2 GHz"
+    monkeypatch.setattr(Path, "read_text", lambda _: "Processor\t: C\n")
+    assert module._processor() == platform.processor()
 
 
 def test_it_names_the_code_of_every_blas(monkeypatch):

@@ -223,6 +223,34 @@ def test_a_state_that_is_none_is_damage(path):
     assert refusal(path, resume=True) == "is damaged"
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON results (id)",
+        "DROP TABLE results",
+        "UPDATE results SET checksum = checksum + 1 WHERE position = 2",
+        "UPDATE results SET id = 'check1' WHERE position = 2",
+        "DELETE FROM meta WHERE key = 'state'",
+    ],
+)
+def test_what_no_run_writes_is_damage(path, statement):
+    with sqlite3.connect(path) as database:
+        database.execute(statement)
+    database.close()
+    assert refusal(path, resume=True) == "is damaged"
+    with pytest.raises(InputError, match=r"is damaged$"):
+        read_unfinished(path)
+
+
+def test_pages_that_are_counted_wrong_are_damage(path):
+    content = bytearray(path.read_bytes())
+    # The header's number of free pages, which no result depends on.
+    content[36:40] = (1).to_bytes(4, "big")
+    path.write_bytes(content)
+    assert refusal(path, resume=True) == "is damaged"
+
+
 def test_what_is_no_file_is_refused(tmp_path):
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
