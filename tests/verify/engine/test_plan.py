@@ -1,4 +1,5 @@
 import faulthandler
+import json
 import os
 import random
 import signal
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.check.results import Context, Level, Result, Subject, Verdict
 from canaryproof.verify.engine import plan as module
 from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Waiting, run_plan
 from canaryproof.verify.engine.plan import Plan, load
@@ -112,6 +113,27 @@ def test_a_time_limit_ends_with_its_check(monkeypatch, fake_suites):
         module.judge(plan, suite, name, None)
         assert said == []
     assert fake_suites
+
+
+def test_a_check_that_ends_the_process_cannot_be_judged(monkeypatch, fake_suites):
+    def act():
+        sys.exit("gone\n  away")
+
+    monkeypatch.setitem(fake_suites.SUITES, "leaving", (fake_suites.check("leaves", Subject.DOCUMENT, act=act),))
+    plan = Plan("fake_suites:SUITES", ("leaving",), Context(Level.QUICK, 0))
+    answer, is_kept = module.judge(plan, "leaving", "leaves", None)
+    assert not is_kept
+    assert Result.from_json(json.loads(answer)) == Result(
+        "leaves",
+        "leaving",
+        # Whoever states it: it is this package that failed.
+        Subject.IMPLEMENTATION,
+        "a source",
+        "a statement",
+        Verdict.INCONCLUSIVE,
+        f"could not be judged: SystemExit: gone away (test_plan.py, line {act.__code__.co_firstlineno + 1})",
+        {},
+    )
 
 
 def test_libraries_that_know_threads_get_one():
