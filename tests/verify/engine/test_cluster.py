@@ -353,6 +353,12 @@ def test_an_engine_that_is_not_there_is_named(refusal, engine, said):
         assert refusal(engine).startswith(said)
 
 
+def test_certificates_that_cannot_be_read_are_named(refusal, tmp_path):
+    files = {name: str(tmp_path / name) for name in ("ca-file", "client.cert", "client.key")}
+    with dask.config.set({f"distributed.comm.tls.{name}": file for name, file in files.items()}):
+        assert refusal("dask://tls://127.0.0.1:9") == "TLS: No such file or directory"
+
+
 @pytest.mark.deep(every=2)
 @pytest.mark.parametrize(
     "word", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"SSH-2.0-OpenSSH_9.2p1\r\n", b"\1" + bytes(15)]
