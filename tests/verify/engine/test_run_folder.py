@@ -60,6 +60,15 @@ def test_a_finished_run_is_read_from_its_results(interrupted):
     assert (found.run, found.unfinished, found.environment) == (run, "", {"command": "c"})
 
 
+def test_a_folder_without_a_run_is_refused_and_left_as_it_is(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError) as caught:
+            read_material(folder)
+        assert caught.value.message.startswith(f"{folder}: ")
+        assert "run.sqlite" not in caught.value.message
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_damaged_run_file_is_refused(interrupted):
     data = (interrupted / "run.sqlite").read_bytes()
     (interrupted / "run.sqlite").write_bytes(data.replace(b'"found"', b'"fOund"'))
