@@ -1,3 +1,4 @@
+import math
 from fractions import Fraction
 
 import pytest
@@ -252,6 +253,10 @@ def test_an_interval_an_enclosure_and_a_ball_print_as_a_whole():
     for low, high in ((6.2349, 6.24), (6.24, 6.2451)):
         assert not prints(Enclosure(low, high, arb(low).union(arb(high))), "6.24")
         assert not prints(arb(low).union(arb(high)), "6.24")
+    for end, outside in ((2.5, math.nextafter(2.5, 2.0)), (3.5, math.nextafter(3.5, 4.0))):
+        for kind in (float, arb, Fraction, lambda x: (min(x, 3.0), max(x, 3.0)), lambda x: Enclosure(x, x, arb(x))):
+            assert prints(kind(end), "3")
+            assert not prints(kind(outside), "3")
     assert prints(arb("1.5", "0.01"), "1.5")
     assert not prints(arb("1.5", "0.1"), "1.5")
 
