@@ -72,7 +72,8 @@ class AtOnce:
             yield number, module.judge(plan, suite, name, None)
 
 
-def test_what_is_done_is_told_with_the_first_that_is_not(fake_suites):
+@pytest.mark.usefixtures("fake_suites")
+def test_what_is_done_is_told_with_the_first_that_is_not():
     plan = Plan("fake_suites:SUITES", ("good", "bad"), Context(Level.QUICK, 0))
     told, ended, executor = [], [], AtOnce(2, 1, 0)
     with RunFile(None, {}, plan.checks) as file:
@@ -92,10 +93,10 @@ def test_what_is_done_is_told_with_the_first_that_is_not(fake_suites):
             file.add(i, answer[0])
         run_plan(plan, file, AtOnce(2), lambda *state: told.append(state))
     assert told == [(2, 3, "broken"), (3, 3, "")]
-    assert fake_suites
 
 
-def test_a_time_limit_ends_with_its_check(monkeypatch, fake_suites):
+@pytest.mark.usefixtures("fake_suites")
+def test_a_time_limit_ends_with_its_check(monkeypatch):
     """It would end the process during a later one."""
     said = []
     monkeypatch.setattr(
@@ -112,7 +113,6 @@ def test_a_time_limit_ends_with_its_check(monkeypatch, fake_suites):
         said.clear()
         module.judge(plan, suite, name, None)
         assert said == []
-    assert fake_suites
 
 
 def test_a_check_that_ends_the_process_cannot_be_judged(monkeypatch, fake_suites):
