@@ -1,5 +1,6 @@
 """The engine of many machines, and what may happen to them: all on this one, with small checks."""
 
+import importlib.metadata
 import json
 import logging
 import os
@@ -34,6 +35,7 @@ from canaryproof.verify.files.stored_release import open_release
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
 
 import dask
+import distributed
 
 PATIENCE = 240.0
 # Tasks are given up at the second worker that is lost. Dask's own number is 3, and each worker takes seconds to start.
@@ -272,6 +274,18 @@ def test_a_worker_says_what_it_has_that_the_driver_has_not(monkeypatch):
     assert done(python="3", numpy="2") == ("numpy 1, not 2", None)
     assert done(python="3", jax="4") == ("jax not installed, not 4", None)
     assert done(python="3") == ("", 5)
+
+    # What a worker is asked first is the package's version.
+    monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address="tcp://a:2"))
+    asked = {"python": "3"}, "operator:sub", dumps((7, 2))
+    assert module._given(version("canaryproof"), *asked) == ("tcp://a:2", "", 5)
+    assert module._given("0.0", *asked) == ("tcp://a:2", f"canaryproof {version('canaryproof')}, not 0.0", None)
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert module._given("0.0", *asked) == ("tcp://a:2", "canaryproof not installed, not 0.0", None)
 
 
 def test_the_driver_hears_of_its_own_tasks_that_a_worker_gets(monkeypatch):
