@@ -167,7 +167,7 @@ def _limited(value: Any) -> Any:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, str) and value in _WORDS:
+    if value in _WORDS:
         return float(value)
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise refusal("a number", value)

@@ -120,7 +120,7 @@ def number(
         if _comes_out(value, printed, within):
             return NumberVerdict(Verdict.CONFIRMED, printed, name, _plain(value), f"confirmed: {within}")
     for name, value in readings.items():
-        if name not in own and _comes_out(value, printed, within):
+        if _comes_out(value, printed, within):
             why = f"qualified: {within}, under a reading that the text does not state"
             return NumberVerdict(Verdict.QUALIFIED, printed, name, _plain(value), why)
     for name, value in own.items():

@@ -316,6 +316,9 @@ def test_the_dilution_of_a_release_is_told_where_the_noise_is_given() -> None:
     assert unknown.dilution is None
     assert unknown.blind_spots is not None
     assert not unknown.blind_spots.given
+    # Where none is claimed, the lists are for ε = 3, and for the noise that has it.
+    assert unknown.blind_spots.epsilon == 3.0
+    assert float(gaussian_mechanism.epsilon(DELTA, unknown.blind_spots.noise_multiplier)) == pytest.approx(3.0)
 
 
 def hidden(noise: float, data: float, seed: int = 0) -> Audit:

@@ -1,13 +1,16 @@
 """The map of faults is whole, and the atlas, the suite and the examples have its names."""
 
 import ast
+import csv
+import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from canaryproof.verify.audit.plan import _LABELS
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS
-from canaryproof.verify.check.fault_map import COLUMNS, INSTRUMENTS, fault_map, summary
+from canaryproof.verify.check.fault_map import COLUMNS, INSTRUMENTS, MappedFault, fault_map, noticed_by, summary
 from canaryproof.verify.suites.instruments import FAULTS
 from tests import fault_map as measuring
 
@@ -43,6 +46,35 @@ def test_a_row_has_an_instrument_or_the_reason_why_none_notices_it():
     assert fault_map()["low-rank"].noticed_by == "residual (0.1)"
     # Where two notice it equally early, a replay is named: it needs no statistics.
     assert fault_map()["batch-twice"].noticed_by == "replay"
+
+
+def test_a_row_is_read_field_by_field():
+    assert fault_map()["less-noise"] == MappedFault(
+        name="less-noise",
+        title="the noise has 80% of its deviation",
+        setting="0.8",
+        pitfall="",
+        rounds={"residual": 1},
+        reason="",
+    )
+    rows = list(csv.DictReader(io.StringIO((ROOT / "verify" / "check" / "fault_map.csv").read_text(encoding="utf-8"))))
+    assert [row["name"] for row in rows] == list(fault_map())
+    for row in rows:
+        fault = fault_map()[row["name"]]
+        assert (fault.name, fault.title, fault.setting) == (row["name"], row["fault"], row["setting"])
+        assert (fault.pitfall, fault.reason) == (row["pitfall"], row["reason"])
+        assert {name: f"{fault.rounds.get(name, '')}" for name in COLUMNS} == {name: row[name] for name in COLUMNS}
+
+
+def test_what_notices_a_row_of_the_atlas_is_told_in_a_few_words():
+    assert {noticed_by(name) for name in NO_FAULTS} == {"no fault of a training"}
+    assert noticed_by("less-noise") == "residual (0.8)"
+    unnoticed = MappedFault("x", "a title", "", "", {"audit, 100 canaries": 1}, "a reason")
+    assert (unnoticed.instrument, unnoticed.noticed_by) == (None, "none")
+    assert replace(unnoticed, setting="2").noticed_by == "none (2)"
+    # The first that notices it, and of several the one that is later in the table.
+    rounds = {"residual": 3, "canaries": 2, "sampling record": 2, "audit, 100 canaries": 1}
+    assert replace(unnoticed, rounds=rounds).noticed_by == "sampling record"
 
 
 def test_each_row_without_a_reason_is_simulated_and_no_other():

@@ -1,12 +1,15 @@
 import json
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 from canaryproof.verify.check.json_records import Count, NonEmpty, OmittedIfNone, read, written
+from canaryproof.verify.check.results import Level
+from canaryproof.verify.check.rules import number
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,13 @@ class Outer:
     entries: NonEmpty[Inner]
     free: Mapping[str, Any]
     right: bool
+
+
+@dataclass(frozen=True)
+class Words:
+    text: str
+    level: Level
+    share: Annotated[float, number(0.0, 1.0)]
 
 
 RECORD = Outer(
@@ -67,6 +77,49 @@ def test_an_exact_record_has_its_own_fields_and_floats_alone():
         read(Inner, {"number": 2}, exact=True)
     with pytest.raises(ValueError, match=r"^another: there is no such field; there are number, optional$"):
         read(Inner, {"number": 2.5, "another": 1}, exact=True)
+    # A misspelt name is told and not the field that is missing for it, and the first of several.
+    with pytest.raises(ValueError, match=r"^numbr: there is no such field; there are number, optional$"):
+        read(Inner, {"zero": 2.5, "numbr": 1}, exact=True)
+    with pytest.raises(ValueError, match=r"^absent\.another: there is no such field; there are number, optional$"):
+        read(Outer, {**DOCUMENT, "absent": {"number": 1.0, "another": 1}}, exact=True)
+    for infinite in (math.inf, -math.inf, math.nan):
+        with pytest.raises(ValueError, match=f"^number: must be finite, not {infinite}$"):
+            read(Inner, {"number": infinite}, exact=True)
+
+
+def test_words_enumerations_and_ranges_are_read_and_written():
+    document = {"text": "inf", "level": "full", "share": 1.0}
+    assert read(Words, document) == Words("inf", Level.FULL, 1.0)
+    assert type(read(Words, document).level) is Level
+    assert written(Words("inf", Level.FULL, 1.0)) == document
+    for change, message in (
+        ({"text": 1}, "text: must be text, not 1"),
+        ({"text": None}, "text: must be text, not None"),
+        ({"level": 1}, "level: must be text, not 1"),
+        ({"level": "slow"}, "level: must be one of quick, full, not 'slow'"),
+        ({"share": 1.5}, "share: must be a number from 0 to 1, not 1.5"),
+        ({"share": True}, "share: must be a number from 0 to 1, not True"),
+    ):
+        with pytest.raises(ValueError, match=r"^share|^text|^level") as error:
+            read(Words, {**document, **change})
+        assert str(error.value) == message
+
+
+def test_the_largest_numbers_and_the_deepest_lists_are_read():
+    for sign in (1, -1):
+        free = {"x": [sign * 2**64, sign * sys.float_info.max, sign * sys.float_info.min, "inf", "-inf", "x"]}
+        assert read(Outer, {**DOCUMENT, "free": free}).free == {"x": [*free["x"][:3], math.inf, -math.inf, "x"]}
+        assert read(Inner, {"number": sign * sys.float_info.max}) == Inner(sign * sys.float_info.max)
+    assert read(Outer, {**DOCUMENT, "count": 2**64}).count == 2**64
+    assert read(Outer, {**DOCUMENT, "count": 0}).count == 0
+    for make in (lambda inner: [inner], lambda inner: {"a": inner}):
+        deep: Any = 1
+        for _ in range(50):
+            deep = make(deep)
+        free = {"x": deep}
+        assert read(Outer, {**DOCUMENT, "free": free}).free == free
+        with pytest.raises(ValueError, match=r"^free\.x: is nested too deeply$"):
+            read(Outer, {**DOCUMENT, "free": {"x": make(deep)}})
 
 
 @pytest.mark.parametrize(
@@ -98,6 +151,13 @@ def test_an_exact_record_has_its_own_fields_and_floats_alone():
         ({"entries": [{"number": True}]}, "entries[0].number: must be a number, not True"),
         ({"named": {"a": {"number": "big"}}}, "named.a.number: must be a number, not 'big'"),
         ({"named": {"a\nb": 1}}, r"named.'a\nb': must be an object, not 1"),
+        ({"named": {"a" * 61: 1}}, f"named.{'a' * 60}...: must be an object, not 1"),
+        ({"named": {"a": {}}}, "named.a.number: is missing"),
+        ({"free": {"x": [math.inf]}}, "free.x: must be finite, not inf"),
+        *(
+            ({"entries": [{"number": number}]}, f"entries[0].number: must be finite, not {number}")
+            for number in (math.inf, -math.inf, math.nan)
+        ),
         ({"absent": []}, "absent: must be an object, not []"),
         ({"free": 1}, "free: must be an object, not 1"),
     ],
@@ -116,3 +176,10 @@ def test_what_is_no_object_or_nested_too_deeply_is_refused_in_a_line():
         deep = [deep]
     with pytest.raises(ValueError, match=r"nested too deeply$"):
         read(Outer, {**DOCUMENT, "free": {"x": deep}})
+    # It cannot be shown either.
+    for _ in range(95_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match=r"^right: is nested too deeply$"):
+        read(Outer, {**DOCUMENT, "right": deep})
+    with pytest.raises(ValueError, match=r"^is nested too deeply$"):
+        read(Outer, deep)

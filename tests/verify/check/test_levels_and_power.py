@@ -158,10 +158,41 @@ def test_shares_count_what_was_hit_too():
     assert p_values.share_above(0, 3, 0.5) == p_values.share_below(3, 3, 0.5) == 1.0
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_p_values_of_shares_are_sums_of_binomial_terms(share):
+    terms = [math.comb(7, hits) * share**hits * (1.0 - share) ** (7 - hits) for hits in range(8)]
+    for hits in range(8):
+        assert p_values.share_above(hits, 7, share) == pytest.approx(sum(terms[hits:]))
+        assert p_values.share_below(hits, 7, share) == pytest.approx(sum(terms[: hits + 1]))
+
+
 def test_p_values_of_signed_means_are_two_sided():
     values = np.random.default_rng(6).standard_normal(50)
     for expected in (0.3, -0.3):
         assert p_values.mean_p_value(values, expected) == pytest.approx(stats.ttest_1samp(values, expected).pvalue)
+
+
+@pytest.mark.parametrize("values", [(0.0, 0.5, 4.0, 1.5), (2.0, 3.0, 7.0)])
+@pytest.mark.parametrize("expected", [1.0, 1.6, 9.0])
+def test_p_values_of_positive_means_are_those_of_a_gamma_law(values, expected):
+    """Of the expected mean, and of the coefficient of variation that a mean of the sample has."""
+    variation = stats.variation(values, ddof=1) / math.sqrt(len(values))
+    law = stats.gamma(variation**-2, scale=expected * variation**2)
+    assert (law.mean(), law.std() / law.mean()) == pytest.approx((expected, variation))
+    side = min(law.cdf(np.mean(values)), law.sf(np.mean(values)))
+    assert p_values.mean_p_value(np.array(values), expected) == pytest.approx(2.0 * side)
+
+
+def test_p_values_beyond_a_bound_are_students_and_of_one_side():
+    values = np.array([0.1, 0.4, 0.2, 0.9])
+    for bound in (0.0, 0.3, 0.7):
+        ratio = (values.mean() - bound) / (values.std(ddof=1) / 2.0)
+        assert p_values.above(values, bound) == pytest.approx(stats.t.sf(ratio, 3))
+        assert p_values.below(values, bound) == pytest.approx(stats.t.cdf(ratio, 3))
+    assert (p_values.above(values), p_values.below(values)) == (
+        p_values.above(values, 0.0),
+        p_values.below(values, 0.0),
+    )
 
 
 def test_equal_values_at_a_bound_are_no_sign_of_more():
@@ -199,6 +230,24 @@ def test_visible_shares_reject_at_the_level_and_with_the_power():
     assert stats.binom.sf(fewest - 1, 200, least) == pytest.approx(1.0 - 0.1 / 3.0)
 
 
+def test_the_least_share_has_the_wanted_power_and_none_below_has():
+    for wanted in (1.0 / 3.0, 0.9):
+        least = power.least_share(lambda share: share**2, wanted)
+        assert least**2 >= wanted
+        assert (least - 1e-14) ** 2 < wanted
+    assert power.least_share(lambda _: 0.0, 0.9) == 1.0
+
+
+def test_tests_are_at_a_checks_level_unless_another_is_given():
+    assert power.visible_shift(20, 2) == power.visible_shift(20, 2, LEVEL)
+    # A difference is looked for on one side.
+    assert power.visible_difference(20) == power.visible_difference(20, 1, 0.5 * LEVEL)
+    assert power.visible_share(20, 0.1, 2) == power.visible_share(20, 0.1, 2, LEVEL)
+    assert power.visible_distance(20, LEVEL) == power.visible_distance(20, LEVEL, 1)
+    # A factor's limits have half of the level each.
+    assert visible_factor(20, 0.95) == power.visible_shift(20, 2)
+
+
 def test_the_test_of_two_means_is_welchs():
     low, high = np.array([0.0, 1.0, 5.0, 9.0]), np.array([6.0, 6.5, 7.5, 7.0, 6.2, 6.9, 7.1])
     parts = [values.var(ddof=1) / len(values) for values in (low, high)]
@@ -230,3 +279,4 @@ def test_a_part_has_a_tenth_of_a_checks_level():
     """Its p-values may be off tenfold."""
     assert levels.LEVEL == LEVEL
     assert math.isclose(levels.PART_LEVEL, 0.1 * LEVEL)
+    assert levels.POWER == 0.9

@@ -1,6 +1,8 @@
 """The engine of many machines, and what may happen to them: all on this one, with small checks."""
 
+import importlib.metadata
 import json
+import logging
 import os
 import re
 import signal
@@ -13,6 +15,8 @@ import urllib.request
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
+from pickle import dumps
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +27,7 @@ from canaryproof.verify.audit.release_sums import SCORED
 from canaryproof.verify.cli import verify
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import provenance
+from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.engine.run_file import read_unfinished
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.stored_release import open_release
@@ -30,6 +35,7 @@ from canaryproof.verify.files.stored_release import open_release
 pytest.importorskip("distributed", reason="needs canaryproof[distributed]")
 
 import dask
+import distributed
 
 PATIENCE = 240.0
 # Tasks are given up at the second worker that is lost. Dask's own number is 3, and each worker takes seconds to start.
@@ -228,6 +234,89 @@ def refused(status, printed, errors):
     return lines[0].removeprefix("Error: --engine: ")
 
 
+class Ended:
+    """A task's future that has this result, or raises this."""
+
+    def __init__(self, result):
+        self._result = result
+
+    def result(self):
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+@pytest.mark.parametrize(("limit", "slow"), [(None, ""), (1.0, " or over the time limit")])
+def test_a_tasks_end_is_told_by_what_it_was(limit, slow):
+    from distributed import CancelledError, KilledWorker
+
+    from canaryproof.verify.engine.cluster import Cluster
+
+    result = Cluster("tcp://a:1", 1, limit)._result
+    # Dask allows so many failures: one more worker than that was lost.
+    lost = result(Ended(KilledWorker("task", None, 3)))
+    assert lost == Lost(f"4 workers that had it were lost: killed, perhaps for want of memory{slow}")
+    assert result(Ended(("tcp://a:2", "", 7))) == 7
+    with pytest.raises(InputError, match=r"^--engine: worker tcp://a:2 has numpy 1, not 2$"):
+        result(Ended(("tcp://a:2", "numpy 1, not 2", None)))
+    with pytest.raises(EngineError, match=r"^the scheduler is lost$"):
+        result(Ended(CancelledError("task")))
+
+
+def test_a_worker_says_what_it_has_that_the_driver_has_not(monkeypatch):
+    from canaryproof.verify.engine import cluster as module
+
+    monkeypatch.setattr(module, "_made_here", lambda: {"python": "3", "numpy": "1"})
+
+    def done(**made_by):
+        return module._done("tcp://a:2", made_by, "operator:sub", dumps((7, 2)))
+
+    assert done(python="3", numpy="2") == ("numpy 1, not 2", None)
+    assert done(python="3", jax="4") == ("jax not installed, not 4", None)
+    assert done(python="3") == ("", 5)
+
+    # What a worker is asked first is the package's version.
+    monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address="tcp://a:2"))
+    asked = {"python": "3"}, "operator:sub", dumps((7, 2))
+    assert module._given(version("canaryproof"), *asked) == ("tcp://a:2", "", 5)
+    assert module._given("0.0", *asked) == ("tcp://a:2", f"canaryproof {version('canaryproof')}, not 0.0", None)
+
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    assert module._given("0.0", *asked) == ("tcp://a:2", "canaryproof not installed, not 0.0", None)
+
+
+def test_the_driver_hears_of_its_own_tasks_that_a_worker_gets(monkeypatch):
+    from canaryproof.verify.engine.cluster import _Begun
+
+    heard = []
+    begun = _Begun("run")
+    monkeypatch.setattr(
+        begun, "_scheduler", SimpleNamespace(log_event=lambda *event: heard.append(event)), raising=False
+    )
+    for key, finish in (
+        (("run", 3), "processing"),
+        (("run", 4), "memory"),
+        (("other", 5), "processing"),
+        ("run", "processing"),
+    ):
+        begun.transition(key, "waiting", finish)
+    assert heard == [("run", 3)]
+
+
+def test_what_dask_says_is_heard_again_afterwards():
+    from canaryproof.verify.engine.cluster import _quiet
+
+    names = ("distributed", "distributed.worker")
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    with _quiet():
+        assert not any(logger.isEnabledFor(logging.CRITICAL) for logger in loggers)
+    assert [logger.level for logger in loggers] == before
+
+
 def test_a_worker_of_another_version_is_refused(served, refusal, monkeypatch):
     monkeypatch.setattr(provenance, "_digest_of_code", lambda: "another")
     said = refusal(served.engine)
@@ -276,6 +365,12 @@ def test_a_scheduler_without_the_package_is_refused(refusal, tmp_path, make_clus
 def test_an_engine_that_is_not_there_is_named(refusal, engine, said):
     with dask.config.set({"distributed.comm.timeouts.connect": "1s"}):
         assert refusal(engine).startswith(said)
+
+
+def test_certificates_that_cannot_be_read_are_named(refusal, tmp_path):
+    files = {name: str(tmp_path / name) for name in ("ca-file", "client.cert", "client.key")}
+    with dask.config.set({f"distributed.comm.tls.{name}": file for name, file in files.items()}):
+        assert refusal("dask://tls://127.0.0.1:9") == "TLS: No such file or directory"
 
 
 @pytest.mark.deep(every=2)

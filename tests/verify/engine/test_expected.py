@@ -56,6 +56,14 @@ def test_a_changed_finding_is_named(found, same, subject):
     assert changes(run, expected, SUITES, findings={"a": sentence}) == named
 
 
+def test_data_may_decide_what_needed_data_and_nothing_else():
+    expected = {("claims", "a"): Verdict.NEEDS_DATA, ("claims", "b"): Verdict.QUALIFIED}
+    lines = ["a: expected needs-data, found refuted: a finding", "b: expected qualified, found confirmed: a finding"]
+    # In the order of the run.
+    assert changes(RUN, expected, SUITES) == lines[::-1]
+    assert changes(RUN, expected, SUITES, with_data=True) == lines[1:]
+
+
 def test_a_new_statement_must_be_expected():
     assert changes(RUN, {("claims", "a"): Verdict.REFUTED}, SUITES) == [
         "b: not in expected_verdicts.csv, found confirmed: a finding"
@@ -87,8 +95,9 @@ def test_an_update_replaces_the_suites_that_ran():
 def test_the_command_takes_over_a_run(tmp_path):
     write_files(render(RUN), tmp_path)
     (tmp_path / "expected_findings.csv").write_text("id,finding\ngone,a sentence\n")
+    (tmp_path / "expected_verdicts.csv").write_text(f"{HEADER}other,x,confirmed\nclaims,gone,refuted\n")
     subprocess.run([sys.executable, "-m", "canaryproof.verify.engine.expected", tmp_path, tmp_path], check=True)
-    assert read((tmp_path / "expected_verdicts.csv").read_text()) == EXPECTED
+    assert read((tmp_path / "expected_verdicts.csv").read_text()) == EXPECTED | {("other", "x"): Verdict.CONFIRMED}
     # None of these statements is one of the ledger.
     assert read_findings((tmp_path / "expected_findings.csv").read_text()) == {}
 

@@ -1,3 +1,5 @@
+import faulthandler
+import json
 import os
 import random
 import signal
@@ -5,12 +7,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.check.results import Context, Level, Subject, Verdict
-from canaryproof.verify.engine.executors import EngineError, Local, Waiting, run_plan
+from canaryproof.verify.check.results import Context, Level, Result, Subject, Verdict
+from canaryproof.verify.engine import plan as module
+from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Waiting, run_plan
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 
@@ -51,6 +55,90 @@ def test_results_do_not_depend_on_the_number_of_processes(judge):
     assert [result.id for result in many.results] == [*(f"nap{i}" for i in range(5)), "own", "theirs"]
     assert [state[:2] for state in seen] == [(i, 7) for i in range(8)]
     assert (seen[0][2], seen[-1][2]) == ("nap0", "")
+
+
+class AtOnce:
+    """An executor that has these results, in an order of its own, of numbers of tasks."""
+
+    limit, begun = 7.0, {}
+
+    def __init__(self, *order):
+        self._order = order
+
+    def results(self, function, tasks, kinds=None):
+        self.asked = (function, dict(tasks), kinds)
+        for number in self._order:
+            plan, suite, name, _ = self.asked[1][number]
+            yield number, module.judge(plan, suite, name, None)
+
+
+@pytest.mark.usefixtures("fake_suites")
+def test_what_is_done_is_told_with_the_first_that_is_not():
+    plan = Plan("fake_suites:SUITES", ("good", "bad"), Context(Level.QUICK, 0))
+    told, ended, executor = [], [], AtOnce(2, 1, 0)
+    with RunFile(None, {}, plan.checks) as file:
+        run = run_plan(plan, file, executor, lambda *state: told.append(state), ended.append)
+    assert told == [(0, 3, "own"), (1, 3, "own"), (2, 3, "own"), (3, 3, "")]
+    assert [[result.id for result in part.results] for part in ended] == [["broken"], ["own", "theirs"]]
+    assert [result.id for result in run.results] == ["own", "theirs", "broken"]
+    assert (run.version, run.level, run.seed) == (version("canaryproof"), Level.QUICK, 0)
+    function, tasks, kinds = executor.asked
+    assert load(function) is module.judge
+    assert tasks == {i: (plan, suite, name, 7.0) for i, (suite, name) in enumerate(plan.checks)}
+    assert kinds == [("good", ""), ("good", ""), ("bad", "")]
+    # Two at once are done: the first that is not is the one after both.
+    told.clear()
+    with RunFile(None, {}, plan.checks) as file:
+        for i, answer in AtOnce(0, 1).results("", ((i, (plan, *check, None)) for i, check in enumerate(plan.checks))):
+            file.add(i, answer[0])
+        run_plan(plan, file, AtOnce(2), lambda *state: told.append(state))
+    assert told == [(2, 3, "broken"), (3, 3, "")]
+
+
+@pytest.mark.usefixtures("fake_suites")
+def test_a_time_limit_ends_with_its_check(monkeypatch):
+    """It would end the process during a later one."""
+    said = []
+    monkeypatch.setattr(
+        faulthandler,
+        "dump_traceback_later",
+        lambda seconds, *, file, **options: said.append((seconds, options, file.name)),
+    )
+    monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: said.append("cancelled"))
+    plan = Plan("fake_suites:SUITES", ("good", "unspeakable"), Context(Level.QUICK, 0))
+    for suite, name in plan.checks:
+        said.clear()
+        assert module.judge(plan, suite, name, 2.5)[1] == (suite == "good")
+        assert said == [(2.5, {"exit": True}, os.devnull), "cancelled"]
+        said.clear()
+        module.judge(plan, suite, name, None)
+        assert said == []
+
+
+def test_a_check_that_ends_the_process_cannot_be_judged(monkeypatch, fake_suites):
+    def act():
+        sys.exit("gone\n  away")
+
+    monkeypatch.setitem(fake_suites.SUITES, "leaving", (fake_suites.check("leaves", Subject.DOCUMENT, act=act),))
+    plan = Plan("fake_suites:SUITES", ("leaving",), Context(Level.QUICK, 0))
+    answer, is_kept = module.judge(plan, "leaving", "leaves", None)
+    assert not is_kept
+    assert Result.from_json(json.loads(answer)) == Result(
+        "leaves",
+        "leaving",
+        # Whoever states it: it is this package that failed.
+        Subject.IMPLEMENTATION,
+        "a source",
+        "a statement",
+        Verdict.INCONCLUSIVE,
+        f"could not be judged: SystemExit: gone away (test_plan.py, line {act.__code__.co_firstlineno + 1})",
+        {},
+    )
+
+
+def test_libraries_that_know_threads_get_one():
+    libraries = ("NUMBA", "OMP", "OPENBLAS", "MKL")
+    assert {f"{name}_NUM_THREADS": "1" for name in libraries} | {"VECLIB_MAXIMUM_THREADS": "1"} == ONE_THREAD
 
 
 def test_each_suites_part_of_the_run_is_told_once(judge, tmp_path):

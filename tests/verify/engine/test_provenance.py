@@ -1,11 +1,16 @@
+import hashlib
 import os
 import platform
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from llvmlite.binding import get_host_cpu_name
 
 from canaryproof.verify.check.results import Context, Level
 from canaryproof.verify.engine import provenance as module
@@ -22,6 +27,22 @@ def test_it_names_the_plan_the_code_the_versions_and_the_machine():
     assert "pytest" not in found
     assert all(found.values())
     assert found == origin(("a", "b"), Context(Level.FULL, 3))
+
+
+def test_it_names_the_machine(monkeypatch):
+    found = module.code_and_machine()
+    assert found["platform"].split() == list(
+        filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))
+    )
+    name, abilities = found["cpu target"].split()
+    assert name == get_host_cpu_name()
+    assert re.fullmatch("[0-9a-f]{8}", abilities)
+    assert found["llvmlite"] == version("llvmlite")
+    # What Linux says of the first processor.
+    monkeypatch.setattr(Path, "read_text", lambda _: "model name\t: A 1 @ 2 GHz\nflags\t: a\nmodel name\t: B\n")
+    assert module._processor() == "A 1 @ 2 GHz"
+    monkeypatch.setattr(Path, "read_text", lambda _: "Processor\t: C\n")
+    assert module._processor() == platform.processor()
 
 
 def test_it_names_the_code_of_every_blas(monkeypatch):
@@ -68,6 +89,29 @@ def code(tmp_path, monkeypatch):
         (tmp_path / room / "part" / "a.py").write_text("a")
     monkeypatch.setattr(module, "__file__", str(tmp_path / "verify" / "engine" / "origin.py"))
     return tmp_path
+
+
+def test_a_run_with_measurements_is_another_origin():
+    plain, other = (
+        origin(("a",), Context(Level.QUICK, 0, measurements))
+        for measurements in (None, SimpleNamespace(digest="a digest"))
+    )
+    assert other == {**plain, "measurements": "a digest"}
+    assert plain["version"] == version("canaryproof")
+    assert plain["python"] == platform.python_version()
+
+
+def test_the_digest_is_of_names_and_contents_in_their_order(code):
+    (code / "verify" / "table.sha256").write_text("c")
+    whole = hashlib.sha256()
+    for room, name, content in (
+        ("kernels", "part/a.py", b"a"),
+        ("proofs_check", "part/a.py", b"a"),
+        ("verify", "part/a.py", b"a"),
+        ("verify", "table.sha256", b"c"),
+    ):
+        whole.update(f"{room}/{name} ".encode() + hashlib.sha256(content).digest())
+    assert module._digest_of_code() == whole.hexdigest()[:16]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.engine import run_file as module
+from canaryproof.verify.engine.run_file import RunFile, read_unfinished
 from canaryproof.verify.files.errors import InputError
 
 ORIGIN = {"version": "1", "seed": "0"}
@@ -129,6 +130,34 @@ def test_another_run_is_not_resumed(path, origin, message):
     assert refusal(path, origin=origin, resume=True) == message
 
 
+def test_a_run_is_resumed_by_another_command(path):
+    with RunFile(path, ORIGIN, CHECKS, command="another", resume=True) as file:
+        assert file.results() == RESULTS
+    assert read_unfinished(path) == ({**ORIGIN, "command": "another"}, list(RESULTS.values()))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("SQLITE_BUSY", "another run is writing to it"),
+        ("SQLITE_FULL", "the disk is full; make room and go on with --resume"),
+        ("SQLITE_IOERR_WRITE", "cannot be read or written; once the disk serves again, go on with --resume"),
+        ("SQLITE_READONLY_DIRECTORY", "cannot be written"),
+        ("SQLITE_CANTOPEN_ISDIR", "cannot be opened"),
+        ("SQLITE_CORRUPT_INDEX", "is damaged"),
+        ("SQLITE_NOTADB", "is damaged"),
+        ("SQLITE_TOOBIG", "cannot be used"),
+    ],
+)
+def test_an_error_of_sqlite_is_told_in_plain_words(tmp_path, name, reason):
+    error = sqlite3.OperationalError("its own words")
+    error.sqlite_errorname = name
+    for path, where in ((tmp_path / "run", f"{tmp_path}/run"), (None, "results in memory")):
+        with pytest.raises(InputError) as caught, module._named_errors(path):
+            raise error
+        assert caught.value.message == f"{where}: {reason} (its own words)"
+
+
 @pytest.mark.parametrize("checks", [CHECKS[:2], (*CHECKS[1:], CHECKS[0])])
 def test_a_run_of_other_checks_is_not_resumed(path, checks):
     assert refusal(path, checks=checks, resume=True) == "has results of other checks"
@@ -191,6 +220,34 @@ def test_a_state_that_is_none_is_damage(path):
     with sqlite3.connect(path) as database:
         database.execute("UPDATE meta SET value = 'runninh' WHERE key = 'state'")
     database.close()
+    assert refusal(path, resume=True) == "is damaged"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE more (x)",
+        "CREATE INDEX more ON results (id)",
+        "DROP TABLE results",
+        "UPDATE results SET checksum = checksum + 1 WHERE position = 2",
+        "UPDATE results SET id = 'check1' WHERE position = 2",
+        "DELETE FROM meta WHERE key = 'state'",
+    ],
+)
+def test_what_no_run_writes_is_damage(path, statement):
+    with sqlite3.connect(path) as database:
+        database.execute(statement)
+    database.close()
+    assert refusal(path, resume=True) == "is damaged"
+    with pytest.raises(InputError, match=r"is damaged$"):
+        read_unfinished(path)
+
+
+def test_pages_that_are_counted_wrong_are_damage(path):
+    content = bytearray(path.read_bytes())
+    # The header's number of free pages, which no result depends on.
+    content[36:40] = (1).to_bytes(4, "big")
+    path.write_bytes(content)
     assert refusal(path, resume=True) == "is damaged"
 
 

@@ -41,7 +41,8 @@ def test_an_interrupted_run_has_a_report_of_what_it_found(interrupted):
     found = read_material(interrupted)
     assert [r.id for r in found.run.results] == ["final.a", "final.b"]
     assert (found.run.level, found.run.seed) == ("quick", 7)
-    assert found.unfinished.startswith("This run was interrupted. It has 2 results so far")
+    assert found.unfinished == "This run was interrupted. It has 2 results so far, and --resume goes on."
+    assert (found.canife, found.trainings, found.run.version) == (None, {}, "0")
     assert found.environment == {**ORIGIN, "command": "canaryproof verify"}
 
 
@@ -57,6 +58,15 @@ def test_a_finished_run_is_read_from_its_results(interrupted):
     (interrupted / "environment.json").write_text('{"command": "c"}')
     found = read_material(interrupted)
     assert (found.run, found.unfinished, found.environment) == (run, "", {"command": "c"})
+
+
+def test_a_folder_without_a_run_is_refused_and_left_as_it_is(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError) as caught:
+            read_material(folder)
+        assert caught.value.message.startswith(f"{folder}: ")
+        assert "run.sqlite" not in caught.value.message
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_damaged_run_file_is_refused(interrupted):
@@ -108,12 +118,13 @@ def test_a_forged_checksum_is_not_believed(interrupted, content, rule):
         assert "\n" not in caught.value.message
 
 
-def test_a_result_in_another_s_place_is_refused(interrupted):
+@pytest.mark.parametrize(("suite", "name"), [CHECKS[1], ("bounds", CHECKS[0][1])])
+def test_a_result_in_another_s_place_is_refused(interrupted, suite, name):
     path = interrupted / "run.sqlite"
-    forged(path, 0, json.dumps(result(CHECKS[1][1]).to_json()))
+    forged(path, 0, json.dumps({**result(name).to_json(), "suite": suite}))
     with RunFile(path, ORIGIN, CHECKS, resume=True) as file, pytest.raises(InputError) as caught:
         file.check()
-    assert caught.value.message == f"{path}: is damaged: a result of {CHECKS[1][1]} stands for another"
+    assert caught.value.message == f"{path}: is damaged: a result of {name} stands for another"
 
 
 def test_what_lies_beside_a_run_comes_along(tmp_path):
@@ -126,6 +137,10 @@ def test_what_lies_beside_a_run_comes_along(tmp_path):
     assert written(found.canife) == json.loads((PUBLISHED / "canife.json").read_text())
     assert written(found.trainings["noise"].record) == TRAINING
     assert [one.training for one in found.trainings["noise"].timings] == [1.5]
+    assert (found.environment, found.unfinished) == ({}, "")
+    # A training without its times is not finished, or was moved here by hand.
+    (tmp_path / "noise" / "timings.json").unlink()
+    assert read_material(tmp_path).trainings == {}
     shutil.rmtree(tmp_path / "noise")
     (tmp_path / "canife.json").write_text("[]")
     with pytest.raises(InputError, match=r"canife\.json: the document: must be an object, not \[\]"):
