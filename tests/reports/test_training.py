@@ -1,6 +1,7 @@
 import copy
 import math
 from dataclasses import replace
+from statistics import NormalDist
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,7 +10,7 @@ from damage import FEW, damaged, reported_or_refused
 from hypothesis import given
 
 from canaryproof.reports import training
-from canaryproof.reports.figures import svg
+from canaryproof.reports.figures import BLACK, description, svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import densities, estimates, label, render, spoken, value
@@ -505,3 +506,168 @@ def test_the_last_axis_alone_is_told_in_a_panel(draw):
     drawn = svg(draw(recorded({**DRAWN, "axes": axes})))
     assert drawn.count(">final model<") == 1
     assert "∞, 4" in drawn
+
+
+def points(line):
+    return [tuple(place) for place in line.get_xydata().tolist()]
+
+
+def test_each_panel_draws_its_own_densities_and_the_null_is_normal():
+    document = copy.deepcopy(DRAWN)
+    # The last curve is not the widest one, and those of the first panel are within four deviations.
+    widths = 0.0, 1.0, 0.5, 5.0, 4.0, 3.0
+    for width, one in zip(widths, document["cells"], strict=True):
+        curves = {
+            attack: {"x": [-1.0 - width, number, 3.0 + width / 2.0], "y": [0.1, 0.1 * width, 0.25]}
+            for number, attack in enumerate(training.ATTACKS)
+        }
+        one["results"] = [{**RESULT, "densities": curves}]
+    figure = densities(recorded(document))
+    rows = [figure.axes[:2], figure.axes[2:4], figure.axes[4:]]
+    for number, row in enumerate(rows):
+        for axis, shown, limits in zip(row, (widths[:3], widths[3:]), ((-4.0, 4.0), (-6.0, 5.5)), strict=True):
+            curves, null = axis.get_lines()[:3], axis.get_lines()[3:]
+            assert [curve.get_label() for curve in curves] == ["1", "2", "4"]
+            assert len({curve.get_color() for curve in curves}) == 3
+            for curve, width in zip(curves, shown, strict=True):
+                assert points(curve) == [(-1.0 - width, 0.1), (number, 0.1 * width), (3.0 + width / 2.0, 0.25)]
+            assert axis.get_xlim() == limits
+            # Largest cosines, of all rounds, have no known law.
+            assert len(null) == (number > 0)
+            for line in null:
+                xs, ys = line.get_data()
+                assert (xs[0], xs[-1], max(np.diff(xs)) <= 0.1) == (-4.0, 4.0, True)
+                assert ys == pytest.approx([NormalDist().pdf(x) for x in xs])
+                assert line.get_color() == BLACK
+    titles = [
+        f"{attack} one round epsilon {noise}"
+        for attack in ("all rounds", "final model", "change of the model")
+        for noise in ("∞", "30")
+    ]
+    below = "score in the null's standard deviations, from its mean on; presentations"
+    assert description(figure) == (
+        f"6 panels. {'; '.join(titles)}. Axes of all: {below}, density. Drawn: 1, 2, 4, null."
+    )
+
+
+def test_bars_are_means_with_their_deviations_and_ticks_are_mean_bounds():
+    cells = [
+        cell({"canaries.presentations": number}, 30.0, [result(epsilon) for epsilon in epsilons])
+        for number, epsilons in ((1, [1.0, 4.0]), (2, [3.0]))
+    ]
+    cells[0]["results"][1]["audits"]["all"]["unobserved"]["bounds"]["fixed-sequence"]["value"] = 1.0
+    document = {**DOCUMENT, "repetitions": 2, "axes": [["canaries.presentations"]], "cells": cells}
+    figure = estimates(recorded(document))
+    # ε̂ by ``fitted`` is larger by 2 than the scaled value.
+    expected = (
+        ([12.0, 42.0], [32.0], (5.6789 + 1.0) / 2.0, 5.6789),
+        ([3.0, 6.0], [5.0], 0.56789, 0.56789),
+        ([4.0, 10.0], [8.0], 1.13578, 1.13578),
+    )
+    for axis, (two, (one,), *bounds) in zip(figure.axes, expected, strict=True):
+        middle, half = sum(two) / 2.0, (two[1] - two[0]) / math.sqrt(2.0)
+        assert [(bar.get_x() + bar.get_width() / 2.0, bar.get_height()) for bar in axis.patches] == [
+            pytest.approx(place) for place in ((0.0, middle), (1.0, one))
+        ]
+        (error,) = (segment for bars in axis.collections for segment in bars.get_segments())
+        assert error.tolist() == [pytest.approx([0.0, middle - half]), pytest.approx([0.0, middle + half])]
+        ticks = [line.get_xydata() for line in axis.get_lines() if len(line.get_xdata()) == 2]
+        for position, (tick, bound) in enumerate(zip(ticks[-2:], bounds, strict=True)):
+            assert tick.tolist() == [pytest.approx([position + side, bound]) for side in (-0.38, 0.38)]
+        assert [text.get_text() for text in axis.get_xticklabels()] == ["1", "2"]
+        assert axis.get_ylim()[0] == 0.0
+    assert description(figure) == (
+        "3 panels. all rounds; final model; change of the model. Axes of all: presentations, ε̂ (bars, with standard "
+        "deviations), lower bound (ticks)."
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3, 5])
+def test_bars_stand_in_the_middle_with_room_for_three(count):
+    cells = [cell({"canaries.presentations": number}, 30.0, [RESULT]) for number in range(count)]
+    figure = estimates(recorded({**DOCUMENT, "axes": [["canaries.presentations"]], "cells": cells}))
+    for axis in figure.axes:
+        low, high = axis.get_xlim()
+        assert low + high == pytest.approx(count - 1)
+        assert high - low == pytest.approx(max(count, 3) + 0.2)
+
+
+@pytest.mark.parametrize("draw", [densities, estimates])
+def test_six_panels_at_most_are_drawn_and_each_has_its_room(draw):
+    def drawn(panels):
+        swept = [{"training.one_round_epsilon": float(i), "canaries.presentations": 1} for i in range(panels)]
+        return draw(recorded({**DOCUMENT, "cells": [cell(one, 30.0, [RESULT]) for one in swept]}))
+
+    sizes = {}
+    for panels in (1, 3, 6, 8):
+        figure = drawn(panels)
+        assert len(figure.axes) == 3 * min(panels, 6)
+        sizes[panels] = tuple(figure.get_size_inches())
+    assert sizes[6] == sizes[8]
+    assert len({height for _, height in sizes.values()}) == 1
+    for panels in (1, 3, 6):
+        assert 2.0 < sizes[panels][0] / panels < 8.0
+    assert 2.0 < sizes[6][1] / 3.0 < 3.0
+
+
+def test_the_first_trainings_audits_are_drawn_by_their_rounds():
+    document = copy.deepcopy(ALONG)
+    first = document["cells"][0]["results"][0]["runs"]
+    first[0]["canife"]["audits"][0] = canife_audit(10, attack(2.0, accuracy=0.8), attack(4.0, upper=6.5))
+    first[0]["canife"]["audits"][0] |= {"model_accuracy": 0.35, "composed": {"separated": [1.0], "capped": [2.0, 5.0]}}
+    first.append(run(canife_audit(10, attack(7.0)), canife_audit(20, attack(8.0))))
+    figure = training.picture(recorded(document))
+    (epsilons, other), (composed, beside), (shares, _) = figure.axes[:2], figure.axes[2:4], figure.axes[4:]
+    lines = {}
+    for line in epsilons.get_lines():
+        lines.setdefault(line.get_label(), []).append(points(line))
+    theory = [place[1] for place in lines["theory"][0]]
+    assert theory == [12.5, 12.5]
+    # Intervals of 0.5 to the upper end, none where that is ∞; the triangle of ∞ is below the upper edge of the panel.
+    assert lines["interval"] == [[(10, 0.5), (10, 9.0)], [(10, 0.5), (10, 6.5)]]
+    assert lines["ε̂ of an attack"] == [[(10, 2.0)], [(10, 4.0)]]
+    assert lines["ε̂ = ∞"] == [[(20, 0.97)]]
+    level, measured_line = composed.get_lines()
+    assert [y for _, y in points(level)] == [30.0, 30.0]
+    assert points(measured_line) == [(10, 3.5), (20, 10.0)]
+    # An infinite ε is no line.
+    assert [points(line) for line in beside.get_lines()] == [[(10, 5.0), (20, 10.0)]]
+    assert {line.get_label(): points(line) for line in shares.get_lines()} == {
+        "attack's accuracy": [(10, pytest.approx(0.85)), (20, 0.9)],
+        "canary's health": [(10, 0.99), (20, 0.99)],
+        "model's accuracy": [(10, 0.35), (20, 0.6)],
+    }
+    assert shares.get_ylim()[0] == epsilons.get_ylim()[0] == composed.get_ylim()[0] == 0.0
+    assert 1.0 < shares.get_ylim()[1] < 1.1
+    assert other.get_title(loc="left") == "epsilon ∞"
+    width, height = figure.get_size_inches()
+    assert 2.5 < width / 2.0 < 4.0
+    assert 2.0 < height / 3.0 < 3.0
+
+
+def test_attacks_at_the_end_are_drawn_with_their_mean_and_deviation():
+    figure = training.picture(recorded(AT_END))
+    accuracies, deviations = figure.axes[:2], figure.axes[2:]
+    for axis in accuracies:
+        clouds = [points(line) for line in axis.get_lines() if line.get_label() == "an attack"]
+        assert clouds == [[(0, 0.9), (0, 0.7)], [(1, 0.9)]]
+        means = [points(line) for line in axis.get_lines() if line.get_marker() == "o"]
+        assert means == [[(0.12, pytest.approx(0.8))], [(1.12, 0.9)]]
+        (bar,) = (segment for bars in axis.collections for segment in bars.get_segments())
+        # The deviation of 0.9 and 0.7.
+        assert bar.tolist() == [pytest.approx([0.12, 0.8 + side * 0.1 * math.sqrt(2.0)]) for side in (-1, 1)]
+        low, high = axis.get_xlim()
+        assert low + high == pytest.approx(1.0)
+        assert 2.0 < high - low < 2.5
+    for axis in deviations:
+        # The mean of 0.2 and 0.4.
+        values = {y for line in axis.get_lines() if line.get_label() == "an attack" for _, y in points(line)}
+        assert values == {(0.2 + 0.4) / 2.0}
+    assert [text.get_text() for text in deviations[0].get_xticklabels()] == ["128", "256"]
+    assert description(figure) == (
+        "4 panels. cohort 32: accuracy of the attack; cohort 64; deviation of scores; a panel. Axes of all: pool. "
+        "Drawn: an attack, mean ± standard deviation."
+    )
+    width, height = figure.get_size_inches()
+    assert 2.5 < width / 2.0 < 4.0
+    assert 2.0 < height / 2.0 < 3.0
