@@ -10,12 +10,14 @@ from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from matplotlib.figure import Figure
 
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
+from canaryproof.reports.pages import Chapter
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.files.report_input import Material
-from tests.reports.made_up import claim
+from tests.reports.made_up import DESIGN, claim
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -230,3 +232,63 @@ def test_citations_name_the_papers_and_the_software(files):
     text = files["citation.bib"].decode()
     assert re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE) == ["canaryproof", "andrew2024oneshot", "maddock2022canife"]
     assert text.count("{") == text.count("}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "spelt"),
+    [
+        ("−1 × 2 · 3 ≤ 4 ≠ 5 ≈ 6", r"$-$1 $\times$ 2 $\cdot$ 3 $\le$ 4 $\ne$ 5 $\approx$ 6"),
+        ("∞ → ← √ ‖x‖ ⟨y⟩ ∈ ∑ ∫", r"$\infty$ $\to$ $\leftarrow$ $\surd$ $\Vert$x$\Vert$ $\langle$y$\rangle$ $\in$ $\sum$ $\int$"),
+        ("⌈x⌉ ✗ ✓ ½", r"$\lceil$x$\rceil$ $\times$ $\surd$ $\frac12$"),
+        ("αβγδεηθκλμξπρστφχω", "".join(rf"$\{name}$" for name in (
+            ["alpha", "beta", "gamma", "delta", "varepsilon", "eta", "theta", "kappa", "lambda", "mu", "xi", "pi", "rho", "sigma", "tau", "varphi", "chi", "omega"]
+        ))),
+        ("ΓΔΣΦΩ ℓ ∂ ∝", r"$\Gamma$$\Delta$$\Sigma$$\Phi$$\Omega$ $\ell$ $\partial$ $\propto$"),
+        ("a – b — c … “d”", r"a -- b --- c \ldots{} ``d''"),
+        ("x < y > z ~ ^ {w} $", r"x \textless{} y \textgreater{} z \textasciitilde{} \textasciicircum{} \{w\} \$"),
+        ("x̂ x̃ x̄ ã", r"$\hat{x}$ $\tilde{x}$ $\bar{x}$ $\tilde{a}$"),
+        ("σₖ 10⁻¹", r"$\sigma$$_{k}$ 10$^{-}$$^{1}$"),
+    ],
+)  # fmt: skip
+def test_each_sign_is_its_own_in_latex(cell, spelt):
+    assert latex(["h"], [[cell]]).splitlines()[4] == rf"{spelt} \\"
+
+
+def test_a_latex_table_has_a_column_for_each_cell():
+    assert latex(["a", "b"], [["1", "2"], ["3", "4"]]) == (
+        "\\begin{tabular}{ll}\n\\toprule\na & b \\\\\n\\midrule\n1 & 2 \\\\\n3 & 4 \\\\\n\\bottomrule\n\\end{tabular}\n"
+    )
+
+
+def test_tables_of_chapters_are_numbered_from_one_and_pictures_have_their_names():
+    table = "| a |\n|---|\n| {} |\n\n"
+    chapter = Chapter("c", "C", "A chapter", "# A chapter\n\n" + table.format(1) + table.format(2), {"p.svg": Figure()})
+    exported = formats.exports(Run("0", Level.QUICK, 0, ()), [chapter])
+    assert {name for name in exported if "/" in name} == {
+        *(f"tables/{name}.{kind}" for name in ("ledger", "c-01", "c-02") for kind in ("csv", "tex")),
+        *("pictures/p.svg", "pictures/p.png"),
+    }
+    assert [exported[f"tables/c-0{i}.csv"].decode() for i in (1, 2)] == ["a\n1\n", "a\n2\n"]
+
+
+def test_the_ledger_says_all_of_a_result(material):
+    one = dataclasses.replace(
+        claim("ours.a", suite="audit"), design=dataclasses.replace(DESIGN, level=3e-7, power=0.98765)
+    )
+    exported = formats.exports(Run("0", Level.QUICK, 0, (one, claim("final.b"))), [])
+    rows = list(csv.reader(io.StringIO(exported["tables/ledger.csv"].decode())))
+    assert rows[0] == ["id", "suite", "subject", "place", "statement", "verdict", "finding", "level", "power"]
+    words = ["place of ours.a", one.statement, "confirmed", "found of ours.a"]
+    assert rows[1] == ["ours.a", "audit", "implementation", *words, "3e-07", "0.988"]
+    assert rows[2][-2:] == ["", ""]
+
+
+def test_markdown_has_its_companions_and_a_report_says_what_is_opened(material):
+    environment = {"command": "canaryproof verify ε"}
+    files = report(dataclasses.replace(material, environment=environment), Format.MD).files
+    assert files["environment.json"].decode() == '{\n "command": "canaryproof verify ε"\n}\n'
+    assert "environment.json" not in report(material, Format.MD, {}).files
+    shown = {form: report(material, form, {}).main for form in (None, Format.MD, Format.JSON, Format.HTML)}
+    assert shown == {
+        None: "report.html", Format.MD: "summary.md", Format.JSON: "results.json", Format.HTML: "report.html"
+    }  # fmt: skip
