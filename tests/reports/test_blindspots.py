@@ -9,7 +9,9 @@ from matplotlib.colors import to_hex, to_rgb
 from canaryproof.reports import blindspots
 from canaryproof.reports.blindspots import Visibility, atlas, sight, sight_of_test
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE
+from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
+from canaryproof.verify.check.fault_map import COLUMNS, fault_map
 from canaryproof.verify.check.results import Level, Run
 from tests.reports import made_up
 
@@ -293,3 +295,112 @@ def test_a_row_and_a_column_of_the_matrix_have_their_room():
     assert 0.4 < (sizes[1, 21][0] - width) / 20.0 < 0.8
     assert sizes[21, 1][0] == width
     assert sizes[1, 21][1] == height
+
+
+def one_of(*rows, diagnosed=(), **changes):
+    result = mechanism("some", *rows, diagnosed=diagnosed)
+    result.evidence.update(changes)
+    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    return measured
+
+
+def diagnosis(value, confined, **rates):
+    tests = {name: {"p_value": 0.5, "alarms": 1, "rate": [rate, 0.0, 1.0]} for name, rate in rates.items()}
+    return {"value": value, "tests": tests, "confined": confined}
+
+
+def test_tests_are_judged_at_the_worst_value_and_where_it_lacks_one_not_at_all():
+    rows = (1.0, 3.0, 3.0, 0.05), (0.5, 6.7, 6.7, 0.1), (0.25, 5.0, 5.0, 0.1)
+    diagnosed = [diagnosis(1.0, 0.25, rounds=0.3), diagnosis(0.5, None, norm=0.5), diagnosis(0.25, 0.75, norm=0.95)]
+    measured = one_of(*rows, diagnosed=diagnosed)
+    assert sight_of_test(measured, "norm") == blindspots.Sight(Visibility.MISSES, 0.5, None)
+    assert sight_of_test(measured, "rounds") is None
+    # Of confined canaries the last value known stands for it.
+    assert sight_of_test(measured, "confined") == blindspots.Sight(Visibility.MISSES, 0.75, None)
+    # Nothing is wrong: the largest rate of any value.
+    measured = one_of(*((value, 3.0, 3.0, 0.05) for value, *_ in rows), diagnosed=diagnosed)
+    assert sight_of_test(measured, "norm") == blindspots.Sight(Visibility.NOTHING, 0.95, None)
+    assert sight_of_test(measured, "confined") == blindspots.Sight(Visibility.NOTHING, 0.75, None)
+    # Where the worst value is beyond those that were diagnosed.
+    assert sight_of_test(one_of(*rows, diagnosed=diagnosed[:1]), "norm") is None
+
+
+def test_the_worst_of_equal_rows_is_the_last_and_harmless_is_what_exceeds_nothing():
+    rows = (1.0, 6.0, 3.0, 0.1), (2.0, 6.0, 4.0, 0.2), (3.0, 5.0, 5.0, 0.3)
+    measured = one_of(*rows)
+    assert blindspots.worst(blindspots.rows_at(measured)) == 1
+    assert sight(measured, "adaptive").rate == 0.2
+    assert [row.count for row in blindspots.rows_at(measured, 100)] == [100] * 3
+    assert not blindspots.harmless(measured)
+    # To a few roundings.
+    assert blindspots.harmless(one_of((1.0, 3.0 * (1.0 + 9e-10), 3.0, 0.1)))
+    assert not blindspots.harmless(one_of((1.0, 3.0, 3.0, 0.1), (2.0, 3.0 * (1.0 + 2e-9), 3.0, 0.1)))
+
+
+def test_each_column_of_a_mechanisms_table_has_its_own_number():
+    result = mechanism("some", (0.5, 3.0, 3.0, 0.05), (1234567.0, 1500.0, 6.0, 0.5))
+    small, large = result.evidence["cells"][2:]
+    ends = {"truth": [1000.0, 1500.0], "unlimited": [5.5, 6.5]}
+    small |= ends | {"rate": [0.21, 0.11, 0.31], "predicted": 0.41}
+    large |= ends | {"rate": [0.52, 0.42, 0.62], "predicted": 0.72}
+    large["methods"]["adaptive"]["epsilon"] = [1.0, 2.25, 4.0]
+    large["methods"]["one-run-gaussian"] = said(0.125, 0.0)
+    page = blindspots.text(Run("0", Level.QUICK, 0, (result,)))
+    matrix, own = (found for header, *found in tables(page) if header[0] != "fault")
+    header = next(header for header, _ in tables(page) if header[0] == "how much of some")
+    names = ["adaptive", "fixed-sequence", "normal-scores", "one-run-gaussian", "canife"]
+    columns = [f"alarms, k = {count}; predicted" for count in ("100", "1,000")]
+    assert header == ("how much of some", "true ε", *names, "unlimited canaries", *columns)
+    ((first, second),) = own
+    assert first[:2] == ("0.5", "3")
+    assert second == (
+        *("1.23457e+06", "1,500", "2.25", "3", "6", "0.125", "2.6", "5.5"),
+        *("21% [11%, 31%]; 41%", "52% [42%, 62%]; 72%"),
+    )
+    # Its largest ε is at least 1,000, and half of the audits do not see it.
+    assert matrix[0][0][:3] == ("some", "1,000", "○ 52%; 2.25")
+    assert "where the true ε is 1,000, adaptive misses it with ε̂ 2.25 and alarms in 52%" in page
+
+
+def test_numbers_are_short():
+    assert [blindspots._number(x) for x in (0.12345, 999.4, 1000.0, 12345.6, math.inf)] == [
+        *("0.123", "999", "1,000", "12,346", "∞"),
+    ]
+    assert [blindspots.label(x) for x in (0.5, 1234.5, math.inf)] == ["0.5", "1,234.5", "∞"]
+    assert [blindspots.share(x) for x in (0.0, 0.126, 1.0)] == ["0%", "13%", "100%"]
+
+
+def test_the_page_says_how_many_faults_each_way_are_seen(monkeypatch):
+    page = blindspots.text(RUN)
+    assert (
+        "With 1,000 canaries the default estimator sees 1 of 3 faults, misses 1 and cannot see 1 in principle. "
+        "An auditor's instruments notice 0 of 0 in the map of faults."
+    ) in page
+    # The default and two tests see the first fault. Two methods without an alarm miss it, and all three the second
+    # one. Nobody can see the third, and CANIFE, whose own limit is the claim, none of them.
+    assert (
+        "Matrix of 4 mechanisms and 8 methods: of the cells, 3 see what is wrong, 5 miss it and 6 cannot see it in "
+        "principle; adaptive sees 1 of 3 faults"
+    ) in page
+    # In the map: a fault that an instrument notices, and one that none does.
+    known = fault_map()
+    noticed = next(fault for fault in known.values() if fault.instrument)
+    hidden = next(fault for fault in known.values() if not fault.instrument)
+    monkeypatch.setattr(blindspots, "fault_map", lambda: {"seen": noticed, "hidden": hidden})
+    page = blindspots.text(RUN)
+    assert "An auditor's instruments notice 1 of 2 in the map of faults." in page
+    ((header, rows),) = (found for found in tables(page) if found[0][0] == "fault")
+    assert header == ("fault", *COLUMNS, "why nothing does")
+    for fault, row in zip((noticed, hidden), rows, strict=True):
+        assert row[1:-1] == tuple(str(fault.rounds.get(column, "–")) for column in COLUMNS)
+        assert row[0].startswith(f"{fault.name}: ")
+
+
+def test_exact_laws_and_their_leading_order_are_told_apart():
+    def said_of(leading):
+        return blindspots._leading(one_of((1.0, 3.0, 3.0, 0.1), leading_order=leading))
+
+    assert said_of([]) == ""
+    where = "and the leading order of it where k is"
+    assert said_of([1000]) == f"Scores have exactly their joint law where k is 100, {where} 1,000."
+    assert said_of([100, 1000]) == f"Scores have exactly their joint law, {where} 100 or 1,000."

@@ -216,6 +216,8 @@ def test_about_names_the_setting(document):
 def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
     material = Material(Run("0", Level.QUICK, 0, ()), canife=read(BenchmarkRecord, document))
     (chapter,) = chapters(material, {})
+    assert (chapter.name, chapter.label, chapter.title) == ("canife", "CANIFE", canife.TITLE)
+    assert chapter.text.startswith(f"# {canife.TITLE}\n")
     page = html(material, [chapter])
     assert '<section class="chapter" id="canife"' in page
     assert 'id="picture-canife"' in page

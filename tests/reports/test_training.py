@@ -248,7 +248,8 @@ def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
         Run("0", Level.QUICK, 0, ()), trainings={"my <run>": TrainingFolder(recorded(DOCUMENT), TIMINGS)}
     )
     (chapter,) = chapters(material, {})
-    assert chapter.name == "training-my-run-"
+    assert (chapter.name, chapter.label, chapter.title) == ("training-my-run-", "Training: tiny", "Training: A title")
+    assert all(chapter.text.count(f"]({name})") == 1 for name in chapter.figures)
     assert list(chapter.figures) == ["my-run--densities.svg", "my-run--estimates.svg"]
     page = html(material, [chapter])
     assert 'id="picture-my-run--estimates"' in page
@@ -671,3 +672,152 @@ def test_attacks_at_the_end_are_drawn_with_their_mean_and_deviation():
     width, height = figure.get_size_inches()
     assert 2.5 < width / 2.0 < 4.0
     assert 2.0 < height / 2.0 < 3.0
+
+
+@pytest.mark.parametrize(
+    ("bounds", "shown"),
+    [
+        ([0.56789], "0.567"),
+        ([5.6789, 1.0], "3.33"),
+        ([0.9999], "0.999"),
+        ([1999.0], "1990"),
+        ([1.239e-5], "0.0000123"),
+        ([0.0], "0"),
+        ([0.0, 2.5], "1.25"),
+        ([math.inf, 1.0], "inf"),
+    ],
+)
+def test_the_mean_of_bounds_is_rounded_down(bounds, shown):
+    assert training._down(bounds) == shown
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        ([], "none"),
+        ([1.2345], "1.23"),
+        ([1.0, 3.0], f"2 ± {math.sqrt(2.0):.2g}"),
+        ([math.inf, 1.0, math.inf], "∞ in 2 of 3"),
+        ([math.inf, -math.inf], "not finite in 2 of 2"),
+        ([math.nan, 1.0], "not finite in 1 of 2"),
+    ],
+)
+def test_means_come_with_deviations_and_say_how_many_are_infinite(values, shown):
+    assert training._spread(values) == shown
+
+
+def test_what_differs_between_cells_is_a_range():
+    document = copy.deepcopy(DOCUMENT)
+    for number, one in enumerate(document["cells"]):
+        one |= {
+            "clients": 750 + 1000 * number,
+            "dim": 19210,
+            "rounds": 20 - number,
+            "analytical": {**one["analytical"]},
+        }
+        one["analytical"]["epsilon"] = None if number == 3 else 2.34567 + number
+    page = render(recorded(document))["results.md"]
+    assert "digits, 750 to 5,750 clients; two\\_layer with d = 19,210 parameters; 15 to 20 rounds." in page
+    # ε̂ by ``fitted`` of 5 to 20, larger by 2; bounds are all alike.
+    assert (
+        "For an attacker who sees all rounds ε̂ is 7 to 22, the 95% lower bound is 5.67, and the analytical ε is "
+        "2.35 to 7.35."
+    ) in page
+    document["cells"][2]["results"] = [result(0.5)]
+    document["cells"][2]["results"][0]["audits"]["all"]["unobserved"]["bounds"]["fixed-sequence"]["value"] = 9.0
+    for one in document["cells"]:
+        one["analytical"]["epsilon"] = None
+    page = render(recorded(document))["results.md"]
+    assert "ε̂ is 7 to 22, the 95% lower bound is 5.67 to 9.00, and no analytical ε is known." in page
+
+
+def test_one_who_knows_the_rounds_is_named_where_he_was_measured():
+    page = render(recorded(knowing(1.0)))["results.md"]
+    # All cells have the same ε̂ with data unknown, and another with data known.
+    assert " For one who also knows a canary's rounds ε̂ is 20.5.\n" in page
+    assert "For one who also knows" not in render(recorded(DOCUMENT))["results.md"]
+
+
+def test_the_headline_of_audits_by_canife_alone():
+    page = training.render(recorded(ALONG))["results.md"]
+    # The means of 2 and 3.5, which stands for ∞, and of 2.5 and 3.5; ε is 30 and ∞.
+    words = "CANIFE's mean ε̂ of a round is 2.75 to 3, and the analytical ε is 30 of the training."
+    assert page.startswith(f"# A title\n\n{words}\n")
+    unaudited = document([], ({}, None, [run(composed=None)]))
+    unaudited["cells"][0]["analytical"]["epsilon"] = None
+    page = training.render(recorded(unaudited))["results.md"]
+    assert "CANIFE's mean ε̂ of a round is none, and no analytical ε is known of the training." in page
+
+
+def test_bounds_are_by_the_exact_null_where_there_is_one():
+    document = copy.deepcopy(DOCUMENT)
+    document["cells"][0]["results"] = [result(0.5), result(1.5)]
+    first, second = document["cells"][0]["results"]
+    for number, one in enumerate((first, second)):
+        exact, unobserved = (one["audits"]["final"][null]["bounds"] for null in ("exact", "unobserved"))
+        exact["fixed-sequence"]["value"], unobserved["fixed-sequence"]["value"] = 1.25 + number, 7.0
+        # A bound that needs unobserved scores.
+        del exact["one-run"]
+        unobserved["one-run"]["value"] = 3.5
+    found = section({**document, "repetitions": 2}, "Lower bounds, final model")
+    values = dict(zip(found.header[2:], found.rows[0][2:], strict=True))
+    assert values == {"one-run": "3.50", "fixed-sequence": "1.75", "normal-scores": "0.567", "andrew": "0.567"}
+    assert found.note.startswith("At 95%; coverage is proven: `one-run`; asymptotic: ")
+
+
+def test_five_repetitions_have_quantiles_and_four_none():
+    for count in (4, 5):
+        cells = [cell({}, 30.0, [result(float(i)) for i in range(count)])]
+        document = {**DOCUMENT, "repetitions": count, "axes": [], "cells": cells}
+        titles = [one.title for one in training.sections(recorded(document))]
+        assert ("Quantiles" in titles) == (count == 5)
+        # Times are given or not.
+        assert "Time" not in titles
+
+
+def test_repetitions_are_told_in_notes_and_averaged_with_their_deviation():
+    document = {**DOCUMENT, "repetitions": 2, "axes": [], "cells": [cell({}, 30.0, [result(1.0), result(3.0)])]}
+    document["cells"][0]["results"][1]["audits"]["final"]["exact"] |= {"distance": 1.734, "ratio": 0.687}
+    found = section(document, "Attack: final model")
+    # 0.5/√2 and 0.3/√2.
+    assert found.rows[0][4:6] == ("1.48 ± 0.35", "0.84 ± 0.21")
+    assert found.note.endswith("as in Table 6, of the first repetition.")
+    assert section(DOCUMENT, "Attack: final model").note.endswith("as in Table 6.")
+    assert "Over repetitions: mean ± standard deviation; mean bound." in section(document, "Estimates and bounds").note
+    assert "Over repetitions" not in section(DOCUMENT, "Estimates and bounds").note
+
+
+def test_accuracies_are_compared_where_every_training_has_its_pair():
+    some = [
+        cell({"canaries.count": count}, 30.0, [result(1.0, without=accuracy) for accuracy in without], without=True)
+        for count, without in ((1, (0.84,)), (2, (0.86, None)), (3, (0.87, 0.85, 0.83, 0.81)))
+    ]
+    found = section({**DOCUMENT, "axes": [["canaries.count"]], "cells": some}, "Utility")
+    # 0.85 with canaries. The differences of the last one, in points: −2, 0, 2 and 4.
+    error = math.sqrt((9 + 1 + 1 + 9) / 3 / 4)
+    assert found.rows == (("1", "85.00%", "84.00%", "+1.00"), ("3", "85.00%", "84.00%", f"+1.00 ± {error:.2g}"))
+    assert "Share of the 297 held-out examples" in found.note
+
+
+def test_times_of_nothing_are_no_share():
+    rows = section(DOCUMENT, "Time", [replace(TIMINGS[0], training=0.0, scoring=0.0)]).rows
+    assert rows[0][2:] == ("1", "0", "0", "0%")
+    assert rows[1][2:] == ("0", "0", "0", "0%")
+
+
+def test_the_rounds_are_measured_with_intervals_and_several_with_deviations():
+    document = knowing(2.0)
+    first = document["cells"][0]["results"]
+    first.append(copy.deepcopy(first[0]))
+    known = first[1]["runs"][0]["known_rounds"]
+    known["data unknown"] |= {"noise_multiplier": 0.35, "bound": 2.0}
+    known["data unknown"]["epsilon"] = {"epsilon": 22.5, "low": 1.0, "high": 30.0}
+    found = section(document, "What attackers know")
+    # The deviations are 0.1/√2 and 2/√2; the mean bound is (1.2345 + 2)/2.
+    assert found.rows[0][-4:] == ("0.3 ± 0.071", "21.5 ± 1.4; ≥ 1.61", "0.24 ± 0", "22 ± 0")
+    for cell_ in document["cells"]:
+        for one in (run for each in cell_["results"] for run in each["runs"]):
+            del one["known_rounds"]["data unknown"]
+    found = section(document, "What attackers know")
+    assert found.rows[0][-4:-2] == ("not measured", "not measured")
+    assert "standard errors" not in found.note
