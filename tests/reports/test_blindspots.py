@@ -330,6 +330,11 @@ def test_the_worst_of_equal_rows_is_the_last_and_harmless_is_what_exceeds_nothin
     measured = one_of(*rows)
     assert blindspots.worst(blindspots.rows_at(measured)) == 1
     assert sight(measured, "adaptive").rate == 0.2
+    # Of a range its lower end counts.
+    ranges = dataclasses.replace(
+        measured, cells=[dataclasses.replace(row, truth=(row.truth[0], 99.0 / row.value)) for row in measured.cells]
+    )
+    assert blindspots.worst(blindspots.rows_at(ranges)) == 1
     assert [row.count for row in blindspots.rows_at(measured, 100)] == [100] * 3
     assert not blindspots.harmless(measured)
     # To a few roundings.

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import unicodedata
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
-from canaryproof.reports.pages import Chapter
+from canaryproof.reports.pages import FILES, Chapter
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.files.report_input import Material
 from tests.reports.made_up import DESIGN, claim
@@ -283,6 +284,15 @@ def test_the_ledger_says_all_of_a_result():
     words = ["place of ours.a", one.statement, "confirmed", "found of ours.a"]
     assert rows[1] == ["ours.a", "audit", "implementation", *words, "3e-07", "0.988"]
     assert rows[2][-2:] == ["", ""]
+
+
+def test_what_another_report_may_lack_is_removed_with_it(material, made):
+    patterns = {form: report(material, form, {}).patterns for form in (None, Format.MD, Format.JSON, Format.HTML)}
+    assert patterns == {None: FILES, Format.MD: FILES, Format.JSON: (), Format.HTML: formats.PATTERNS}
+    always = {"results.json", "summary.md", "report.html", "badge.svg", "citation.bib"}
+    for form, files in made.items():
+        for name in files.keys() - always:
+            assert any(fnmatch(name, pattern) for pattern in patterns[form]), name
 
 
 def test_markdown_has_its_companions_and_a_report_says_what_is_opened(material):

@@ -279,6 +279,8 @@ def test_odd_runs_have_a_page():
     assert "suite bounds was not run, or not in full" in stopped
     failing = page_of(claim("ours.a", Verdict.REFUTED))
     assert "1 of 1 of our own checks fail" in failing
+    failing = page_of(claim("ours.a", Verdict.REFUTED), claim("ours.b"), claim("ours.c"), claim("final.a"))
+    assert "1 of 3 of our own checks fail" in failing
 
 
 def test_huge_evidence_is_cut_and_says_so():

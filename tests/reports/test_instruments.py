@@ -70,3 +70,8 @@ def test_the_page_says_its_setting_and_each_number_once():
     assert "| noise too small | 1 round | – |" in page
     assert "| one size | 4 rounds | – |" in page
     assert "Instruments notice 3 of 3 faults that they are made for." in page
+    # What was measured without hope is no fault that they are made for.
+    faults = EVIDENCE["faults"] | {"hidden": fault("a seed", reason="Nobody.", residual=[sight(4, 0)])}
+    page = instruments.text(run_of(EVIDENCE | {"faults": faults}))
+    assert "Instruments notice 2 of 3 faults that they are made for. No instrument here notices 1 others." in page
+    assert "| a seed | Nobody. |" in page

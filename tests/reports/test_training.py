@@ -749,6 +749,21 @@ def test_the_headline_of_audits_by_canife_alone():
     assert "CANIFE's mean ε̂ of a round is none, and no analytical ε is known of the training." in page
 
 
+def test_composed_values_of_all_trainings_and_attacks_are_averaged():
+    document = copy.deepcopy(ALONG)
+    runs = document["cells"][0]["results"][0]["runs"]
+    runs.append(run(canife_audit(10, attack(2.0))))
+    runs[0]["canife"]["composed"] = {"separated": [1.0, 3.0], "capped": [0.5, 0.5]}
+    runs[1]["canife"] |= {"rounds": 44, "composed": {"separated": [5.0], "capped": [3.5]}}
+    epsilons, attacks = training.canife_sections(recorded(document))
+    # Of 1, 3 and 5 the deviation is 2; of 0.5, 0.5 and 3.5 √3.
+    assert epsilons.rows[0][-2:] == ("3 ± 2", "1.5 ± 1.7")
+    # 40 and 44 rounds: √8.
+    assert attacks.rows[0][1:3] == ("42 ± 2.8", "3")
+    assert "at δ = 1e-05, of a round" in epsilons.note
+    assert attacks.note.startswith("Attacks of 100 trials in the first cell.")
+
+
 def test_bounds_are_by_the_exact_null_where_there_is_one():
     document = copy.deepcopy(DOCUMENT)
     document["cells"][0]["results"] = [result(0.5), result(1.5)]
