@@ -265,3 +265,31 @@ def test_small_panels_number_more_ticks_and_large_ones_decades():
 def test_a_value_that_six_digits_do_not_tell_is_written_out():
     shown = [convergence._at(x) for x in (100.0, 1e12, 0.25, 3162277.0, 1234567.5)]
     assert shown == ["100", "1e+12", "0.25", "3,162,277", "1,234,567.5"]
+
+
+@pytest.mark.parametrize(
+    ("change", "header", "fitted_to"),
+    [
+        ({"slope_of": "bound"}, "| d | exact | 2/d | simulated |", "2/d"),
+        ({"slope_of": "bound", "bound_label": ""}, "| d | exact | bound | simulated |", "bound"),
+        ({"slope_of": "simulated", "axis": "k"}, "| k | exact | 2/d | simulated |", "simulated"),
+    ],
+)
+def test_a_slope_says_what_it_was_fitted_to(change, header, fitted_to):
+    page = rendered(SERIES | change | {"slope_interval": [-1.2, -0.4], "confidence": 0.999})["convergence.md"]
+    assert header in page
+    # Two digits of a quarter of the interval's width, 0.2.
+    assert f"Fitted slope ({fitted_to}) -1.00 [-1.20, -0.40] (99.9%), proven in the limit -1.\n" in page
+
+
+def test_confirmed_checks_and_quantities_are_counted():
+    refuted = replace(result(SERIES, name="b.a"), verdict=Verdict.REFUTED)
+    three = result(SERIES, name="a.a"), refuted, result(SERIES, SERIES, name="c.a")
+    page = convergence.text(Run("0", Level.QUICK, 0, three))
+    assert "\n\n2 of 3 checks of convergence in d and k are confirmed, over 4 quantities.\n\n" in page
+    # A chapter each, in their order, with its own picture.
+    places = [page.index(f"](convergence-{name}-a.svg)") for name in "abc"]
+    assert places == sorted(places)
+    assert [convergence.PAGE.picture_of(one) for one in (*three, result())][:3] == [
+        f"convergence-{name}-a.svg" for name in "abc"
+    ]

@@ -191,3 +191,11 @@ def test_a_file_has_outlines_on_white_and_no_blanks_at_ends_of_lines(figure):
     assert not re.search(r"[ \t]$", text, re.MULTILINE)
     assert text.endswith("</svg>\n")
     assert "date" not in text.lower()
+
+
+def test_a_picture_of_the_page_takes_its_size_from_there(figure):
+    root = ElementTree.fromstring(inline(figure, "p", "", {}))
+    assert not {"width", "height", "version", "style"} & root.attrib.keys()
+    # Points, 72 an inch.
+    assert root.attrib["viewBox"] == "0 0 460.8 345.6"
+    assert root.attrib["role"] == "img"

@@ -304,3 +304,44 @@ def test_markdown_has_its_companions_and_a_report_says_what_is_opened(material):
     assert shown == {
         None: "report.html", Format.MD: "summary.md", Format.JSON: "results.json", Format.HTML: "report.html"
     }  # fmt: skip
+
+
+def printed_by(monkeypatch, browser):
+    """Print a page by a browser that is none: what it was called with, and what came of it."""
+    calls = []
+
+    def run(command, **options):
+        calls.append((command, options))
+        return browser(dict(part.partition("=")[::2] for part in command))
+
+    monkeypatch.setattr(formats.shutil, "which", lambda name: f"/bin/{name}" if name != "chromium" else None)
+    monkeypatch.setattr(formats.subprocess, "run", run)
+    return calls
+
+
+def test_the_page_is_given_to_the_first_browser_that_there_is(monkeypatch):
+    def browser(flags):
+        (page,) = (flag for flag in flags if flag.startswith("file:"))
+        text = Path(page.removeprefix("file://")).read_text(encoding="utf-8")
+        Path(flags["--print-to-pdf"]).write_bytes(f"printed: {text}".encode())
+        assert Path(flags["--user-data-dir"]).parent == Path(flags["--print-to-pdf"]).parent
+
+    calls = printed_by(monkeypatch, browser)
+    assert formats.pdf("ε").decode() == "printed: ε"
+    ((command, options),) = calls
+    assert command[0] == "/bin/chromium-browser"
+    # No window, and neither date nor address on the paper.
+    assert {"--headless", "--no-pdf-header-footer"} <= set(command)
+    # Some minutes.
+    assert 60.0 < options["timeout"] < 3600.0
+
+
+@pytest.mark.parametrize("fails", [None, formats.subprocess.TimeoutExpired("chromium", 1.0)])
+def test_a_browser_that_prints_nothing_is_named(monkeypatch, fails):
+    def browser(_):
+        if fails:
+            raise fails
+
+    printed_by(monkeypatch, browser)
+    with pytest.raises(OSError, match="/bin/chromium-browser did not print the page"):
+        formats.pdf("x")

@@ -447,3 +447,17 @@ def test_lines_on_the_way_come_last_among_their_verdict():
     ids = [e["id"] for e in parsed.all("details") if "ul" in e["in"] and "id" in e]
     # Documents in their order, one that is not known after them, and ours.
     assert ids == ["final.b", "final.a", "final.c", "canife.e", "elsewhere.d", "ours.f"]
+
+
+def test_each_symbol_has_its_own_meaning():
+    words = {
+        "ε": "privacy loss", "δ": "probability", "d": "dimension", "k": "canaries", "n": "clients", "σ": "noise",
+        "Σ": "sum", "μ̂": "mean of the canaries", "σ̂": "deviation of the canaries", "μ": "mean of a normal",
+        "ρ": "released vector", "τ": "a cosine, or a threshold", "t": "√d", "θ": "parameters", "α": "1 − confidence",
+        "A²": "Anderson", "FPR": "false positive", "FNR": "false negative",
+    }  # fmt: skip
+    parsed = Page(page_of(claim("final.a", Verdict.REFUTED, statement=" ".join(words))))
+    terms, meanings = ([e["text"] for e in parsed.all(tag) if "header" in e["in"]] for tag in ("dt", "dd"))
+    assert sorted(terms) == sorted(words)
+    for term, meaning in zip(terms, meanings, strict=True):
+        assert words[term] in meaning
