@@ -836,3 +836,12 @@ def test_the_rounds_are_measured_with_intervals_and_several_with_deviations():
     found = section(document, "What attackers know")
     assert found.rows[0][-4:-2] == ("not measured", "not measured")
     assert "standard errors" not in found.note
+
+
+@pytest.mark.parametrize("missing", ["densities", "audits"])
+def test_what_a_later_cell_lacks_is_named(missing):
+    document = copy.deepcopy(DOCUMENT)
+    del document["cells"][1]["results"][0][missing]
+    # The command says so in a line.
+    with pytest.raises(KeyError, match="'all'"):
+        training.render(recorded(document))
