@@ -192,17 +192,19 @@ def named(figure, method):
 
 def test_a_mechanisms_picture_has_medians_bands_truth_and_claim():
     # At the second value the truth is beyond the picture; the default's ε̂ is below it at the third one.
-    result = mechanism("some", (0.5, 4.0, 4.5, 0.1), (1.0, 500.0, 6.0, 0.5), (2.0, math.inf, 0.02, 0.5))
+    result = mechanism(
+        "some", (0.5, 4.0, 4.5, 0.1), (1.0, 500.0, 6.0, 0.5), (2.0, math.inf, 0.02, 0.5), (3, 200.0, 7, 1.0)
+    )
     (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
     figure = blindspots.mechanism(measured)
     (axis,) = figure.axes
-    assert named(figure, "adaptive") == [[0, 4.5], [1, 6.0], [2, 0.1]]
-    assert named(figure, "fixed-sequence") == [[0, 2.25], [1, 3.0], [2, 0.1]]
+    assert named(figure, "adaptive") == [[0, 4.5], [1, 6.0], [2, 0.1], [3, 7.0]]
+    assert named(figure, "fixed-sequence") == [[0, 2.25], [1, 3.0], [2, 0.1], [3, 3.5]]
     assert named(figure, "normal-scores") == named(figure, "adaptive")
-    assert named(figure, "canife") == [[i, 2.6] for i in range(3)]
+    assert named(figure, "canife") == [[i, 2.6] for i in range(4)]
     lines = [(line.get_color(), line.get_linestyle(), line.get_xydata().tolist()) for line in axis.get_lines()]
-    assert (GREY, "--", [[-0.45, 3.0], [2.0, 3.0]]) in lines
-    assert (BLACK, "-", [[0.0, 4.0], [1.0, 200.0], [2.0, 200.0]]) in lines
+    assert (GREY, "--", [[-0.45, 3.0], [3.0, 3.0]]) in lines
+    assert (BLACK, "-", [[0.0, 4.0], [1.0, 200.0], [2.0, 200.0], [3.0, 200.0]]) in lines
     # From the lower to the upper quartile, 0.9 and 1.1 of the median.
     bands = {tuple(map(tuple, band.get_facecolor()[:, :3])): band for band in axis.collections}
     assert len(bands) == len(axis.collections) == 4
@@ -210,11 +212,13 @@ def test_a_mechanisms_picture_has_medians_bands_truth_and_claim():
     for position, median in ((0, 4.5), (1, 6.0)):
         assert {y for x, y in band if x == position} == {0.9 * median, 1.1 * median}
     shown = {text.get_text(): text for text in axis.texts}
-    # The truth is written where an arrow leaves the picture, and there alone.
+    # The truth is written where an arrow leaves the picture, and there alone; others have a dash.
+    dashes = [line.get_xydata().tolist() for line in axis.get_lines() if line.get_marker() == "_"]
+    assert dashes == [[[0, 4.0]], [[3, 200.0]]]
     assert [shown[words].xy for words in ("500", "∞")] == [(1, 200.0), (2, 200.0)]
     assert "4" not in shown
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.5", "1", "2"]
-    assert axis.get_xlim() == (-0.45, pytest.approx(2.6))
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.5", "1", "2", "3"]
+    assert axis.get_xlim() == (-0.45, pytest.approx(3.6))
     assert axis.get_yscale() == "log"
     assert [label.get_text() for label in axis.get_yticklabels()] == ["≤ 0.1", "1", "10", "100"]
 

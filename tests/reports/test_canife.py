@@ -383,6 +383,13 @@ def test_every_number_of_the_page_has_its_place(document):
     )
 
 
+def test_a_value_beyond_its_cap_leaves_no_gap(document):
+    document["counts"][0]["as_printed"] = {"epsilon": summary(2.0), "cap": 1.75}
+    note = section(document, "How much of CANIFE's gap is its cap").note
+    assert "is 114.3% of its cap" in note
+    assert "all of the gap but 0% is the cap's" in note
+
+
 @pytest.mark.parametrize(("epsilon", "near"), [(0.99, False), (0.991, True)])
 def test_what_is_near_its_cap_tells_nothing_of_the_training(document, epsilon, near):
     document["counts"][0]["as_printed"] = {"epsilon": summary(epsilon), "cap": 1.0}

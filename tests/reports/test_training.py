@@ -616,6 +616,7 @@ def test_the_first_trainings_audits_are_drawn_by_their_rounds():
     first = document["cells"][0]["results"][0]["runs"]
     first[0]["canife"]["audits"][0] = canife_audit(10, attack(2.0, accuracy=0.8), attack(4.0, upper=6.5))
     first[0]["canife"]["audits"][0] |= {"model_accuracy": 0.35, "composed": {"separated": [1.0], "capped": [2.0, 5.0]}}
+    first[0]["canife"]["audits"][0]["attacks"][1]["epsilon"]["separated"]["lower"] = -1.0
     first.append(run(canife_audit(10, attack(7.0)), canife_audit(20, attack(8.0))))
     figure = training.picture(recorded(document))
     (epsilons, other), (composed, beside), (shares, _) = figure.axes[:2], figure.axes[2:4], figure.axes[4:]
@@ -624,8 +625,8 @@ def test_the_first_trainings_audits_are_drawn_by_their_rounds():
         lines.setdefault(line.get_label(), []).append(points(line))
     theory = [place[1] for place in lines["theory"][0]]
     assert theory == [12.5, 12.5]
-    # Intervals of 0.5 to the upper end, none where that is ∞; the triangle of ∞ is below the upper edge of the panel.
-    assert lines["interval"] == [[(10, 0.5), (10, 9.0)], [(10, 0.5), (10, 6.5)]]
+    # Intervals begin at 0 at least, and there is none without an upper end. The triangle of ∞ is at the panel's edge.
+    assert lines["interval"] == [[(10, 0.5), (10, 9.0)], [(10, 0.0), (10, 6.5)]]
     assert lines["ε̂ of an attack"] == [[(10, 2.0)], [(10, 4.0)]]
     assert lines["ε̂ = ∞"] == [[(20, 0.97)]]
     level, measured_line = composed.get_lines()
@@ -644,6 +645,15 @@ def test_the_first_trainings_audits_are_drawn_by_their_rounds():
     width, height = figure.get_size_inches()
     assert 2.5 < width / 2.0 < 4.0
     assert 2.0 < height / 3.0 < 3.0
+
+
+def test_where_no_epsilon_is_known_none_is_drawn():
+    runs = ALONG["cells"][0]["results"][0]["runs"]
+    unknown = document([["training.epsilon"]], ({"training.epsilon": 30.0}, None, runs))
+    known, composed, shares = training.picture(recorded(unknown)).axes
+    assert len(known.get_lines()) > 0
+    assert not composed.get_lines()
+    assert len(shares.get_lines()) == 3
 
 
 def test_attacks_at_the_end_are_drawn_with_their_mean_and_deviation():
