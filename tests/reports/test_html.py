@@ -461,3 +461,15 @@ def test_each_symbol_has_its_own_meaning():
     assert sorted(terms) == sorted(words)
     for term, meaning in zip(terms, meanings, strict=True):
         assert words[term] in meaning
+
+
+def test_styles_of_pictures_are_in_the_pages_sheet_and_links_lead_to_its_chapters(parsed):
+    (sheet,) = (e["text"] for e in parsed.all("style"))
+    declared = re.findall(r"^\.(s\d+)\{(.+)\}$", sheet, re.MULTILINE)
+    used = {e["class"] for e in parsed.elements if re.fullmatch(r"s\d+", e.get("class", ""))}
+    assert {name for name, _ in declared} == used
+    assert len(used) > 5
+    assert any("var(--blue)" in style for _, style in declared)
+    chapter = Chapter("c", "C", "T", "# T\n\n[a](proofs.md) [b](claims-final.md) [c](other.md)\n", {})
+    page = html(Material(Run("0", Level.QUICK, 0, (claim("final.a"),))), [chapter])
+    assert '<a href="#proofs">a</a> <a href="#ledger">b</a> <a>c</a>' in page
