@@ -115,6 +115,20 @@ def test_the_picture_has_each_methods_errors_between_its_edges():
     )
 
 
+def test_panels_of_functions_have_their_room():
+    def size(count):
+        run = Run("0", Level.QUICK, 0, tuple(sweep(f"{i}", "t", {"scipy": [1.0, 2.0, 3.0]}) for i in range(count)))
+        return tuple(accuracy.PAGE.figures(run)["accuracy.svg"].get_size_inches())
+
+    sizes = [size(count) for count in (1, 2, 3)]
+    assert sizes[0] == sizes[1]
+    assert 6.0 < sizes[0][0] == sizes[2][0] < 10.0
+    # Two in a row; a legend is above all.
+    row = sizes[2][1] - sizes[1][1]
+    assert 2.0 < row < 3.0
+    assert 0.3 < sizes[1][1] - row < 1.0
+
+
 def test_results_lead_to_the_picture_of_comparisons():
     one = sweep("a", "first", {"canaryproof": [1.0, 2.0, 3.0]})
     assert accuracy.PAGE.picture_of(one) == "accuracy.svg"

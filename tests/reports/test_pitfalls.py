@@ -168,6 +168,22 @@ def test_settings_of_the_picture_differ_by_colour_and_marker():
     assert list(axis.get_xticks()) == [0.01, 0.05, 0.1]
 
 
+def test_panels_of_methods_have_their_room():
+    def size(count):
+        levels = [{**measured(f"method {i}"), "nominal": 0.05} for i in range(count)]
+        result = replace(claim("nominal", suite="bounds", level=1e-6, levels=levels), id="bounds.nominal")
+        figure = pitfalls.PAGE.figures(Run("0", Level.QUICK, 0, (result,)))["coverage.svg"]
+        return tuple(figure.get_size_inches())
+
+    one, four, five = map(size, (1, 4, 5))
+    assert one == four
+    assert 7.0 < one[0] == five[0] < 11.0
+    # Four in a row.
+    row = five[1] - four[1]
+    assert 1.8 < row < 3.0
+    assert 0.3 < four[1] - row < 1.0
+
+
 def test_a_share_of_each_delta_and_null_stands_in_its_column():
     cells = [
         measured(above=above, null=null, delta=delta)
