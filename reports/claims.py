@@ -155,7 +155,7 @@ _ELSEWHERE = {"convergence", "rule"}
 
 
 def described(evidence: Mapping[str, Any], path: str, room: int) -> str:
-    """Render evidence as Markdown of about ``room`` characters, lists as tables; ``place`` says where all of it is."""
+    """Render evidence as Markdown of about ``room`` characters, lists as tables; ``path`` says where all of it is."""
     single: dict[str, str] = {}
     grids: dict[str, Sequence[Mapping[str, Any]]] = {}
     for key, value in evidence.items():

@@ -56,7 +56,7 @@ def panels(count: int, columns: int, size: tuple[float, float, float], **options
 
 
 def mark_edge(axis: Axis, edge: float, words: str) -> None:
-    """Label where a logarithmic axis shows what it has no place for, such as 0: at ``place``, its lowest tick."""
+    """Label where a logarithmic axis shows what it has no place for, such as 0: at ``edge``, its lowest tick."""
     low, high = axis.get_view_interval()
     ticks = [tick for tick in axis.get_major_locator().tick_values(low, high) if 4.0 * edge < tick <= 1.001 * high]
     axis.set_major_locator(FixedLocator([edge, *ticks]))

@@ -52,3 +52,9 @@ def results():
         claim("canife.cap", text=HOSTILE, values=list(range(100))),
         claim("ours.rate", suite="theorems", convergence=[SERIES]),
     )
+
+
+def legend_of(figure):
+    """The marks in a picture's legend, by what they say."""
+    (legend,) = figure.legends
+    return {text.get_text(): mark for text, mark in zip(legend.texts, legend.legend_handles, strict=True)}

@@ -1,12 +1,17 @@
 import dataclasses
+import itertools
 import math
 from xml.etree import ElementTree
 
 import pytest
+from matplotlib.colors import to_hex, to_rgb
 
 from canaryproof.reports import blindspots
 from canaryproof.reports.blindspots import Visibility, atlas, sight, sight_of_test
+from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE
+from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
+from canaryproof.verify.check.fault_map import COLUMNS, fault_map
 from canaryproof.verify.check.results import Level, Run
 from tests.reports import made_up
 
@@ -175,3 +180,236 @@ def test_pictures_have_labelled_axes_and_one_shape(name):
     assert axis.get_ylabel()
     assert axis.get_ylim() == (0.1, 200.0)
     assert tuple(figure.get_size_inches()) == (7.2, 2.9)
+
+
+def named(figure, method):
+    """Points of the line that a mechanism's picture has for a method."""
+    colour, marker = blindspots._DRAWN[method]
+    (axis,) = figure.axes
+    (line,) = (one for one in axis.get_lines() if (one.get_color(), one.get_marker()) == (colour, marker))
+    return line.get_xydata().tolist()
+
+
+def test_a_mechanisms_picture_has_medians_bands_truth_and_claim():
+    # At the second value the truth is beyond the picture; the default's ε̂ is below it at the third one.
+    result = mechanism(
+        "some", (0.5, 4.0, 4.5, 0.1), (1.0, 500.0, 6.0, 0.5), (2.0, math.inf, 0.02, 0.5), (3, 200.0, 7, 1.0)
+    )
+    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    figure = blindspots.mechanism(measured)
+    (axis,) = figure.axes
+    assert named(figure, "adaptive") == [[0, 4.5], [1, 6.0], [2, 0.1], [3, 7.0]]
+    assert named(figure, "fixed-sequence") == [[0, 2.25], [1, 3.0], [2, 0.1], [3, 3.5]]
+    assert named(figure, "normal-scores") == named(figure, "adaptive")
+    assert named(figure, "canife") == [[i, 2.6] for i in range(4)]
+    lines = [(line.get_color(), line.get_linestyle(), line.get_xydata().tolist()) for line in axis.get_lines()]
+    assert (GREY, "--", [[-0.45, 3.0], [3.0, 3.0]]) in lines
+    assert (BLACK, "-", [[0.0, 4.0], [1.0, 200.0], [2.0, 200.0], [3.0, 200.0]]) in lines
+    # From the lower to the upper quartile, 0.9 and 1.1 of the median.
+    bands = {tuple(map(tuple, band.get_facecolor()[:, :3])): band for band in axis.collections}
+    assert len(bands) == len(axis.collections) == 4
+    band = bands[(to_rgb(BLUE),)].get_paths()[0].vertices
+    for position, median in ((0, 4.5), (1, 6.0)):
+        assert {y for x, y in band if x == position} == {0.9 * median, 1.1 * median}
+    shown = {text.get_text(): text for text in axis.texts}
+    # The truth is written where an arrow leaves the picture, and there alone; others have a dash.
+    dashes = [line.get_xydata().tolist() for line in axis.get_lines() if line.get_marker() == "_"]
+    assert dashes == [[[0, 4.0]], [[3, 200.0]]]
+    assert [shown[words].xy for words in ("500", "∞")] == [(1, 200.0), (2, 200.0)]
+    assert "4" not in shown
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["0.5", "1", "2", "3"]
+    assert axis.get_xlim() == (-0.45, pytest.approx(3.6))
+    assert axis.get_yscale() == "log"
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["≤ 0.1", "1", "10", "100"]
+
+
+def test_labels_at_the_lines_ends_are_apart_and_in_their_order():
+    for truth, unlimited in ((4.0, 4.5), (500.0, 190.0), (2.6, 0.01), (3.0, 3.0), (100.0, 20.0)):
+        result = mechanism("some", (0.5, 3.0, 3.0, 0.1), (1.0, truth, unlimited, 0.1))
+        (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+        (axis,) = blindspots.mechanism(measured).axes
+        ends = {"truth": truth, "claimed: 3": 3.0, "adaptive": unlimited, "normal-scores": unlimited, "canife": 2.6}
+        ends["fixed-sequence"] = 0.5 * unlimited
+        heights = {}
+        for text in axis.texts:
+            if (value := ends.get(text.get_text())) is not None:
+                value = min(max(value, 0.1), 200.0)
+                # A line leads from the end to its label, which is right of it.
+                assert text.xy == (1, value)
+                assert text.xyann[0] == pytest.approx(1.12)
+                heights[text.get_text()] = (value, text.xyann[1])
+        assert heights.keys() == ends.keys()
+        ordered = sorted(heights.values())
+        for (value, height), (above, next_height) in itertools.pairwise(ordered):
+            assert next_height >= 1.75 * height * (1.0 - 1e-9), (value, above)
+        assert ordered[-1][1] <= 200.0 * (1.0 + 1e-9)
+    # The last ones, 2.6 and 3 below 10, 20, 20 and 100: who has room stays at its own height.
+    assert heights["canife"] == (2.6, 2.6)
+    assert heights["truth"] == (100.0, 100.0)
+
+
+def test_the_matrix_shows_verdict_and_rate_of_each_cell():
+    names = ["seen", "missed"]
+    cells = {
+        ("seen", "adaptive"): blindspots.Sight(Visibility.SEES, 0.95, 4.0),
+        ("seen", "norm"): None,
+        ("missed", "adaptive"): blindspots.Sight(Visibility.MISSES, 0.25, 4.0),
+        ("missed", "norm"): blindspots.Sight(Visibility.NOTHING, 0.05, None),
+        ("seen", "canife"): blindspots.Sight(Visibility.CANNOT, 0.0, 4.0),
+        ("missed", "canife"): blindspots.Sight(Visibility.SEES, 1.0, 4.0),
+    }
+    figure = blindspots.matrix(names, ["adaptive", "canife", "norm"], cells)
+    (axis,) = figure.axes
+    assert {text.get_position(): text.get_text() for text in axis.texts} == {
+        (0, 0): "● 95%", (1, 0): "× 0%", (2, 0): "–", (0, 1): "○ 25%", (1, 1): "● 100%", (2, 1): "5%",
+    }  # fmt: skip
+    boxes = {(box.get_x() + 0.47, box.get_y() + 0.44): box for box in axis.patches}
+    colours = {place: to_hex(box.get_facecolor()) for place, box in boxes.items()}
+    assert colours == {
+        place: colour.lower() for place, colour in (((0, 0), GREEN), ((1, 0), GREY), ((0, 1), ORANGE), ((1, 1), GREEN))
+    }
+    # Nearly all of its cell, of width and height 1, and no part of another.
+    assert {(box.get_width(), box.get_height()) for box in axis.patches} == {(0.94, 0.88)}
+    # The line is between methods and tests; the first row is at the top.
+    (line,) = axis.get_lines()
+    assert list(line.get_xdata()) == [1.5, 1.5]
+    assert (axis.get_xlim(), axis.get_ylim()) == ((-0.5, 2.5), (1.5, -0.5))
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["adaptive", "canife", "norm"]
+    assert [label.get_text() for label in axis.get_yticklabels()] == names
+    entries = made_up.legend_of(figure)
+    assert list(entries) == [
+        *("● sees it", "○ misses it", "× cannot see it in principle"),
+        *("nothing is wrong: false alarms", "does not apply"),
+    ]
+    for words, colour in zip(entries, (GREEN, ORANGE, GREY), strict=False):
+        assert to_hex(entries[words].get_facecolor()) == colour.lower()
+    alone = blindspots.matrix(["seen"], ["adaptive"], cells)
+    assert list(made_up.legend_of(alone)) == ["● sees it", "does not apply"]
+
+
+def test_a_row_and_a_column_of_the_matrix_have_their_room():
+    sizes = {}
+    for rows, columns in ((1, 1), (21, 1), (1, 21)):
+        names, methods = [[f"{i}" for i in range(count)] for count in (rows, columns)]
+        cells = dict.fromkeys((name, method) for name in names for method in methods)
+        sizes[rows, columns] = blindspots.matrix(names, methods, cells).get_size_inches()
+    width, height = sizes[1, 1]
+    # In inches.
+    assert 0.2 < (sizes[21, 1][1] - height) / 20.0 < 0.4
+    assert 0.4 < (sizes[1, 21][0] - width) / 20.0 < 0.8
+    assert sizes[21, 1][0] == width
+    assert sizes[1, 21][1] == height
+
+
+def one_of(*rows, diagnosed=(), **changes):
+    result = mechanism("some", *rows, diagnosed=diagnosed)
+    result.evidence.update(changes)
+    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    return measured
+
+
+def diagnosis(value, confined, **rates):
+    tests = {name: {"p_value": 0.5, "alarms": 1, "rate": [rate, 0.0, 1.0]} for name, rate in rates.items()}
+    return {"value": value, "tests": tests, "confined": confined}
+
+
+def test_tests_are_judged_at_the_worst_value_and_where_it_lacks_one_not_at_all():
+    rows = (1.0, 3.0, 3.0, 0.05), (0.5, 6.7, 6.7, 0.1), (0.25, 5.0, 5.0, 0.1)
+    diagnosed = [diagnosis(1.0, 0.25, rounds=0.3), diagnosis(0.5, None, norm=0.5), diagnosis(0.25, 0.75, norm=0.95)]
+    measured = one_of(*rows, diagnosed=diagnosed)
+    assert sight_of_test(measured, "norm") == blindspots.Sight(Visibility.MISSES, 0.5, None)
+    assert sight_of_test(measured, "rounds") is None
+    # Of confined canaries the last value known stands for it.
+    assert sight_of_test(measured, "confined") == blindspots.Sight(Visibility.MISSES, 0.75, None)
+    # Nothing is wrong: the largest rate of any value.
+    measured = one_of(*((value, 3.0, 3.0, 0.05) for value, *_ in rows), diagnosed=diagnosed)
+    assert sight_of_test(measured, "norm") == blindspots.Sight(Visibility.NOTHING, 0.95, None)
+    assert sight_of_test(measured, "confined") == blindspots.Sight(Visibility.NOTHING, 0.75, None)
+    # Where the worst value is beyond those that were diagnosed.
+    assert sight_of_test(one_of(*rows, diagnosed=diagnosed[:1]), "norm") is None
+
+
+def test_the_worst_of_equal_rows_is_the_last_and_harmless_is_what_exceeds_nothing():
+    rows = (1.0, 6.0, 3.0, 0.1), (2.0, 6.0, 4.0, 0.2), (3.0, 5.0, 5.0, 0.3)
+    measured = one_of(*rows)
+    assert blindspots.worst(blindspots.rows_at(measured)) == 1
+    assert sight(measured, "adaptive").rate == 0.2
+    # Of a range its lower end counts.
+    ranges = dataclasses.replace(
+        measured, cells=[dataclasses.replace(row, truth=(row.truth[0], 99.0 / row.value)) for row in measured.cells]
+    )
+    assert blindspots.worst(blindspots.rows_at(ranges)) == 1
+    assert [row.count for row in blindspots.rows_at(measured, 100)] == [100] * 3
+    assert not blindspots.harmless(measured)
+    # To a few roundings.
+    assert blindspots.harmless(one_of((1.0, 3.0 * (1.0 + 9e-10), 3.0, 0.1)))
+    assert not blindspots.harmless(one_of((1.0, 3.0, 3.0, 0.1), (2.0, 3.0 * (1.0 + 2e-9), 3.0, 0.1)))
+
+
+def test_each_column_of_a_mechanisms_table_has_its_own_number():
+    result = mechanism("some", (0.5, 3.0, 3.0, 0.05), (1234567.0, 1500.0, 6.0, 0.5))
+    small, large = result.evidence["cells"][2:]
+    ends = {"truth": [1000.0, 1500.0], "unlimited": [5.5, 6.5]}
+    small |= ends | {"rate": [0.21, 0.11, 0.31], "predicted": 0.41}
+    large |= ends | {"rate": [0.52, 0.42, 0.62], "predicted": 0.72}
+    large["methods"]["adaptive"]["epsilon"] = [1.0, 2.25, 4.0]
+    large["methods"]["one-run-gaussian"] = said(0.125, 0.0)
+    page = blindspots.text(Run("0", Level.QUICK, 0, (result,)))
+    matrix, own = (found for header, *found in tables(page) if header[0] != "fault")
+    header = next(header for header, _ in tables(page) if header[0] == "how much of some")
+    names = ["adaptive", "fixed-sequence", "normal-scores", "one-run-gaussian", "canife"]
+    columns = [f"alarms, k = {count}; predicted" for count in ("100", "1,000")]
+    assert header == ("how much of some", "true ε", *names, "unlimited canaries", *columns)
+    ((first, second),) = own
+    assert first[:2] == ("0.5", "3")
+    assert second == (
+        *("1.23457e+06", "1,500", "2.25", "3", "6", "0.125", "2.6", "5.5"),
+        *("21% [11%, 31%]; 41%", "52% [42%, 62%]; 72%"),
+    )
+    # Its largest ε is at least 1,000, and half of the audits do not see it.
+    assert matrix[0][0][:3] == ("some", "1,000", "○ 52%; 2.25")
+    assert "where the true ε is 1,000, adaptive misses it with ε̂ 2.25 and alarms in 52%" in page
+
+
+def test_numbers_are_short():
+    assert [blindspots._number(x) for x in (0.12345, 999.4, 1000.0, 12345.6, math.inf)] == [
+        *("0.123", "999", "1,000", "12,346", "∞"),
+    ]
+    assert [blindspots.label(x) for x in (0.5, 1234.5, math.inf)] == ["0.5", "1,234.5", "∞"]
+    assert [blindspots.share(x) for x in (0.0, 0.126, 1.0)] == ["0%", "13%", "100%"]
+
+
+def test_the_page_says_how_many_faults_each_way_are_seen(monkeypatch):
+    page = blindspots.text(RUN)
+    assert (
+        "With 1,000 canaries the default estimator sees 1 of 3 faults, misses 1 and cannot see 1 in principle. "
+        "An auditor's instruments notice 0 of 0 in the map of faults."
+    ) in page
+    # The default and two tests see the first fault. Two methods without an alarm miss it, and all three the second
+    # one. Nobody can see the third, and CANIFE, whose own limit is the claim, none of them.
+    assert (
+        "Matrix of 4 mechanisms and 8 methods: of the cells, 3 see what is wrong, 5 miss it and 6 cannot see it in "
+        "principle; adaptive sees 1 of 3 faults"
+    ) in page
+    # In the map: a fault that an instrument notices, and one that none does.
+    known = fault_map()
+    noticed = next(fault for fault in known.values() if fault.instrument)
+    hidden = next(fault for fault in known.values() if not fault.instrument)
+    monkeypatch.setattr(blindspots, "fault_map", lambda: {"seen": noticed, "hidden": hidden})
+    page = blindspots.text(RUN)
+    assert "An auditor's instruments notice 1 of 2 in the map of faults." in page
+    ((header, rows),) = (found for found in tables(page) if found[0][0] == "fault")
+    assert header == ("fault", *COLUMNS, "why nothing does")
+    for fault, row in zip((noticed, hidden), rows, strict=True):
+        assert row[1:-1] == tuple(str(fault.rounds.get(column, "–")) for column in COLUMNS)
+        assert row[0].startswith(f"{fault.name}: ")
+
+
+def test_exact_laws_and_their_leading_order_are_told_apart():
+    def said_of(leading):
+        return blindspots._leading(one_of((1.0, 3.0, 3.0, 0.1), leading_order=leading))
+
+    assert said_of([]) == ""
+    where = "and the leading order of it where k is"
+    assert said_of([1000]) == f"Scores have exactly their joint law where k is 100, {where} 1,000."
+    assert said_of([100, 1000]) == f"Scores have exactly their joint law, {where} 100 or 1,000."

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 from canaryproof.reports import canife
 from canaryproof.reports.canife import number, render, sections, spread, values
-from canaryproof.reports.figures import svg
+from canaryproof.reports.figures import GREY, svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.verify.check.json_records import read, written
@@ -215,6 +216,8 @@ def test_about_names_the_setting(document):
 def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
     material = Material(Run("0", Level.QUICK, 0, ()), canife=read(BenchmarkRecord, document))
     (chapter,) = chapters(material, {})
+    assert (chapter.name, chapter.label, chapter.title) == ("canife", "CANIFE", canife.TITLE)
+    assert chapter.text.startswith(f"# {canife.TITLE}\n")
     page = html(material, [chapter])
     assert '<section class="chapter" id="canife"' in page
     assert 'id="picture-canife"' in page
@@ -251,3 +254,144 @@ def test_there_are_marks_for_all_scenarios_of_the_benchmark():
     drawn = {line.get_label(): (line.get_marker(), line.get_color()) for line in figure.axes[0].get_lines()}
     marks = [drawn[one.name] for one in SCENARIOS]
     assert len(set(marks)) == len(marks)
+
+
+def test_each_trainings_value_stands_in_its_methods_row():
+    scenarios = [drawn_scenario("first", ([0.0, 1.0], [3.0, "inf"])), drawn_scenario("second", ([1.5], [4.0]))]
+    figure = values(scenarios)
+    (axis,) = figure.axes
+    lines = {line.get_label(): line for line in axis.get_lines()}
+    # Of the two scenarios one is above the middle of its method's row and one below; ordinates grow downwards.
+    shifts = -0.175, 0.175
+    assert lines["first"].get_xydata().tolist() == [
+        pytest.approx(place) for place in ([0.03, shifts[0]], [1.0, shifts[0]], [3.0, 1 + shifts[0]])
+    ]
+    assert lines["second"].get_xydata().tolist() == [
+        pytest.approx(place) for place in ([1.5, shifts[1]], [4.0, 1 + shifts[1]])
+    ]
+    (cap,) = (line for line in axis.get_lines() if line.get_color() == "black")
+    assert cap.get_xydata().tolist() == [[2.0, -0.35], [2.0, 0.35]]
+    (analytical,) = (line for line in axis.get_lines() if line.get_color() == GREY)
+    assert analytical.get_xdata() == [34.5, 34.5]
+    texts = {text.get_text(): text for text in axis.texts}
+    assert texts.keys() == {"∞", "analytical ε 34.5"}
+    # Beyond the right edge, in the row of its value.
+    x, y = texts["∞"].get_position()
+    assert (1.0 < x < 1.05, y) == (True, pytest.approx(1 + shifts[0]))
+    assert texts["∞"].get_color() == lines["first"].get_color() != lines["second"].get_color()
+    assert texts["analytical ε 34.5"].xy == (34.5, 1.0)
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["method 0", "method 1"]
+    low, high = axis.get_ylim()
+    assert low > high
+    assert axis.get_xscale() == "log"
+    assert axis.get_xlim()[0] == pytest.approx(0.02)
+    assert axis.get_xticklabels()[0].get_text() == "≤ 0.03"
+
+
+def test_a_row_of_values_has_room_for_its_scenarios():
+    def height(scenarios, methods):
+        one = drawn_scenario("first", ([1.0], [4.0]))
+        many = replace(one, methods=one.methods[:1] * methods)
+        return values([many] * scenarios).get_size_inches()[1]
+
+    # In inches: rows grow with what stands in them.
+    for scenarios, least, most in ((1, 0.25, 0.5), (5, 0.5, 1.0)):
+        assert least < (height(scenarios, 12) - height(scenarios, 2)) / 10.0 < most
+
+
+def test_differences_come_with_their_standard_error(document):
+    # 2, 3 and 7 more than before: 4 on average, with deviation √7.
+    for one, found in zip(document["scenarios"], ([6.0, 7.0, 8.0], [8.0, 10.0, 15.0]), strict=True):
+        one["methods"][0] = method("Algorithm 3", found)
+    # Of one training there is no error, and of ∞ no difference.
+    for one, found in zip(document["scenarios"], ([0.5], [0.75]), strict=True):
+        one["methods"][1] = method("CANIFE", found)
+    rows = section(document, "Where an assumption fails").rows
+    error = math.sqrt(((2 - 4) ** 2 + (3 - 4) ** 2 + (7 - 4) ** 2) / 2 / 3)
+    assert rows[2][2] == f"11.00 ± 0.25 (4.0 ± {error:.1f})"
+    assert rows[3][2] == "0.75 ± 0.25"
+    assert rows[4][2] == "∞ in 2"
+
+
+def test_every_number_of_the_page_has_its_place(document):
+    """Fields whose values differ, so that no column can stand for another."""
+    first = document["scenarios"][0]
+    first["accuracies"] = [0.5, 0.75]
+    first["seconds"] = {"training": 21.0, "oneshot": 3.5, "canife": 4.5}
+    document["memory"] = {"oneshot": 1_234_567, "canife": 123_456}
+    first["methods"][0]["values"] = [
+        {"epsilon": 6.0, "low": 1.0, "high": 8.0},
+        {"epsilon": 7.0, "low": 2.0, "high": 9.0},
+    ]
+    # An interval without width is none.
+    first["methods"][1]["values"] = [{"epsilon": 0.5, "low": 0.5, "high": 0.5}] * 2
+    names = ("separation", "deviation", "noise", "clients", "cosine")
+    first["canife"] |= {name: summary(i + 1.0, 0.25) for i, name in enumerate(names)} | {"unhealthy": 3}
+    estimate = {**first["audits"][0], "name": "fitted", "kind": "estimate", "coverage": "none"}
+    first["audits"] += [estimate, {**first["audits"][0], "name": "unbounded", "cap": "inf"}]
+    few, many = document["counts"][0], {**document["counts"][0], "scores": 1000}
+    few |= {
+        "as_printed": {"epsilon": summary(1.5), "cap": 2.0},
+        "at_reciprocal": {"epsilon": summary(1.25), "cap": 1.75},
+    }
+    many["as_printed"] = {"epsilon": summary(36.5), "cap": 40.0}
+    document["counts"].append(many)
+
+    found = section(document, "Every method on the same trainings")
+    assert found.rows[0][2] == "1.50 – 8.50"
+    assert found.rows[1][2] == "—"
+    assert [row[-1] for row in found.rows[:2]] == ["3.5 s, 1 MB, no round", "4.5 s, 0.12 MB, 100 trial rounds"]
+    assert "The analytical ε is 34.5 (a rule); CANIFE's own accountant gives 78.5 for the true noise." in found.note
+    assert "(the training itself took 21 s, and 2 s of compilation once)" in found.note
+    assert "mean ± deviation over 2 trainings" in found.note
+
+    assert section(document, "CANIFE's canaries").rows[0] == (
+        "Poisson samples", *(f"{i}.00 ± 0.25" for i in (1, 2, 3, 4, 5)), "3 of 8"
+    )  # fmt: skip
+    # The inverse root of 5,000.
+    assert "0.0141 = 1/√d for a random canary" in section(document, "CANIFE's canaries").note
+    assert section(document, "All estimates and bounds").rows == (
+        ("Algorithm 3", "band", "1.50 ± 0.10", "3.25", "lower bound", "asymptotic"),
+        ("Algorithm 3", "fitted", "1.50 ± 0.10", "–", "estimate", "none"),
+        ("Algorithm 3", "unbounded", "1.50 ± 0.10", "none", "lower bound", "asymptotic"),
+    )
+    assert section(document, "Where an assumption fails").rows[:2] == (
+        ("analytical ε without the fault", "34.5", "34.5"),
+        ("accuracy", "62.5%", "85.0%"),
+    )
+    counts = section(document, "How much of CANIFE's gap is its cap")
+    assert counts.rows == (
+        ("50", "3.00 ± 0.10", "3.20", "5 of 8", "1.50 ± 0.10", "2.00", "1.25 ± 0.10", "1.75"),
+        ("1,000", "3.00 ± 0.10", "3.20", "5 of 8", "36.50 ± 0.10", "40.0", "0.50 ± 0.10", "0.750"),
+        ("unlimited", "30.00 ± 0.10", "none", "", "70.50 ± 0.10", "none", "", ""),
+    )
+    # From 1.5 to the cap 2, to 36.5 and to 70.5.
+    gap = 70.5 - 1.5
+    assert counts.note.startswith(
+        "At 50 scores CANIFE's ε̂ is 75.0% of its cap. Unlimited scores of the same canaries, whose law is known "
+        f"exactly, compose to 70.5: all of the gap but {100 * 0.5 / gap:.1g}% is the cap's, and 1,000 scores close "
+        f"{100 * 35 / gap:.2g}% of it."
+    )
+    assert canife.about(read(BenchmarkRecord, document)) == (
+        "`canaryproof benchmark canife`, quick level, seed 0: 2 trainings of each scenario, of the two-layer network "
+        "(d = 5,000) on images (1,000 clients of one image each), as in Section 5.4 of Andrew et al. (arXiv "
+        "2302.03098, final version): one epoch of DP-SGD, 12 rounds of 10 images on average, clip norm 1, noise "
+        "multiplier 0.2, δ = 1e-05 and learning rate 1, which the paper does not print. CANIFE audits 2 rounds, one "
+        "in 5, with 30 held-out images as mock clients, 40 steps of design and 50 scores a round; Algorithms 2 and 3 "
+        "have 20 observed and 20 unobserved canaries in the same trainings. Of the observed ones, those of each round "
+        "also measure its noise."
+    )
+
+
+def test_a_value_beyond_its_cap_leaves_no_gap(document):
+    document["counts"][0]["as_printed"] = {"epsilon": summary(2.0), "cap": 1.75}
+    note = section(document, "How much of CANIFE's gap is its cap").note
+    assert "is 114.3% of its cap" in note
+    assert "all of the gap but 0% is the cap's" in note
+
+
+@pytest.mark.parametrize(("epsilon", "near"), [(0.99, False), (0.991, True)])
+def test_what_is_near_its_cap_tells_nothing_of_the_training(document, epsilon, near):
+    document["counts"][0]["as_printed"] = {"epsilon": summary(epsilon), "cap": 1.0}
+    note = section(document, "How much of CANIFE's gap is its cap").note
+    assert ("and nothing of the training" in note) == near

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import pytest
@@ -146,3 +147,80 @@ def test_the_final_version_comes_first_and_what_is_of_no_privacy_later():
 def test_a_second_finding_of_a_suite_waits_for_the_others():
     some = [claim(f"final.{i}", Verdict.REFUTED, "claims", "ε") for i in range(3)]
     assert names(*some, claim("bounds.a", Verdict.REFUTED, "bounds", "ε")) == ["final.0", "bounds.a", "final.1"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "shown"),
+    [
+        # A millionth of the larger end is narrow, whatever its size and sign.
+        ([4e6, 4000003.9999], "[4000000.0, 4000003.9999]"),
+        ([4e6, 4000004.25], "[4e+06, 4e+06]"),
+        ([-4000003.9999, -4e6], "[-4000003.9999, -4000000.0]"),
+        ([1.23456789e-9, 1.23457e-9], "[1.23457e-09, 1.23457e-09]"),
+        ([0.0, 0.0], "[0.0, 0.0]"),
+        ([-1.0, math.inf], "[-1, ∞]"),
+        # What falls is no interval, and neither are integers or three numbers.
+        ([2.5, 1.5], "2.5, 1.5"),
+        ([1, 2], "1, 2"),
+        ([1.5, 2.5, 3.5], "1.5, 2.5, 3.5"),
+        (list(range(8)), "0, 1, 2, 3, 4, 5, 6, 7"),
+        (list(range(1001, 1010)), f"{', '.join(f'{i:,}' for i in range(1001, 1009))}, … (9)"),
+        ([[1, 2], {"a": 1.5, "b": None}], "1, 2, a: 1.5, b: –"),
+        ([{f"k{i}": i for i in range(9)}, 5], ", ".join(f"k{i}: {i}" for i in range(8)) + ", 5"),
+        ("x" * 160, "x" * 160),
+        ("x" * 161, "x" * 160 + "…"),
+        ({}, ""),
+    ],
+)
+def test_a_cell_shows_a_value_and_says_what_it_leaves_out(ends, shown):
+    assert rows({"cells": [{"a": 1, "x": ends}]}) == [(("1", shown),)]
+
+
+def test_tables_are_whole_or_left_out():
+    def shown(columns, lines, room):
+        evidence = {"cells": [{f"c{i}": 7 for i in range(columns)} for _ in range(lines)], "one": 5}
+        return described(evidence, "results[3].evidence", room)
+
+    where = "All evidence: `results[3].evidence` in `results.json`."
+    assert "**cells**" in shown(9, 1, 10_000)
+    assert where not in shown(9, 1, 10_000)
+    # More columns than nine are not shown.
+    assert shown(10, 1, 10_000) == f"one: 5\n\n{where}"
+    # "one" and "5" take 4 characters and twice 4 for what is around them; of a table of three lines each has 6 or 3.
+    table_room = (2 + 4) + 2 * (1 + 4)
+    assert "**cells**" in shown(1, 2, 4 + table_room)
+    assert shown(1, 2, 4 + table_room - 1) == f"one: 5\n\n{where}"
+    assert shown(1, 2, 11) == where
+    assert described({"one": 5, "two": 6}, "results[3].evidence", 12) == f"one: 5\n\n{where}"
+
+
+def test_table_2_stands_beside_both_estimators():
+    reading = {"mean_certified": [0.0, 9.0], "p_value": 0.5}
+    readings = {
+        "fitted, both directions": {"mean": 1.5, "deviation": 0.25, **reading},
+        "pinned": {"mean": 2.5, "deviation": 0.125, **reading},
+    }
+    evidence = {"dim": 10**6, "count": 1000, "epsilon": 3.0, "delta": 1e-6, "noise_multiplier": 1.0, "runs": 20_000}
+    evidence |= {"printed": {"mean": 3.1, "deviation": 0.5, "runs": 50}, "level": 1e-6, "power_against": {}}
+    words = "Algorithm 1 estimates ε as 3.10 ± 0.50 over 50 simulations"
+    one = claim("final.table2.a", statement=words, **evidence, readings=readings)
+    page = text(replace(RUN, results=(one,)), "final")
+    assert "| 3 | 3.10 ± 0.50 | 1.500 ± 0.250 | 2.500 ± 0.125 |" in page
+    assert (
+        "ε̂ at d = 1,000,000, k = 1,000 and δ = 1e-06: mean ± standard deviation, printed of 50 simulations, ours of "
+        "20,000 draws of the exact law."
+    ) in page
+
+
+@pytest.mark.parametrize("word", ["ε", "privacy", "Confidence", "Theorem"])
+def test_what_is_of_privacy_comes_before_what_is_not(word):
+    some = [claim(f"final.{i}", Verdict.REFUTED, statement=f"{words} is wrong") for i, words in enumerate(("x", word))]
+    assert names(*some) == ["final.1", "final.0"]
+
+
+def test_three_findings_are_shown_and_fewer_where_there_are_fewer():
+    some = [claim(f"final.{i}", Verdict.REFUTED, f"suite{i}", "ε") for i in range(5)]
+    assert names(*some) == ["final.0", "final.1", "final.2"]
+    assert names(*some[:2], claim("final.held"), claim("ours.a", Verdict.REFUTED)) == ["final.0", "final.1"]
+    # Of a document that this version does not know: after those that it does.
+    assert names(claim("elsewhere.a", Verdict.REFUTED, statement="ε"), *some[:1]) == ["final.0", "elsewhere.a"]

@@ -7,6 +7,7 @@ import pytest
 
 from canaryproof.reports import convergence
 from canaryproof.reports.convergence import picture_name
+from canaryproof.reports.figures import BLUE, GREY, ORANGE
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.evidence import ConvergenceMeasured, records
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
@@ -166,3 +167,129 @@ def test_no_name_leads_out_of_the_folder():
 
 def test_evidence_of_another_kind_has_no_series():
     assert records(Run("0", Level.QUICK, 0, (replace(result(), evidence={"level": 1e-7}),)), ConvergenceMeasured) == {}
+
+
+def panel(**change):
+    (axis,) = convergence.picture(series_of(result(SERIES | change))).axes
+    return axis
+
+
+def labels(axis):
+    return {line.get_label(): line.get_xydata().tolist() for line in axis.get_lines() if line.get_label()[0] != "_"}
+
+
+def test_a_panel_says_what_it_is_and_what_its_lines_are():
+    axis = panel()
+    assert axis.get_title(loc="left") == "Distance of the law from its limit\nbound: 2/d"
+    assert (axis.get_xlabel(), axis.get_ylabel()) == ("dimension d", "total variation")
+    assert panel(axis="k").get_xlabel() == "number k of canaries"
+    assert panel(bound=None).get_title(loc="left") == panel(bound_label="").get_title(loc="left")
+    assert "bound" not in panel(bound=None).get_title(loc="left")
+    # Long ones go on in another line.
+    long = panel(title="word " * 20, quantity="word " * 10, bound_label="word " * 20)
+    lines = long.get_title(loc="left").splitlines()
+    assert [line.partition(" ")[0] for line in lines] == ["word", "word", "bound:", "word", "word"]
+    assert max(map(len, lines)) <= 52
+    assert max(map(len, long.get_ylabel().splitlines())) <= 28
+
+
+def test_points_without_errors_have_no_bars_and_another_name():
+    def name(axis):
+        return [bars.get_label() for bars in axis.containers]
+
+    assert name(panel()) == ["simulated ± 2 standard errors"]
+    bare = panel(standard_error=None)
+    assert name(bare) == ["simulated"]
+    (bars,) = bare.collections
+    assert all(low == high for low, high in (path.vertices[:, 1] for path in bars.get_paths()))
+
+
+def test_values_that_no_logarithm_has_stand_at_the_edge_in_their_colour():
+    axis = panel(bound=[0.0, 1.0, -1.0, math.inf], simulated=[1.0, 1.0, 1.0, 0.0])
+    edge = axis.get_ylim()[0]
+    marks = {line.get_color(): line.get_xydata().tolist() for line in axis.get_lines() if line.get_marker() == "v"}
+    x = SERIES["x"]
+    assert marks == {
+        BLUE: [[x[2], edge]],
+        GREY: [[x[0], edge], [x[2], edge]],
+        ORANGE: [[x[3], edge]],
+    }
+    # What is infinite is not drawn at all.
+    assert labels(axis)["proven bound"] == [[x[1], 1.0]]
+    page = rendered(SERIES | {"bound": [0.0, 1.0, -1.0, math.inf], "simulated": [1.0, math.nan, 1.0, 0.0]})
+    assert (
+        "At the picture's lower edge, as a logarithmic axis has no 0: 1 exact, 2 bound, 1 simulated. Not in the "
+        "picture, as not finite: 1 bound, 1 simulated."
+    ) in page["convergence.md"]
+
+
+def test_limits_leave_a_margin_around_all_that_is_drawn():
+    alone = {"exact": None, "bound": None, "simulated": None, "standard_error": None}
+    # A sixteenth of 12 decades on either side, but for rounding; around a single place a factor of √5.
+    for x, exact, margin in (([1.0, 1e12], [1.0, 10.0], 1e12**0.06), ([4.0, 4.0], [1.0, 10.0], math.sqrt(5.0))):
+        axis = panel(**alone | {"x": x, "exact": exact})
+        assert axis.get_xlim() == pytest.approx((x[0] / margin, x[1] * margin))
+        # Of ten, more than 10^0.06.
+        assert axis.get_ylim() == pytest.approx((1.0 / 10**0.06, 10.0 * 10**0.06))
+    # Ends of bars count too: two errors above and below.
+    axis = panel(**alone | {"x": [1.0, 10.0], "simulated": [1.0, 10.0], "standard_error": [0.25, 45.0]})
+    margin = (100.0 / 0.5) ** 0.06
+    assert axis.get_ylim() == pytest.approx((0.5 / margin, 100.0 * margin))
+    # A bound or a value beyond all numbers does not.
+    axis = panel(**alone | {"x": [1.0, 10.0], "exact": [1.0, 10.0], "bound": [math.inf, 0.0]})
+    assert axis.get_ylim() == pytest.approx((1.0 / 10**0.06, 10.0 * 10**0.06))
+
+
+def test_a_panel_has_its_room_however_many_there_are():
+    sizes = [convergence.picture(series_of(result(*[SERIES] * count))).get_size_inches() for count in (1, 2, 3, 5)]
+    (one, *_), *_ = sizes
+    assert 3.5 < one < 6.0
+    assert [size[0] - one for size in sizes[1:]] == pytest.approx([sizes[1][0] - one] * 3)
+    assert 3.5 < sizes[1][0] - one < 5.0
+    heights = [size[1] for size in sizes]
+    assert heights[0] == heights[1]
+    assert heights[3] - heights[2] == pytest.approx(heights[2] - heights[1])
+    assert 2.0 < heights[2] - heights[1] < 4.0
+
+
+def test_small_panels_number_more_ticks_and_large_ones_decades():
+    def numbered(low, high):
+        axis = panel(x=[low, low, high, high], bound=None, simulated=None, standard_error=None)
+        low, high = axis.get_xlim()
+        return [place for place in axis.get_xticks() if low <= place <= high]
+
+    assert numbered(1.0, 10.0) == pytest.approx([1.0, 2.0, 5.0, 10.0])
+    assert numbered(1.0, 1e4) == pytest.approx([1.0, 10.0, 100.0, 1e3, 1e4])
+
+
+def test_a_value_that_six_digits_do_not_tell_is_written_out():
+    shown = [convergence._at(x) for x in (100.0, 1e12, 0.25, 3162277.0, 1234567.5)]
+    assert shown == ["100", "1e+12", "0.25", "3,162,277", "1,234,567.5"]
+
+
+@pytest.mark.parametrize(
+    ("change", "header", "fitted_to"),
+    [
+        ({"slope_of": "bound"}, "| d | exact | 2/d | simulated |", "2/d"),
+        ({"slope_of": "bound", "bound_label": ""}, "| d | exact | bound | simulated |", "bound"),
+        ({"slope_of": "simulated", "axis": "k"}, "| k | exact | 2/d | simulated |", "simulated"),
+    ],
+)
+def test_a_slope_says_what_it_was_fitted_to(change, header, fitted_to):
+    page = rendered(SERIES | change | {"slope_interval": [-1.2, -0.4], "confidence": 0.999})["convergence.md"]
+    assert header in page
+    # Two digits of a quarter of the interval's width, 0.2.
+    assert f"Fitted slope ({fitted_to}) -1.00 [-1.20, -0.40] (99.9%), proven in the limit -1.\n" in page
+
+
+def test_confirmed_checks_and_quantities_are_counted():
+    refuted = replace(result(SERIES, name="b.a"), verdict=Verdict.REFUTED)
+    three = result(SERIES, name="a.a"), refuted, result(SERIES, SERIES, name="c.a")
+    page = convergence.text(Run("0", Level.QUICK, 0, three))
+    assert "\n\n2 of 3 checks of convergence in d and k are confirmed, over 4 quantities.\n\n" in page
+    # A chapter each, in their order, with its own picture.
+    places = [page.index(f"](convergence-{name}-a.svg)") for name in "abc"]
+    assert places == sorted(places)
+    assert [convergence.PAGE.picture_of(one) for one in (*three, result())][:3] == [
+        f"convergence-{name}-a.svg" for name in "abc"
+    ]

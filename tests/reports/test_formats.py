@@ -4,18 +4,21 @@ import io
 import json
 import re
 import unicodedata
+from fnmatch import fnmatch
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import jsonschema
 import pytest
+from matplotlib.figure import Figure
 
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
+from canaryproof.reports.pages import FILES, Chapter
 from canaryproof.verify.check.results import Level, Run, Subject, Verdict
 from canaryproof.verify.files.report_input import Material
-from tests.reports.made_up import claim
+from tests.reports.made_up import DESIGN, claim
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -230,3 +233,115 @@ def test_citations_name_the_papers_and_the_software(files):
     text = files["citation.bib"].decode()
     assert re.findall(r"^@\w+\{(\w+),", text, re.MULTILINE) == ["canaryproof", "andrew2024oneshot", "maddock2022canife"]
     assert text.count("{") == text.count("}")
+
+
+@pytest.mark.parametrize(
+    ("cell", "spelt"),
+    [
+        ("−1 × 2 · 3 ≤ 4 ≠ 5 ≈ 6", r"$-$1 $\times$ 2 $\cdot$ 3 $\le$ 4 $\ne$ 5 $\approx$ 6"),
+        ("∞ → ← √ ‖x‖", r"$\infty$ $\to$ $\leftarrow$ $\surd$ $\Vert$x$\Vert$"),
+        ("⟨y⟩ ∈ ∑ ∫", r"$\langle$y$\rangle$ $\in$ $\sum$ $\int$"),
+        ("⌈x⌉ ✗ ✓ ½", r"$\lceil$x$\rceil$ $\times$ $\surd$ $\frac12$"),
+        ("αβγδε", r"$\alpha$$\beta$$\gamma$$\delta$$\varepsilon$"),
+        ("ηθκλμ", r"$\eta$$\theta$$\kappa$$\lambda$$\mu$"),
+        ("ξπρσ", r"$\xi$$\pi$$\rho$$\sigma$"),
+        ("τφχω", r"$\tau$$\varphi$$\chi$$\omega$"),
+        ("ΓΔΣΦΩ ℓ ∂ ∝", r"$\Gamma$$\Delta$$\Sigma$$\Phi$$\Omega$ $\ell$ $\partial$ $\propto$"),
+        ("a – b — c … “d”", r"a -- b --- c \ldots{} ``d''"),
+        ("x < y > z ~ ^ {w} $", r"x \textless{} y \textgreater{} z \textasciitilde{} \textasciicircum{} \{w\} \$"),
+        ("x̂ x̃ x̄ ã", r"$\hat{x}$ $\tilde{x}$ $\bar{x}$ $\tilde{a}$"),
+        ("σₖ 10⁻¹", r"$\sigma$$_{k}$ 10$^{-}$$^{1}$"),
+    ],
+)  # fmt: skip
+def test_each_sign_is_its_own_in_latex(cell, spelt):
+    assert latex(["h"], [[cell]]).splitlines()[4] == rf"{spelt} \\"
+
+
+def test_a_latex_table_has_a_column_for_each_cell():
+    assert latex(["a", "b"], [["1", "2"], ["3", "4"]]) == (
+        "\\begin{tabular}{ll}\n\\toprule\na & b \\\\\n\\midrule\n1 & 2 \\\\\n3 & 4 \\\\\n\\bottomrule\n\\end{tabular}\n"
+    )
+
+
+def test_tables_of_chapters_are_numbered_from_one_and_pictures_have_their_names():
+    table = "| a |\n|---|\n| {} |\n\n"
+    chapter = Chapter("c", "C", "A chapter", "# A chapter\n\n" + table.format(1) + table.format(2), {"p.svg": Figure()})
+    exported = formats.exports(Run("0", Level.QUICK, 0, ()), [chapter])
+    assert {name for name in exported if "/" in name} == {
+        *(f"tables/{name}.{kind}" for name in ("ledger", "c-01", "c-02") for kind in ("csv", "tex")),
+        *("pictures/p.svg", "pictures/p.png"),
+    }
+    assert [exported[f"tables/c-0{i}.csv"].decode() for i in (1, 2)] == ["a\n1\n", "a\n2\n"]
+
+
+def test_the_ledger_says_all_of_a_result():
+    one = dataclasses.replace(
+        claim("ours.a", suite="audit"), design=dataclasses.replace(DESIGN, level=3e-7, power=0.98765)
+    )
+    exported = formats.exports(Run("0", Level.QUICK, 0, (one, claim("final.b"))), [])
+    rows = list(csv.reader(io.StringIO(exported["tables/ledger.csv"].decode())))
+    assert rows[0] == ["id", "suite", "subject", "place", "statement", "verdict", "finding", "level", "power"]
+    words = ["place of ours.a", one.statement, "confirmed", "found of ours.a"]
+    assert rows[1] == ["ours.a", "audit", "implementation", *words, "3e-07", "0.988"]
+    assert rows[2][-2:] == ["", ""]
+
+
+def test_what_another_report_may_lack_is_removed_with_it(material, made):
+    patterns = {form: report(material, form, {}).patterns for form in (None, Format.MD, Format.JSON, Format.HTML)}
+    assert patterns == {None: FILES, Format.MD: FILES, Format.JSON: (), Format.HTML: formats.PATTERNS}
+    always = {"results.json", "summary.md", "report.html", "badge.svg", "citation.bib"}
+    for form, files in made.items():
+        for name in files.keys() - always:
+            assert any(fnmatch(name, pattern) for pattern in patterns[form]), name
+
+
+def test_markdown_has_its_companions_and_a_report_says_what_is_opened(material):
+    environment = {"command": "canaryproof verify ε"}
+    files = report(dataclasses.replace(material, environment=environment), Format.MD).files
+    assert files["environment.json"].decode() == '{\n "command": "canaryproof verify ε"\n}\n'
+    assert "environment.json" not in report(material, Format.MD, {}).files
+    shown = {form: report(material, form, {}).main for form in (None, Format.MD, Format.JSON, Format.HTML)}
+    assert shown == {
+        None: "report.html", Format.MD: "summary.md", Format.JSON: "results.json", Format.HTML: "report.html"
+    }  # fmt: skip
+
+
+def printed_by(monkeypatch, browser):
+    """Print a page by a browser that is none: what it was called with, and what came of it."""
+    calls = []
+
+    def run(command, **options):
+        calls.append((command, options))
+        return browser(dict(part.partition("=")[::2] for part in command))
+
+    monkeypatch.setattr(formats.shutil, "which", lambda name: f"/bin/{name}" if name != "chromium" else None)
+    monkeypatch.setattr(formats.subprocess, "run", run)
+    return calls
+
+
+def test_the_page_is_given_to_the_first_browser_that_there_is(monkeypatch):
+    def browser(flags):
+        (page,) = (flag for flag in flags if flag.startswith("file:"))
+        text = Path(page.removeprefix("file://")).read_text(encoding="utf-8")
+        Path(flags["--print-to-pdf"]).write_bytes(f"printed: {text}".encode())
+        assert Path(flags["--user-data-dir"]).parent == Path(flags["--print-to-pdf"]).parent
+
+    calls = printed_by(monkeypatch, browser)
+    assert formats.pdf("ε").decode() == "printed: ε"
+    ((command, options),) = calls
+    assert command[0] == "/bin/chromium-browser"
+    # No window, and neither date nor address on the paper.
+    assert {"--headless", "--no-pdf-header-footer"} <= set(command)
+    # Some minutes.
+    assert 60.0 < options["timeout"] < 3600.0
+
+
+@pytest.mark.parametrize("fails", [None, formats.subprocess.TimeoutExpired("chromium", 1.0)])
+def test_a_browser_that_prints_nothing_is_named(monkeypatch, fails):
+    def browser(_):
+        if fails:
+            raise fails
+
+    printed_by(monkeypatch, browser)
+    with pytest.raises(OSError, match="/bin/chromium-browser did not print the page"):
+        formats.pdf("x")

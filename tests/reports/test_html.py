@@ -6,10 +6,13 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_up import DESIGN, HOSTILE, claim, page_of
+from made_up import DESIGN, HOSTILE, SERIES, claim, page_of
+from matplotlib.figure import Figure
 
-from canaryproof.reports.html import environment, rich_line, rich_text, tables
-from canaryproof.verify.check.results import Result, Subject, Verdict
+from canaryproof.reports.html import environment, html, rich_line, rich_text, tables
+from canaryproof.reports.pages import Chapter
+from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.files.report_input import Material
 
 PAGE = """# Title
 
@@ -276,6 +279,8 @@ def test_odd_runs_have_a_page():
     assert "suite bounds was not run, or not in full" in stopped
     failing = page_of(claim("ours.a", Verdict.REFUTED))
     assert "1 of 1 of our own checks fail" in failing
+    failing = page_of(claim("ours.a", Verdict.REFUTED), claim("ours.b"), claim("ours.c"), claim("final.a"))
+    assert "1 of 3 of our own checks fail" in failing
 
 
 def test_huge_evidence_is_cut_and_says_so():
@@ -318,3 +323,153 @@ def test_sums_and_counts_are_over_all_of_a_suite_a_data_set_or_a_document():
     groups = [element["text"] for element in page.all("summary")]
     for words in ("final version 3✗ 1 refuted✓ 2 confirmed", " 3○ 3 needs-data", "own checks 3✓ 3 confirmed"):
         assert sum(group.endswith(words) for group in groups) == 1
+
+
+@pytest.mark.parametrize(("count", "folded"), [(16, False), (17, True)])
+def test_tables_of_more_than_sixteen_rows_are_folded(count, folded):
+    text = rich_text("| a |\n|---|\n" + "".join(f"| {i} |\n" for i in range(count)))
+    assert (f"<summary>Table of {count} rows</summary>" in text) == folded
+    assert text.count("<details") == text.count("</details>") == folded
+
+
+@pytest.mark.parametrize(
+    ("cell", "number"),
+    [
+        *(("1.5 ± 0.1", True), ("≥ 2.5", True), ("[1.5, 2.5]", True), ("−3 ± 1", True), ("∞", True), ("–", True)),
+        *(("1.2e-09 ± 3.5e-11", True), ("50 %", True), ("~ 7", True), ("+1 ± 2", True)),
+        *(("none known", False), ("7 to 22", False), ("a 1", False), ("d = 3", False)),
+    ],
+)
+def test_numbers_stay_on_one_line_and_words_do_not(cell, number):
+    text = rich_text(f"| a | b |\n|---|---|\n| x | {cell} |\n")
+    assert f"<td>{cell.replace(' ', chr(160)) if number else cell}</td>" in text
+
+
+def test_headings_go_down_as_far_as_they_are_told_and_no_further():
+    text = rich_text("# a\n\n## b\n\n### c\n\n###### d\n", depth=3)
+    assert re.findall(r"<(h\d)>(\w)</\1>", text) == [("h5", "b"), ("h6", "c"), ("h6", "d")]
+
+
+def test_each_table_has_the_name_of_its_own_heading():
+    table = "| a |\n|---|\n| 1 |\n\n"
+    text = rich_text(f"{table}## One\n\n{table}## Two\n\nwords\n\n{table}", name="before")
+    assert re.findall(r'aria-label="(\w+), table"', text) == ["before", "One", "Two"]
+
+
+def test_rows_of_plain_tables_have_no_headers():
+    table = "| a | b |\n|---|---|\n| x | 1 |\n| y | 2 |\n"
+    assert rich_text(table).count('scope="row"') == 2
+    assert 'scope="row"' not in rich_text(table, plain=True)
+    assert rich_text(table, plain=True).count('scope="col"') == 2
+
+
+def test_all_tables_of_a_page_are_read_in_their_order():
+    text = "| a | b |\n|---|---|\n| 1 | 2 |\n\nwords\n\n| c |\n|---|\n| 3 |\n| 4 |\n"
+    assert list(tables(text)) == [(("a", "b"), (("1", "2"),)), (("c",), (("3",), ("4",)))]
+
+
+def test_pictures_are_as_wide_as_they_were_drawn():
+    figure = Figure(figsize=(5.0, 2.0))
+    chapter = Chapter(
+        "c", "C", "A chapter", "# A chapter\n\n![what it is](a.svg)\n\n![gone](b.svg)\n", {"a.svg": figure}
+    )
+    page = html(Material(Run("0", Level.QUICK, 0, ())), [chapter])
+    # Points, 72 an inch.
+    assert 'id="picture-a" style="--width:360"' in page
+    assert '<span class="caption" aria-hidden="true">what it is</span>' in page
+    assert "<em>gone</em>" in page
+    parsed = Page(page)
+    assert next(e["text"] for e in parsed.all("title") if "svg" in e["in"]) == "what it is"
+    assert ("#c", "C") in {(e.get("href"), e["text"]) for e in parsed.all("a")}
+    assert "A chapter" in {e["text"] for e in parsed.all("h2")}
+
+
+def test_a_picture_of_a_result_is_linked_where_its_chapter_shows_it():
+    one = claim("ours.rate", suite="theorems", convergence=[SERIES])
+    run = Run("0", Level.QUICK, 0, (one,))
+    assert 'href="#picture-convergence-ours-rate"' in page_of(one)
+    assert 'href="#picture-convergence-ours-rate"' not in html(Material(run), [])
+
+
+def test_a_claim_has_its_own_command_rule_evidence_and_test():
+    judged = {"printed": "0.081", "reading": "cut", "value": 0.08154296875, "why": "qualified: cut"}
+    design = replace(DESIGN, level=3e-7, power=0.98765, runs=12345)
+    parsed = Page(
+        page_of(
+            claim("final.a", x=1),
+            claim("ours.b", suite="audit", design=design, rows=[{"i": i, "x": "long " * 100} for i in range(99)]),
+            claim("final.c", Verdict.QUALIFIED, rule=judged, y=2),
+        )
+    )
+    found = {e["id"]: " ".join(e["text"].split()) for e in parsed.all("details") if "id" in e}
+    assert "canaryproof claims final.a" in found["final.a"]
+    assert "canaryproof verify audit --level quick --seed 0" in found["ours.b"]
+    assert "Rule" not in found["final.a"]
+    assert "Rulequalified: cut; printed 0.081, computed 0.08154296875 (cut)" in found["final.c"]
+    assert "level 3e-07; power 0.988 against: something; 12,345 runs" in found["ours.b"]
+    # Its place in the file.
+    assert "All evidence: results[1].evidence in results.json." in found["ours.b"]
+    assert [name for name, words in found.items() if "x: 1" in words] == ["final.a"]
+    assert [name for name, words in found.items() if "y: 2" in words] == ["final.c"]
+
+
+def test_many_claims_share_the_room_for_evidence():
+    def shown(count):
+        text = "word " * 30
+        some = [claim(f"final.{i}", **{f"k{j}": text for j in range(30)}) for i in range(count)]
+        return page_of(*some).count("word word") / count
+
+    # 1,200 characters are 8 of these values at most; where 250,000 are split over 500, a claim has 500.
+    assert 6 * 15 <= shown(1) <= 8 * 15
+    assert 2 * 15 <= shown(500) <= 4 * 15
+
+
+def test_symbols_that_stand_in_findings_are_explained_and_no_others():
+    def explained(statement):
+        parsed = Page(page_of(claim("final.a", Verdict.REFUTED, statement=statement)))
+        return [e["text"] for e in parsed.all("dt") if "dl" in e["in"] and e["in"].count("header")]
+
+    assert explained("ε of k canaries, σ̂ and A² at FPR") == ["ε", "k", "σ̂", "A²", "FPR"]
+    assert explained("nothing of the kind, but `d`, μ̂ and dk") == ["d", "μ̂"]
+
+
+def test_lines_on_the_way_come_last_among_their_verdict():
+    parsed = Page(
+        page_of(
+            claim("final.a", Verdict.REFUTED, kind="wrong term"),
+            claim("final.b", Verdict.REFUTED),
+            claim("final.c", Verdict.QUALIFIED),
+            claim("elsewhere.d"),
+            claim("canife.e"),
+            claim("ours.f"),
+        )
+    )
+    ids = [e["id"] for e in parsed.all("details") if "ul" in e["in"] and "id" in e]
+    # Documents in their order, one that is not known after them, and ours.
+    assert ids == ["final.b", "final.a", "final.c", "canife.e", "elsewhere.d", "ours.f"]
+
+
+def test_each_symbol_has_its_own_meaning():
+    words = {
+        "ε": "privacy loss", "δ": "probability", "d": "dimension", "k": "canaries", "n": "clients", "σ": "noise",
+        "Σ": "sum", "μ̂": "mean of the canaries", "σ̂": "deviation of the canaries", "μ": "mean of a normal",
+        "ρ": "released vector", "τ": "a cosine, or a threshold", "t": "√d", "θ": "parameters", "α": "1 − confidence",
+        "A²": "Anderson", "FPR": "false positive", "FNR": "false negative",
+    }  # fmt: skip
+    parsed = Page(page_of(claim("final.a", Verdict.REFUTED, statement=" ".join(words))))
+    terms, meanings = ([e["text"] for e in parsed.all(tag) if "header" in e["in"]] for tag in ("dt", "dd"))
+    assert sorted(terms) == sorted(words)
+    for term, meaning in zip(terms, meanings, strict=True):
+        assert words[term] in meaning
+
+
+def test_styles_of_pictures_are_in_the_pages_sheet_and_links_lead_to_its_chapters(parsed):
+    (sheet,) = (e["text"] for e in parsed.all("style"))
+    declared = re.findall(r"^\.(s\d+)\{(.+)\}$", sheet, re.MULTILINE)
+    used = {e["class"] for e in parsed.elements if re.fullmatch(r"s\d+", e.get("class", ""))}
+    assert {name for name, _ in declared} == used
+    assert len(used) > 5
+    assert any("var(--blue)" in style for _, style in declared)
+    chapter = Chapter("c", "C", "T", "# T\n\n[a](proofs.md) [b](claims-final.md) [c](other.md)\n", {})
+    page = html(Material(Run("0", Level.QUICK, 0, (claim("final.a"),))), [chapter])
+    assert '<a href="#proofs">a</a> <a href="#ledger">b</a> <a>c</a>' in page

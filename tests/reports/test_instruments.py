@@ -59,3 +59,19 @@ def test_a_run_without_the_measurement_has_no_page():
         name: fault | {"sights": dict(list(fault["sights"].items())[:1])} for name, fault in EVIDENCE["faults"].items()
     }
     assert instruments.text(run_of(EVIDENCE | {"faults": one})) == ""
+
+
+def test_the_page_says_its_setting_and_each_number_once():
+    page = instruments.text(run_of(EVIDENCE | {"rate": 0.25, "noise_multiplier": 1.5})).replace("\n", " ")
+    assert "1,000 members, Poisson sampling at rate 0.25, clip norm 1, noise multiplier 1.5 and 2,048 coord" in page
+    assert "notices the fault in at least 90% of the trainings" in page
+    # Half of ten trainings suffice where that is the measure, and then less rounds do.
+    page = instruments.text(run_of(EVIDENCE | {"seen": 0.8}))
+    assert "| noise too small | 1 round | – |" in page
+    assert "| one size | 4 rounds | – |" in page
+    assert "Instruments notice 3 of 3 faults that they are made for." in page
+    # What was measured without hope is no fault that they are made for.
+    faults = EVIDENCE["faults"] | {"hidden": fault("a seed", reason="Nobody.", residual=[sight(4, 0)])}
+    page = instruments.text(run_of(EVIDENCE | {"faults": faults}))
+    assert "Instruments notice 2 of 3 faults that they are made for. No instrument here notices 1 others." in page
+    assert "| a seed | Nobody. |" in page

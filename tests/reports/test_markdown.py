@@ -4,7 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from canaryproof.reports.markdown import code, plus_minus, rounded, table, without_tags, words
+from canaryproof.reports.markdown import (
+    Section,
+    code,
+    interval,
+    made_by,
+    page,
+    plus_minus,
+    rounded,
+    table,
+    without_tags,
+    words,
+)
 
 
 def test_bars_do_not_end_cells():
@@ -56,3 +67,46 @@ def test_a_page_has_no_tags_but_anchors():
     assert without_tags(page) == (
         '<a id="final.x"></a>`x` \\<b>1\\</b> 1 < 2 \\<i> \\<a id="x" onclick="y()"></a> \\<!-- z -->'
     )
+
+
+def test_a_page_has_finding_and_first_picture_before_all_and_others_under_their_titles():
+    sections = [
+        Section("One", ("a",), (("1",),), "note 1", "one.svg", "first"),
+        Section("Two", ("b",), (("2",),), "note 2"),
+        Section("Three", ("c", "d"), (("3", "4"),), "note 3", "three.svg", "third"),
+    ]
+    assert page("Title", "Finding.", ["about", "more"], sections, "last") == (
+        "# Title\n\nFinding.\n\n![first](one.svg)\n\nabout\n\nmore\n\n"
+        "## One\n\n| a |\n|---|\n| 1 |\n\nnote 1\n\n"
+        "## Two\n\n| b |\n|---|\n| 2 |\n\nnote 2\n\n"
+        "## Three\n\n![third](three.svg)\n\n| c | d |\n|---|---|\n| 3 | 4 |\n\nnote 3\n\nlast\n"
+    )
+    assert page("Title", "Finding.", [], sections[1:2]).endswith("| 2 |\n\nnote 2\n")
+
+
+def test_rows_have_anchors_that_addresses_may_have():
+    assert table(["a"], [["`x y`"], ["z"]], ["x y/é", ""]).splitlines()[2:] == ['| <a id="x-y-é"></a>`x y` |', "| z |"]
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "shown"),
+    [
+        # Plain from 1e-5 to a million, else with an exponent; as many digits as the error's second.
+        (1.5, 1e-5, "1.500000"),
+        (1.5, 9.9e-6, "1.5000000e+00"),
+        (999999.0, 10.0, "999999"),
+        (1000001.0, 10.0, "1.000001e+06"),
+        (123456.0, 100.0, "123460"),
+        (-0.4, 100.0, "0"),
+        (1.0, 1e-17, "1"),
+        (3.0, math.inf, "3"),
+        (math.inf, 1.0, "inf"),
+    ],
+)
+def test_numbers_are_rounded_to_the_second_digit_of_their_error(value, error, shown):
+    assert rounded(value, error) == shown
+
+
+def test_ends_keep_all_digits_and_environments_their_names():
+    assert interval([0.1, 0.30000000000000004]) == "[0.1, 0.30000000000000004]"
+    assert made_by({"python": "3.11", "numpy": "2"}) == "Environment: python: 3.11, numpy: 2."

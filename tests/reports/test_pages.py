@@ -1,16 +1,21 @@
 import json
 from dataclasses import replace
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from canaryproof.reports import summary
 from canaryproof.reports.figures import description
-from canaryproof.reports.pages import FILES, figures_of, render
-from canaryproof.verify.check.results import Context, Level, Result, Run, Subject, Verdict, perform
+from canaryproof.reports.html import tables
+from canaryproof.reports.pages import FILES, chapters, figures_of, pictures_of, render
+from canaryproof.verify.check.results import Context, Design, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.claims import simulated_tables
+from canaryproof.verify.files.report_input import Material
 from canaryproof.verify.files.writing import write_files
 from canaryproof.verify.suites import estimators
+from tests.reports.made_up import claim
 
 
 @pytest.fixture(scope="module")
@@ -116,3 +121,78 @@ def test_the_summary_lists_tests_and_sums_their_levels(folder, run):
     for result in run.results:
         if result.design is not None:
             assert f"| `{result.id}` | {result.design.null} | {result.design.level:.1g} |" in page
+
+
+def summarised(*results):
+    return summary.text(Run("1.2", Level.FULL, 7, results), {"a.md": "what a has"}, {"a.svg": "what a shows"})
+
+
+def test_a_summary_counts_ours_and_theirs_apart():
+    held, failed = (claim(f"ours.{verdict}", verdict, "audit") for verdict in (Verdict.CONFIRMED, Verdict.REFUTED))
+    shown = claim("final.a", Verdict.REFUTED), claim("final.b"), claim("v1.a"), claim("elsewhere.a", Verdict.QUALIFIED)
+    page = summarised(held, failed, *shown)
+    assert page.startswith(
+        "# Verification results\n\ncanaryproof 1.2, `canaryproof verify --level full --seed 7`.\n\n"
+        "1 of 2 of this package's own checks hold. Statements of the documents: 2 confirmed, 1 qualified, 1 refuted."
+        "\n\n"
+        "- [a.md](a.md): what a has\n\n"
+    )
+    assert "\n\n![what a shows](a.svg)\n" in page
+    assert [rows for _, rows in tables(page)] == [
+        (
+            ("Andrew et al., final version", "1", "0", "1", "0", "0", "2"),
+            ("Andrew et al., first version", "1", "0", "0", "0", "0", "1"),
+            ("elsewhere", "0", "1", "0", "0", "0", "1"),
+        ),
+        tuple(
+            (f'<a id="{one.id}"></a>{one.id}', one.statement.replace("`", ""), str(one.verdict), one.finding)
+            for one in (held, failed)
+        ),
+    ]
+    # Neither tests nor documents where there are none.
+    assert summarised(held).count("## ") == 2
+    assert "depend on chance" not in summarised(held)
+
+
+def test_tests_stand_under_their_suite_with_all_that_they_declare():
+    designs = [
+        Design(f"null {i}", level, f"alternative {i}", power, runs)
+        for i, (level, power, runs) in enumerate(((3e-7, 0.98765, 1234), (1e-7, 0.9, 500), (2e-7, 1.0, 20)))
+    ]
+    suites = "audit", "bounds", "audit"
+    tested = [claim(f"ours.{i}", suite=suites[i], design=design) for i, design in enumerate(designs)]
+    page = summarised(*tested, claim("ours.sure"))
+    assert "3 verdicts depend on chance; the probability that it changes one of them is at most 6e-07" in page
+    audit, bounds = (rows for header, rows in tables(page) if "power" in header)
+    assert audit == (
+        ("ours.0", "null 0", "3e-07", "alternative 0", "0.988", "1,234"),
+        ("ours.2", "null 2", "2e-07", "alternative 2", "1", "20"),
+    )
+    assert bounds == (("ours.1", "null 1", "1e-07", "alternative 1", "0.9", "500"),)
+
+
+def test_chapters_have_names_labels_and_the_pictures_that_they_show(run):
+    material, figures = Material(run), figures_of(run)
+    found = {chapter.name: chapter for chapter in chapters(material, {**figures, "other.svg": None})}
+    assert list(found) == ["estimators"]
+    assert (found["estimators"].label, found["estimators"].title) == (
+        "Estimators", "Estimators: error, bias, deviation"
+    )  # fmt: skip
+    assert list(found["estimators"].figures) == list(figures) == ["dimension-sweep.svg", "estimator-errors.svg"]
+    assert pictures_of(run.results[0]) == ["dimension-sweep.svg"]
+
+
+def test_chapters_come_in_the_order_in_which_they_are_read():
+    document = json.loads((Path(__file__).parents[2] / "reports" / "published" / "results.json").read_text("utf-8"))
+    made = chapters(Material(Run.from_json(document)), {})
+    assert [(chapter.name, chapter.label) for chapter in made] == [
+        ("convergence", "Convergence"),
+        ("estimators", "Estimators"),
+        ("bounds", "Bounds"),
+        ("bounds-grid", "Shapes of scores"),
+        ("blindspots", "Blind spots"),
+        ("instruments", "Instruments"),
+        ("accuracy", "Accuracy"),
+        ("proofs", "Proofs"),
+    ]
+    assert all(chapter.text.startswith(f"# {chapter.title}\n") for chapter in made[3:])

@@ -1,14 +1,16 @@
+import math
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from canaryproof.reports import pitfalls
+from canaryproof.reports.figures import BLUE, GREEN, ORANGE
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.evidence import NominalCoverage, records
 from canaryproof.verify.check.results import Level, Run
-from tests.reports.made_up import claim
+from tests.reports.made_up import claim, legend_of
 
 
 @pytest.fixture(scope="module")
@@ -127,3 +129,107 @@ def test_means_and_caps_stand_under_their_methods():
     cost, cap = tables(pitfalls.text(Run("0", Level.QUICK, 0, (result,))))
     assert cost == (("null", "ε", "band", "one-run"), (("exact", "3", "1.5", "0.25"),))
     assert cap == (("bound", "k = 100", "k = 1,000", "k = 10,000"), (("band", "1.00", "2.00", "4.00"),))
+
+
+def test_settings_of_the_picture_differ_by_colour_and_marker():
+    def row(epsilon, null, nominal, rate):
+        return {**measured(epsilon=epsilon, null=null), "nominal": nominal, "rate": rate}
+
+    rates = {
+        (epsilon, null): [(nominal, (i + 1) * nominal / 2.0) for nominal in (0.01, 0.05, 0.1)]
+        for i, (epsilon, null) in enumerate((e, n) for e in (3.0, 0.0, 1.0) for n in ("exact", "unobserved"))
+    }
+    # What never happened is drawn at the lower edge.
+    rates[0.0, "exact"][0] = (0.01, 0.0)
+    levels = [row(*setting, *point) for setting, found in rates.items() for point in found]
+    result = replace(claim("nominal", suite="bounds", level=1e-6, levels=levels), id="bounds.nominal")
+    figure = pitfalls.PAGE.figures(Run("0", Level.QUICK, 0, (result,)))["coverage.svg"]
+    (axis,) = (one for one in figure.axes if one.get_visible())
+    promised, *lines = axis.get_lines()
+    assert promised.get_xydata().tolist() == [[0.01, 0.01], [0.05, 0.05], [0.1, 0.1]]
+    drawn = {(line.get_color(), line.get_marker()): line.get_xydata().tolist() for line in lines}
+    rates[0.0, "exact"][0] = (0.01, 2e-4)
+    assert drawn == {
+        (colour, marker): [pytest.approx(point) for point in rates[epsilon, null]]
+        for epsilon, colour in ((0.0, BLUE), (1.0, ORANGE), (3.0, GREEN))
+        for null, marker in (("exact", "o"), ("unobserved", "^"))
+    }
+    names = legend_of(figure)
+    assert list(names) == [
+        "as promised",
+        *(f"ε = {epsilon}, {null} null" for epsilon in (0, 1, 3) for null in ("exact", "unobserved")),
+    ]
+    marks = {name: (mark.get_color(), mark.get_marker()) for name, mark in names.items()}
+    assert (marks["ε = 0, exact null"], marks["ε = 3, unobserved null"]) == ((BLUE, "o"), (GREEN, "^"))
+    assert axis.get_xscale() == axis.get_yscale() == "log"
+    # The edge is within the picture, and so is a rate of 100%.
+    assert axis.get_ylim()[0] < 2e-4 < 1.0 < axis.get_ylim()[1] < 1.5
+    assert axis.get_yticklabels()[0].get_text() == "0"
+    assert list(axis.get_xticks()) == [0.01, 0.05, 0.1]
+
+
+def test_panels_of_methods_have_their_room():
+    def size(count):
+        levels = [{**measured(f"method {i}"), "nominal": 0.05} for i in range(count)]
+        result = replace(claim("nominal", suite="bounds", level=1e-6, levels=levels), id="bounds.nominal")
+        figure = pitfalls.PAGE.figures(Run("0", Level.QUICK, 0, (result,)))["coverage.svg"]
+        return tuple(figure.get_size_inches())
+
+    one, four, five = map(size, (1, 4, 5))
+    assert one == four
+    assert 7.0 < one[0] == five[0] < 11.0
+    # Four in a row.
+    row = five[1] - four[1]
+    assert 1.8 < row < 3.0
+    assert 0.3 < four[1] - row < 1.0
+
+
+def test_a_share_of_each_delta_and_null_stands_in_its_column():
+    cells = [
+        measured(above=above, null=null, delta=delta)
+        for above, null, delta in ((1, "exact", 1e-6), (2, "unobserved", 1e-6), (3, "exact", 1e-5))
+    ]
+    page = pitfalls.text(Run("0", Level.QUICK, 0, (coverage("bounds.printed.andrew-at-one", *cells),)))
+    ((header, rows),) = tables(page)
+    assert header == ("δ", "exact null", "unobserved scores")
+    shown = [f"{i}.0% [0.0%, 50.0%]" for i in (1, 2, 3)]
+    assert rows == (("1e-06", *shown[:2]), ("1e-05", shown[2], "–"))
+    # A part of a section without a title of its own.
+    assert "## " not in page
+
+
+def test_each_check_has_its_column_and_a_setting_that_one_lacks_a_dash():
+    both = (
+        coverage("v1.section5.limit", measured(above=1), measured(above=2, epsilon=3.0)),
+        coverage("bounds.coverage.fixed-sequence", measured(above=3, epsilon=3.0), measured(above=4, null="k")),
+    )
+    (rows,) = (rows for _, rows in tables(pitfalls.text(Run("0", Level.QUICK, 0, both))))
+    shown = [f"{i}.0% [0.0%, 50.0%]" for i in (1, 2, 3, 4)]
+    assert rows == (
+        ("Gaussian", "exact", "1,000", "1", shown[0], "–"),
+        ("Gaussian", "exact", "1,000", "3", shown[1], shown[2]),
+        ("Gaussian", "k", "1,000", "1", "–", shown[3]),
+    )
+
+
+@pytest.mark.parametrize(("above", "count"), [(20, 0), (21, 1)])
+def test_a_setting_is_above_if_chance_makes_it_so_at_the_level_split_over_all(above, count):
+    # Of 100 audits 20 or more are above at rate 5% with probability 1.5e-7; 21 or more with 3.8e-8.
+    tails = [sum(math.comb(100, i) * 0.05**i * 0.95 ** (100 - i) for i in range(k, 101)) for k in (20, 21)]
+    assert tails[0] > 1e-7 > tails[1]
+    # A level of 1e-6 for ten settings.
+    cells = [measured(above=above), *(measured(above=0, count=i) for i in range(9))]
+    page = pitfalls.text(Run("0", Level.QUICK, 0, (coverage("v1.section5.limit", *cells),)))
+    assert f"in more than 5% of audits: {count} of 10 for `andrew`, as printed." in page
+
+
+def test_of_a_training_the_sharpest_and_the_worst_bound_are_shown():
+    where = {"mechanism": "momentum: all rounds", "delta": 1e-5}
+    cells = [
+        measured("band", above=3, mean=1.0, runs=400, **where),
+        measured("one-run", above=9, mean=0.5, runs=300, **where),
+        measured("fixed-sequence", above=1, mean=1.125, runs=200, truth=2.5, **where),
+    ]
+    page = pitfalls.text(Run("0", Level.QUICK, 0, (coverage("bounds.dependent-cosines", *cells),)))
+    ((_, rows),) = tables(page)
+    assert rows == (("momentum", "all rounds", "2.5", "fixed-sequence: 1.12", "200", "9.0% [0.0%, 50.0%]"),)

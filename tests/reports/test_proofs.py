@@ -1,7 +1,10 @@
 import pytest
 
-from canaryproof.reports.pages import render
+from canaryproof.reports import proofs
+from canaryproof.reports.html import tables
+from canaryproof.reports.pages import chapters, render
 from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.files.report_input import Material
 
 
 def line(name, kind, subject=Subject.DOCUMENT, source="final version, Theorem 3.3", **evidence):
@@ -66,3 +69,25 @@ def test_a_run_of_other_suites_has_no_such_page():
     other = Result("a", "algorithm1", Subject.DOCUMENT, "place", "says", Verdict.CONFIRMED, "found", {"kind": "exact"})
     files = render(Run("0", Level.QUICK, 0, (other,)))
     assert sorted(files) == ["claims-a.md", "results.json", "summary.md"]
+
+
+def test_kinds_stand_in_their_order_and_the_chapter_is_the_head_alone():
+    kinds = ("exact", "right to leading order", "wrong term", "needs a hypothesis", "false", "new")
+    # Of each kind one line more than of the one before.
+    lines = [line(f"final.{kind}.{i}", kind) for n, kind in enumerate(kinds) for i in range(n + 1)]
+    ours = [line(f"ours.{i}", "new", Subject.IMPLEMENTATION) for i in range(7)]
+    run = Run("0", Level.QUICK, 0, (*ours, *lines))
+    (_, rows), *_ = tables(proofs.text(run))
+    assert [(kind, *counts) for kind, _, *counts in rows] == [
+        *((kind, f"{n}", "0") for n, kind in enumerate(kinds[:-1], start=1)),
+        ("new", "6", "7"),
+    ]
+    chapter = proofs.PAGE.shortened(run)
+    assert proofs.text(run).startswith(chapter)
+    assert "## " not in chapter
+    assert (
+        "Of 21 lines of the documents' proofs, 1 hold as printed and 2 to leading order; 3 have a wrong term, 4 need a "
+        "further hypothesis, and 5 are false."
+    ) in chapter
+    assert "28 lines, of which 0 are printed lines of displayed formulas." in chapter
+    assert [one.text for one in chapters(Material(run), {})] == [chapter]
