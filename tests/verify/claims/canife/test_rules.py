@@ -1,6 +1,7 @@
 import math
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -771,3 +772,34 @@ def test_a_norm_constant_at_the_border_is_not_above_it():
         canife_rules.norm_constants(50, 1000, made(*(cell(one, [training([(1, attack())])]) for one in settings)))
         is None
     )
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        partial(canife_rules.far_below, ("50",)),
+        partial(canife_rules.gap, "4", "5"),
+        partial(canife_rules.health, (("0.97", 0),)),
+        canife_rules.settles,
+        canife_rules.at_its_bound,
+        partial(canife_rules.goes_with_accuracy, ("inf",)),
+        partial(canife_rules.model_accuracy, "60", "50"),
+        partial(canife_rules.histogram_deviation, "0.4", "0"),
+        canife_rules.clients_and_pools,
+        canife_rules.start_and_pool,
+        partial(canife_rules.design_steps, ((1000, "0.95"),)),
+        canife_rules.losses,
+        canife_rules.falls_with_clients,
+        partial(canife_rules.norm_constants, 50, 600),
+    ],
+)
+def test_what_has_no_cell_of_its_own_or_no_audit_decides_nothing(rule):
+    settings = {"training.epsilon": 30.0, "training.cohort": 100, "canife.norm_constant": 1.0}
+    assert rule(made(cell(settings, [TrainingRecord(1, 0.6, None, (), None)]))) is None
+    # Without an audit, cells of the rule's own decide no more.
+    settings |= {"training.epsilon": 50.0, "canife.pool": 512}
+    own = [
+        cell(settings | {"training.noise_multiplier": noise}, [training([], composed=None)], noise)
+        for noise in (0.0, 0.5)
+    ]
+    assert rule(made(*own)) is None or getattr(rule, "func", None) is canife_rules.model_accuracy
