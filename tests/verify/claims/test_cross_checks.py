@@ -160,3 +160,16 @@ def test_noise_that_is_noticed_beside_others_has_the_judges_level() -> None:
 
     # The share is rounded to a hundredth.
     assert joint(share - 0.005) <= LEVEL <= joint(share + 0.005)
+
+
+def test_each_of_both_trainings_must_show_it(monkeypatch) -> None:
+    monkeypatch.setattr(cross_checks, "both_estimates", lambda *_: (2.0, 1.0))
+    p_values = iter([0.0, 1.0])
+    monkeypatch.setattr(cross_checks, "share_above", lambda *_: next(p_values))
+    found = cross_checks.judge_above(Context(Level.QUICK, 0))
+    assert found.verdict is Verdict.REFUTED
+    assert found.finding == (
+        "in 200 of 200 trainings of 8 rounds at noise 1 and 8 presentations (medians 2.00 from the final model, 1.00 "
+        "from all rounds); in 200 of 200 trainings of 100 rounds at noise 2 and 1 presentations (medians 2.00 from the "
+        "final model, 1.00 from all rounds)"
+    )

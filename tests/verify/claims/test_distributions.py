@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.claims import distributions, final_bounds
@@ -179,3 +179,33 @@ def test_a_distance_that_is_noticed_is_by_the_level_of_one_bound(rows: int) -> N
     # Factors are upper limits, a few steps of the search above, and have two digits.
     assert len(listed) == rows
     assert noticed - 0.05 <= float(listed[0]) <= 1.02 * noticed + 0.05
+
+
+def test_a_distance_is_noticed_by_the_bounds_that_are_too_small_where_none_is_too_large() -> None:
+    class Low:
+        """Bounds with the law N(20, 1) at a distance of 1, and smaller ones nearer; farther away all is alike."""
+
+        def at_least(self, bound: float, distance: float) -> float:
+            return float(stats.norm.sf(bound - 20.0 * distance))
+
+        def below(self, bound: float, distance: float) -> float:
+            return 1.0 if distance > 1.0 else float(stats.norm.cdf(bound - 20.0 * distance))
+
+    # Noticed where the law's upper tenth is at the lower tail that has half the level.
+    noticed = 1.0 / (1.0 - (stats.norm.isf(0.5e-6) + stats.norm.isf(0.1)) / 20.0)
+    found = distributions.noticed_factor(Low(), 1.0, 1e-6)
+    assert noticed - 1e-3 <= found <= noticed * math.exp(0.021)
+    # At twice the level per side it would be smaller by 2%.
+    wide = distributions.noticed_factor(Low(), 1.0, 1e-2)
+    expected = 1.0 / (1.0 - (stats.norm.isf(0.5e-2) + stats.norm.isf(0.1)) / 20.0)
+    assert expected - 1e-3 <= wide <= expected * math.exp(0.021)
+
+
+def test_two_estimates_are_of_one_mean_by_the_tails_of_the_mean_between() -> None:
+    def tails(mean: float) -> tuple[float, float]:
+        low, high = distributions.fitted([1.0, 1.6], mean, ESTIMATE_DELTA)[0]
+        return float(low), 1.0 - float(high)
+
+    mean = optimize.brentq(lambda m: tails(m)[0] - tails(m)[1], 0.05, 0.6)
+    # Each is two-sided, and there are two.
+    assert distributions.same_mean(1.0, 1.6, ESTIMATE_DELTA) == pytest.approx(4.0 * tails(mean)[0], rel=0.01)

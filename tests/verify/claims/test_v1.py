@@ -141,3 +141,37 @@ def test_three_of_fifteen_and_the_largest_two_by_exact_fractions() -> None:
     largest, second = found.evidence["p_values"][:2]
     chances = f"with probability {at_least(1, Fraction(largest)):.2f} and {at_least(2, Fraction(second)):.3f}"
     assert found.finding.endswith(chances)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.3), (0.0, 0.75), (0.45, 1.0)])
+def test_either_test_of_a_cell_pays_for_two(mean: float, deviation: float) -> None:
+    _, epsilon, *_ = row = FirstVersion.TABLE_1[0]
+    found = v1.judge_cell(row, "pinned", QUICK).evidence["readings"]["pinned"]
+    printed = (found["mean"] + mean * found["deviation"], deviation * found["deviation"])
+    moved = v1.judge_cell(("", epsilon, *map(repr, printed)), "pinned", QUICK).evidence["readings"]["pinned"]
+    assert moved["p_value"] == pytest.approx(joint(mean, deviation), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("excesses", "verdict", "small"),
+    [
+        ((0.09, 0.09, 0.09), Verdict.CONFIRMED, ""),
+        ((0.09, 0.11, 0.09), Verdict.QUALIFIED, "1, 10"),
+        ((0.11, 0.11, 0.11), Verdict.QUALIFIED, "none"),
+        ((0.09, 0.09, -0.01), Verdict.REFUTED, ""),
+        ((0.09, 0.0, 0.11), Verdict.INCONCLUSIVE, ""),
+        ((0.09, 0.09, 0.1), Verdict.INCONCLUSIVE, ""),
+    ],
+)
+def test_slightly_is_a_tenth_at_each_epsilon(monkeypatch, excesses, verdict, small) -> None:
+    # Deviations so small that every excess is seen, and none where there is none.
+    spread = 1e-6 * stats.norm.ppf((np.arange(400) + 0.5) / 400)
+    pairs = list(zip((1, 3, 10), excesses, strict=True))
+    drawn = iter([epsilon * (1.0 + excess) + spread for epsilon, excess in pairs])
+    monkeypatch.setattr(v1, "threshold_epsilon", lambda *_: next(drawn))
+    found = v1.judge_advantage(QUICK)
+    assert found.verdict is verdict
+    begins = f"higher, but slightly (by 10%) only at ε = {small}: mean" if small else "mean excess"
+    assert found.finding.startswith(begins)
+    listed = (f"{epsilon * excess:+.3f} ± 0.000 ({excess:+.0%}) at ε = {epsilon}" for epsilon, excess in pairs)
+    assert verdict is not Verdict.CONFIRMED or found.finding.endswith(", ".join(listed))
