@@ -117,6 +117,12 @@ def test_what_needs_data_is_published_with_its_commands():
     assert {name: one.finding for name, one in found.items()} == {name: RESULTS[name]["finding"] for name in found}
 
 
+@pytest.mark.parametrize("name", ["canife.section1.gap", "canife.section3.4.conservative", "review.users.languages"])
+def test_what_draws_nothing_that_it_tells_finds_what_is_published(name):
+    (judge,) = (check.judge for check in SUITES["claims"] if check.id == name)
+    assert judge(Context(Level.QUICK, 0)).finding == RESULTS[name]["finding"]
+
+
 # Judges that get nothing of the run.
 _FIXED = {check.id: (suite, check) for suite, checks in SUITES.items() for check in checks if is_fixed(check.judge)}
 

@@ -151,3 +151,23 @@ def test_bounds_are_refuted_below_the_level(monkeypatch, p_value, verdict):
     rows, delta = Final.TABLE_3[3:], Final.STACKOVERFLOW_DELTA
     assert final_bounds.judge_fit(CONTEXT, rows, delta, "x").verdict is verdict
     assert final_bounds.judge_lower_all(CONTEXT, rows, 2048, delta, "x").verdict is verdict
+
+
+def test_a_confidence_is_refuted_by_more_wrong_bounds_than_chance_has(monkeypatch):
+    # The most of a thousand that 5% explain at the level.
+    most = int(stats.binom.isf(LEVEL, 1000, 0.05))
+    for wrong, stated, verdict in (
+        (most, False, Verdict.CONFIRMED),
+        (most + 1, False, Verdict.QUALIFIED),
+        (most, True, Verdict.CONFIRMED),
+        (most + 1, True, Verdict.REFUTED),
+    ):
+        monkeypatch.setattr(final_bounds, "lower_bounds", lambda *_, wrong=wrong: (np.arange(1000) < wrong) - 0.0)
+        found = final_bounds.judge_confidence(CONTEXT, threshold_stated=stated)
+        assert found.verdict is verdict
+        average, missed = found.evidence["average"], (1.0 - stats.beta.isf(0.05, 0.5, 1000.5)) ** 1000
+        assert found.finding == (
+            f"{'at' if stated else 'only for'} a threshold fixed beforehand, where a Jeffreys limit keeps "
+            f"{average:.1%} on average over FNR and fails in {missed:.1%} at the worst; at the best threshold "
+            f"{wrong / 1000:.0%} of 1000 runs whose canaries leave no trace (ε = 0) have a bound above 0"
+        )

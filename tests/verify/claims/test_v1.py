@@ -175,3 +175,27 @@ def test_slightly_is_a_tenth_at_each_epsilon(monkeypatch, excesses, verdict, sma
     assert found.finding.startswith(begins)
     listed = (f"{epsilon * excess:+.3f} ± 0.000 ({excess:+.0%}) at ε = {epsilon}" for epsilon, excess in pairs)
     assert verdict is not Verdict.CONFIRMED or found.finding.endswith(", ".join(listed))
+
+
+def test_a_gain_in_the_mean_is_seen_by_students_test(monkeypatch) -> None:
+    found = v1.judge_threshold_choice(QUICK)
+    gain, error, above = (found.evidence[name] for name in ("gain", "error", "above"))
+    assert found.verdict is Verdict.CONFIRMED
+    assert found.finding == (
+        f"at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from another run, "
+        f"and lies above the true ε in {above} of 200 runs"
+    )
+    p_value = stats.t.sf(gain / error, 199)
+    for share, verdict in ((2.0, Verdict.CONFIRMED), (0.5, Verdict.INCONCLUSIVE)):
+        monkeypatch.setattr(v1, "LEVEL", share * p_value)
+        assert v1.judge_threshold_choice(QUICK).verdict is verdict
+    # Bounds by another road: a loop over thresholds, of other draws. They are above ε as often.
+    rng, distance = np.random.default_rng(55), 1.0 / gaussian_mechanism.noise_multiplier(3.0, DELTA)
+    limits = stats.beta.isf(0.05, np.arange(1000) + 0.5, 1000.5 - np.arange(1000))
+    wrong = 0
+    for _ in range(400):
+        cosines = np.sort(distance + rng.standard_normal(1000))
+        alarms = stats.norm.sf(cosines)
+        bound = np.log(np.maximum(1 - DELTA - alarms, 1e-300) / limits), np.log((1 - DELTA - limits) / alarms)
+        wrong += np.max(bound) > 3.0
+    assert stats.fisher_exact([[wrong, 400 - wrong], [above, 200 - above]]).pvalue > 1e-6
