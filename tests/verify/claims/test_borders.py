@@ -275,6 +275,65 @@ def test_sentences_at_their_borders():
     assert sentences.judge_log_domain(f"{limit - 0.01:.4f}").verdict is REFUTED
 
 
+@pytest.mark.parametrize(
+    ("judge", "finding"),
+    [
+        (lambda: final_setting.judge_assumptions({}), "in the wrong order none; without an order none"),
+        (
+            lambda: final_setting.judge_assumptions({"x": [("a", ("noise",), ("final",)), ("b", (), ("final",))]}),
+            "in the wrong order a before b; without an order none",
+        ),
+        (
+            lambda: final_setting.judge_assumptions(
+                {"x": [("a", ("noise",), ("final",)), ("b", ("data",), ("final",))]}
+            ),
+            "only if control of noise and minibatches counts for more than all else: in the wrong order none; without "
+            "an order a and b",
+        ),
+        (
+            lambda: final_setting.judge_scale({"X": (5, 7)}, {"T": Fraction(1, 10), "U": Fraction(0)}),
+            "only on none and by printed accuracies: 1,000 canaries cost at most 0.1 percentage points in T, 0 "
+            "percentage points in U; X has 7 parameters and only 5 clients. No document says which estimates are "
+            "reasonable",
+        ),
+        (lambda: attack.judge_norm({"x": "3", "y": "1"}), "a step with rate 1 or more reaches C = 1: x, y"),
+        (
+            lambda: attack.judge_norm({"x": "0.5"}),
+            "only where the rate is at least 1 (nowhere), not on x (rate 0.5: ‖u_c‖ may be 0.5, C takes a gradient "
+            "of 2)",
+        ),
+        (lambda: review.judge_smallest(2.0, "9", {"x": [ROW]}), "9 is the smallest on no table only: x 1.0 at ε = 30"),
+        (lambda: review.judge_smallest(2.0, "30", {"x": [ROW]}), "x 1.0 at ε = 30"),
+        (lambda: cross_checks.judge_repeated({"a": (1, 1), "b": (1, 2)}), "1 of 2 agree; not: b"),
+        (lambda: cross_checks.judge_repeated({"a": (1, 1)}), "1 of 1 agree"),
+        (
+            lambda: final_tables.judge_order([ROW, replace(ROW, noise="0.2", lower_all="2.1", estimate_final="0.4")]),
+            "lower_all: 2 then 2.1; lower_final above estimate_final at noise 0.2",
+        ),
+        (
+            lambda: final_tables.judge_order([replace(ROW, lower_final="2.5", estimate_final="2.6")]),
+            "ε falls with the noise, bounds are below estimates, and the final model's estimates below all iterates'; "
+            "at noise 0.1 the final model has the larger lower bound, as its FPR is exact",
+        ),
+        (
+            lambda: final_tables.judge_close([replace(ROW, estimate_all="29"), replace(ROW, estimate_all="31")]),
+            'ε̂/ε = 0.97 at noise 0.1, 1.03 at noise 0.1, where close is within 10%, as "about", "close" and "slightly" '
+            "allow; but above 1 an estimate exceeds what is proven to be an upper bound",
+        ),
+        (
+            lambda: review.judge_not_falsified({"x": [ROW, replace(ROW, lower_final="1.1")]}),
+            "3 of 4 estimates are above their lower bounds, the closest 1 above 1.1",
+        ),
+        (
+            lambda: experiments.judge_reduced("0.990", "99"),
+            "health is the share by which the loss is improved: 0.990 of it, and 99% are printed",
+        ),
+    ],
+)
+def test_what_is_said_of_made_up_numbers(judge, finding):
+    assert judge().finding == finding
+
+
 # Effects that designs state, by the law of the test.
 
 

@@ -2,6 +2,7 @@ import math
 import re
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,12 +10,13 @@ from scipy import optimize, stats
 
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.claims import CHECKS
+from canaryproof.verify.claims import CHECKS, prediction
 from canaryproof.verify.claims.canife import rules as canife_rules
 from canaryproof.verify.claims.canife.rules import PRINTED, between, compared
 from canaryproof.verify.claims.experiment_results import FinishedExperiment
 from canaryproof.verify.claims.transcripts import Canife
 from canaryproof.verify.comparison.canife_methods import METHODS
+from canaryproof.verify.files.benchmark_record import PrintedReading, PrintedRecord, SpreadRecord
 from canaryproof.verify.files.training_record import (
     Analytical,
     CanifeAttackRecord,
@@ -803,3 +805,103 @@ def test_what_has_no_cell_of_its_own_or_no_audit_decides_nothing(rule):
         for noise in (0.0, 0.5)
     ]
     assert rule(made(*own)) is None or getattr(rule, "func", None) is canife_rules.model_accuracy
+
+
+def measured_rows(*verdicts, ids="final.section5.4.ours", verdict=QUALIFIED):
+    """Rows of a benchmark, a reading each."""
+    rows = tuple(
+        PrintedReading(ids, "6.76 ± 1.06", f"method {i}", SpreadRecord(1.0, 0.1, 0), one, verdict, f"finding {i}")
+        for i, one in enumerate(verdicts)
+    )
+    return SimpleNamespace(printed=PrintedRecord(True, LEVEL, rows))
+
+
+def test_a_benchmark_is_told_reading_by_reading():
+    ours = "not stated, and ours: learning rates, width, δ of the conversion and how many trainings there were"
+    record = measured_rows(REFUTED, CONFIRMED, ids="final.section5.4.canife, submission.appendixH.canife")
+    for name in ("final.section5.4.canife", "submission.appendixH.canife"):
+        found = canife_rules.benchmark_reading(name, record)
+        assert found.finding == f"method 0 refuted (finding 0); method 1 confirmed (finding 1); {ours}"
+        assert found.verdict is QUALIFIED
+        assert found.evidence == {"readings": {"method 0": "refuted", "method 1": "confirmed"}}
+    assert canife_rules.benchmark_reading("final.section5.4", record) is None
+    assert canife_rules.benchmark_reading("x", SimpleNamespace(printed=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "shuffled", "verdicts"),
+    [
+        (sample(6.76, 1.06, 10), CONFIRMED, {CONFIRMED: CONFIRMED, QUALIFIED: QUALIFIED, INCONCLUSIVE: QUALIFIED}),
+        (sample(12.0, 1.06, 10), REFUTED, {CONFIRMED: CONFIRMED, QUALIFIED: QUALIFIED, INCONCLUSIVE: INCONCLUSIVE}),
+        ([6.76], INCONCLUSIVE, {CONFIRMED: CONFIRMED, INCONCLUSIVE: INCONCLUSIVE}),
+    ],
+)
+def test_a_shuffled_epoch_qualifies_what_poisson_samples_leave_open(values, shuffled, verdicts):
+    def repetition(value):
+        one = SimpleNamespace(estimates={"fitted": SimpleNamespace(epsilon=value)})
+        return SimpleNamespace(audits={"all": {}}, audit={"all": one}.__getitem__)
+
+    trained = made(SimpleNamespace(results=[repetition(value) for value in values]))
+    _, finding = compared(values, 6.76, 1.06, math.inf)
+    for poisson, verdict in verdicts.items():
+        record = measured_rows(REFUTED, verdict=poisson)
+        found = canife_rules.one_shot(record, trained)
+        assert found.verdict is verdict
+        before = canife_rules.benchmark_reading("final.section5.4.ours", record).finding
+        shown = prediction.shown(values)
+        assert found.finding == f"{before}; in a shuffled epoch {shown} ({finding}): {shuffled}"
+        assert found.evidence == {"shuffled": list(values), "readings": {"method 0": "refuted"}}
+    assert canife_rules.one_shot(SimpleNamespace(printed=None), trained) is None
+    assert canife_rules.one_shot(measured_rows(REFUTED), made(*trained.cells, *trained.cells)) is None
+    without = made(SimpleNamespace(results=[SimpleNamespace(audits=None)]))
+    assert canife_rules.one_shot(measured_rows(REFUTED), without) is None
+
+
+@pytest.mark.parametrize("fashion", [True, False])
+def test_rows_of_a_benchmark_are_of_each_method_and_bound(monkeypatch, fashion):
+    caps = {"CANIFE as printed": 0.5}
+
+    def method(name, shift):
+        return SimpleNamespace(
+            name=name,
+            value=lambda run, plan: SimpleNamespace(epsilon=run.value + shift + plan),
+            cap=lambda *_: caps.get(name, 100.0),
+        )
+
+    names = [name for printed in PRINTED for name in printed.readings]
+    shifts = {name: float(i) for i, name in enumerate(names)}
+    monkeypatch.setattr(canife_rules, "METHODS", [method(name, shift) for name, shift in shifts.items()])
+
+    def run(value):
+        bounds = {"andrew": SimpleNamespace(value=value), "fixed-sequence": SimpleNamespace(value=value + 50.0)}
+        oneshot = {"all": {"unobserved": SimpleNamespace(bounds=bounds)}}
+        return SimpleNamespace(value=value, oneshot=oneshot)
+
+    values = sample(3.0, 0.3, 10)
+    rows = canife_rules.claims([run(value) for value in values], 0.0, fashion)
+    assert [row.method for row in rows] == [
+        *names, "Algorithm 3, all rounds: andrew", "Algorithm 3, all rounds: fixed-sequence",
+    ]  # fmt: skip
+    assert [(row.id, row.statement) for row in rows] == [
+        *[("final.section5.4.canife, submission.appendixH.canife", "0.879 ± 0.124")] * 3,
+        *[("final.section5.4.ours", "6.76 ± 1.06")] * 4,
+        *[("review.canife.bound", "a lower bound between 0.879 and 6.76")] * 2,
+    ]
+    expected = []
+    for printed in PRINTED:
+        expected += [
+            compared(
+                values + shifts[name], printed.mean, printed.deviation, 0.5 if name == "CANIFE as printed" else 100.0
+            )
+            for name in printed.readings
+        ]
+    expected += [between(values, 0.879, 6.76), between(values + 50.0, 0.879, 6.76)]
+    for row, (verdict, finding) in zip(rows, expected, strict=True):
+        assert (row.reading, row.finding) == ((verdict, finding) if fashion else (NEEDS_DATA, ""))
+    assert expected[0] == (REFUTED, "the cap is 0.5")
+    for part in (rows[:3], rows[3:7], rows[7:]):
+        verdict = canife_rules._verdict([row.reading for row in part]) if fashion else NEEDS_DATA
+        assert {row.verdict for row in part} == {verdict}
+    assert [row.epsilon for row in rows] == [
+        canife_rules.spread(values + shift) for shift in [*shifts.values(), 0.0, 50.0]
+    ]
