@@ -905,3 +905,34 @@ def test_rows_of_a_benchmark_are_of_each_method_and_bound(monkeypatch, fashion):
     assert [row.epsilon for row in rows] == [
         canife_rules.spread(values + shift) for shift in [*shifts.values(), 0.0, 50.0]
     ]
+
+
+def test_what_is_said_of_a_bound_between_and_of_a_printed_mean():
+    for values in ([2.0], [2.0, math.inf], [2.0, math.nan]):
+        assert between(values, 1.0, 3.0) == (INCONCLUSIVE, "one training, or an infinite bound")
+    assert between([2.0, 2.0], 1.0, 3.0) == (INCONCLUSIVE, "equal in all trainings")
+    values = sample(2.0, 0.5, 4)
+    # Student's statistic of four is 1/(0.5/2), on either side.
+    p_value = stats.t.sf(4.0, 3)
+    said = f"p = {p_value:.2g} that it is not above, {stats.t.sf(8.0, 3):.2g} that it is not below"
+    assert between(values, 1.0, 4.0) == (INCONCLUSIVE, said)
+    assert compared([2.0], 2.0, 0.5, 9.0) == (INCONCLUSIVE, "one training")
+    assert compared([2.0, math.inf, math.inf], 2.0, 0.5, 9.0) == (REFUTED, "infinite in 2")
+    assert compared([2.0], 9.1, 0.5, 9.0) == (REFUTED, "the cap is 9")
+    welch = stats.ttest_ind(values, sample(2.5, 1.0, 4), equal_var=False).pvalue
+    # Variances of a ratio of four.
+    ratio = 2.0 * stats.f.sf(4.0, 3, 3)
+    _, finding = compared(values, 2.5, 1.0, 9.0)
+    assert finding.startswith(f"p = {welch:.2g} for the mean, {ratio:.2g} for the deviation; a shift of ")
+    alike = compared([2.0] * 4, 2.5, 1.0, 9.0)
+    assert alike[0] is INCONCLUSIVE
+    assert " for the deviation" not in alike[1]
+
+
+@pytest.mark.parametrize(("mean", "verdict"), [(1.001, CONFIRMED), (0.999, INCONCLUSIVE)])
+def test_a_printed_mean_tells_where_it_could_be_told_from_nothing(mean, verdict):
+    runs, values = 10, sample(1.0, 0.3, 10)
+    # A shift of two samples' mean that a test at a quarter of the level, of one side, notices with nine tenths.
+    critical, root = stats.t.isf(0.25 * LEVEL, 2 * runs - 2), math.sqrt(runs / 2)
+    visible = optimize.brentq(lambda x: stats.nct.sf(critical, 2 * runs - 2, x * root) - 0.9, 0.1, 20.0)
+    assert compared(values, mean, 1.0 / visible, math.inf)[0] is verdict
