@@ -462,6 +462,7 @@ def presentations(estimates, bound=0.5, noise=0.1, distances=(0.0, 9.0)):
     ("estimates", "distances", "verdict", "text"),
     [
         ((1.0, 2.01), (0.0, 9.0), CONFIRMED, "at noise 0.1 ε̂ from 1 to 2.01; 0 lower bounds are above their estimates"),
+        ((1.0, 2.0), (0.0, 9.0), CONFIRMED, "at noise 0.1 ε̂ from 1 to 2; 0 lower bounds are above their estimates"),
         ((1.0, 1.99), (0.0, 9.0), QUALIFIED, "at noise 0.1 ε̂ from 1 to 1.99; 0 lower bounds are above their estimates"),
         ((0.4, 0.6), (0.0, 9.0), QUALIFIED, "at noise 0.1 ε̂ from 0.4 to 0.6; 1 lower bounds are above their estimates"),
         ((0.0, 0.4), (0.0, 9.0), CONFIRMED, "at noise 0.1 ε̂ from 0 to 0.4; 2 lower bounds are above their estimates"),

@@ -228,3 +228,54 @@ def test_a_cell_that_is_missing_is_told():
         "needs data; `canaryproof benchmark canife --data FOLDER --level full --out DIR/canife`, then "
         "`canaryproof verify claims --data DIR`, decide it"
     )
+
+
+STACKOVERFLOW, EMNIST = ("0", "0.0496", "0.0986", "0.2317"), ("0.0", "0.0487", "0.0958", "0.2207")
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "noises", "times"),
+    [
+        ("final.figure1", "separates", STACKOVERFLOW, (1, 2, 4, 8)),
+        ("final.figure2", "rises", STACKOVERFLOW, (1, 2, 4, 8)),
+        ("final.figure3", "separates", EMNIST, (1, 2, 4, 8)),
+        ("final.figure4", "rises", EMNIST, (1, 2, 4, 8)),
+        ("submission.figure1", "separates", STACKOVERFLOW, (1, 2, 4, 8)),
+        ("submission.figure2", "rises", ("0.16", "0.18", "0.195"), (1, 2, 4, 8)),
+        ("submission.figure3", "rises", STACKOVERFLOW, (1, 2, 4, 8)),
+        ("v1.figure1", "separates", ("0", "0.1023", "0.2344"), (1, 2, 3, 5, 10)),
+        ("v1.figure2", "rises", ("0", "0.1023", "0.2344"), (1, 2, 3, 5, 10)),
+    ],
+)
+def test_figures_are_judged_at_the_noise_of_their_tables(name, rule, noises, times):
+    judge = DECIDED[f"{name}.measured"].judge
+    assert (judge.func.__name__, *judge.args) == (rule, noises, times)
+
+
+@pytest.mark.parametrize(
+    ("name", "noises", "cosines"),
+    [
+        ("final.section5.2.1.repetitions", (STACKOVERFLOW, EMNIST), True),
+        ("submission.appendixD.repetitions", (STACKOVERFLOW, ("0.16", "0.18", "0.195")), False),
+    ],
+)
+def test_repetitions_are_alike_at_the_noise_of_both(name, noises, cosines):
+    # The submission's Figure 2 has no cosines.
+    assert DECIDED[name].judge.args == (noises, cosines)
+
+
+def test_rows_are_read_in_as_many_ways_as_their_text_leaves_open():
+    as_printed = {"attack": "final", "estimator": "fitted"}
+    pinned, change = {"attack": "final", "estimator": "pinned"}, {"attack": "change", "estimator": "fitted"}
+    for name, rule in DECIDED.items():
+        if isinstance(rule.judge, partial) and rule.judge.func.__name__ == "row":
+            readings = list(rule.judge.args[1].values())
+            swept = [reading.get("canaries__participation") for reading in readings]
+            plain = [{key: value for key, value in one.items() if "__" not in key} for one in readings]
+            if rule.experiments[0] in ("final_table4", "submission_table3"):
+                assert plain == [as_printed, pinned, change] * 2, name
+                # As real users do, in each epoch; or else once.
+                assert swept == ["clients"] * 3 + ["periods"] * 3
+            else:
+                assert plain == [as_printed, pinned, change], name
+                assert swept == [None] * 3

@@ -98,6 +98,9 @@ def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
     # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
     assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)
     assert judge("2.02", stated="far") is Verdict.QUALIFIED
+    # A whole number is what the noise was calibrated to, to a thousandth: 100/σ is between 198.0 and 202.0.
+    whole = {"202": Verdict.CONFIRMED, "203": Verdict.REFUTED, "198": Verdict.CONFIRMED, "197": Verdict.REFUTED}
+    assert {epsilon: judge(epsilon, stated="far") for epsilon in whole} == whole
 
 
 @pytest.mark.parametrize("row", FirstVersion.TABLE_1, ids=lambda row: row[1])
