@@ -17,6 +17,7 @@ from canaryproof.reports.markdown import without_tags
 from canaryproof.verify.check import json_records
 from canaryproof.verify.check.results import Context, Level, Run, Subject, perform
 from canaryproof.verify.check.verdicts import is_fixed
+from canaryproof.verify.claims.needs_data import NeedsData
 from canaryproof.verify.engine import expected
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.training_record import ExperimentRecord
@@ -105,6 +106,23 @@ def test_quoted_numbers_of_the_benchmark_are_published():
         assert tuple(map(float, numbers)) in rounded, numbers
 
 
+def test_published_statements_are_those_of_the_code():
+    said = {check.id: (check.statement, check.source) for suite in SUITES.values() for check in suite}
+    assert said == {name: (row["statement"], row["source"]) for name, row in RESULTS.items()}, MAKE
+
+
+def test_what_needs_data_is_published_with_its_commands():
+    found = {c.id: c.judge(Context(Level.QUICK, 0)) for c in SUITES["claims"] if isinstance(c.judge, NeedsData)}
+    assert len(found) > 50
+    assert {name: one.finding for name, one in found.items()} == {name: RESULTS[name]["finding"] for name in found}
+
+
+@pytest.mark.parametrize("name", ["canife.section1.gap", "canife.section3.4.conservative", "review.users.languages"])
+def test_what_draws_nothing_that_it_tells_finds_what_is_published(name):
+    (judge,) = (check.judge for check in SUITES["claims"] if check.id == name)
+    assert judge(Context(Level.QUICK, 0)).finding == RESULTS[name]["finding"]
+
+
 # Judges that get nothing of the run.
 _FIXED = {check.id: (suite, check) for suite, checks in SUITES.items() for check in checks if is_fixed(check.judge)}
 
@@ -129,6 +147,20 @@ def _differs(result):
 def test_findings_from_printed_numbers_are_the_published_ones(quick_run):
     assert len(_FIXED) > 250
     assert not [name for name in _FIXED if _differs(quick_run.results[name])]
+
+
+# Rows of which one is judged below, as all take seconds.
+_LIKE_OTHERS = re.compile(
+    r"v1\.table2\.row[245]\.epsilon|submission\.table3\.row[3-6]\.epsilon|findings\.estimates\.quantiles\.row[234]"
+)
+# A judge that documents share is the same for all of them.
+_QUICK = {each[1].judge: name for name, each in _FIXED.items() if not _LIKE_OTHERS.fullmatch(name)}.values()
+
+
+@pytest.mark.parametrize("name", _QUICK)
+def test_the_code_finds_what_is_published_of_printed_numbers(name):
+    """The same without the run that other tests share, so that it is seen in seconds."""
+    assert not _differs(perform(*_FIXED[name], Context(Level.QUICK, 0)))
 
 
 def _made():

@@ -160,3 +160,48 @@ def test_noise_that_is_noticed_beside_others_has_the_judges_level() -> None:
 
     # The share is rounded to a hundredth.
     assert joint(share - 0.005) <= LEVEL <= joint(share + 0.005)
+
+
+def test_each_of_both_trainings_must_show_it(monkeypatch) -> None:
+    monkeypatch.setattr(cross_checks, "both_estimates", lambda *_: (2.0, 1.0))
+    p_values = iter([0.0, 1.0])
+    monkeypatch.setattr(cross_checks, "share_above", lambda *_: next(p_values))
+    found = cross_checks.judge_above(Context(Level.QUICK, 0))
+    assert found.verdict is Verdict.REFUTED
+    assert found.finding == (
+        "in 200 of 200 trainings of 8 rounds at noise 1 and 8 presentations (medians 2.00 from the final model, 1.00 "
+        "from all rounds); in 200 of 200 trainings of 100 rounds at noise 2 and 1 presentations (medians 2.00 from the "
+        "final model, 1.00 from all rounds)"
+    )
+
+
+def test_tables_are_judged_at_their_own_rounds_and_delta() -> None:
+    # 15 epochs of 3,383 users by 101 are printed as 500 rounds, and 5 by 34 are 497.5.
+    expected = {
+        "final.table3": (Final.TABLE_3, 2048, 341_000**-1.1),
+        "final.table4": (Final.TABLE_4, 500, (3383 * 15) ** -1.1),
+        "submission.table2": (Submission.TABLE_2, 2048, 341_000**-1.1),
+        "submission.table3": (Submission.TABLE_3, 498, 3383**-1.1),
+        "v1.table3": (FirstVersion.TABLE_3, 2048, 341_000**-1.1),
+    }
+    assert {name: table[:3] for name, table in cross_checks._BESIDE.items()} == expected
+    laws = {name: table[3] for name, table in cross_checks._BESIDE.items()}
+    assert laws.pop("v1.table3") is distributions.thresholded
+    assert set(laws.values()) == {distributions.fitted}
+    rules = {check.id: check.judge for check in cross_checks.CHECKS}
+    for name, (rows, rounds, delta) in expected.items():
+        erring = [row for row in rows if float(row.lower_all) < 6.0]
+        assert rules[f"findings.estimates.lower-all.{name}"].args[:3] == (erring, rounds, delta)
+        assert rules[f"findings.estimates.lower-final.{name}"].args[:2] == (rows, delta)
+        # The first version's bounds are of other cosines than its estimates.
+        assert rules[f"findings.estimates.lower-all.{name}"].args[4] is (name == "v1.table3")
+
+
+@pytest.mark.parametrize(("apart", "verdict"), [(True, Verdict.CONFIRMED), (False, Verdict.REFUTED)])
+def test_bounds_of_other_cosines_are_what_is_refuted(monkeypatch, apart, verdict) -> None:
+    for judged, found in (
+        (Verdict.REFUTED, verdict),
+        (Verdict.CONFIRMED, Verdict.REFUTED if apart else Verdict.CONFIRMED),
+    ):
+        monkeypatch.setattr(cross_checks.final_bounds, "judge_lower_all", lambda *_, v=judged: Outcome(v, "", {}))
+        assert cross_checks._lower_all((), 1, 1e-6, "", apart, Context(Level.QUICK, 0)).verdict is found

@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.claims import distributions, final_bounds
@@ -30,14 +30,13 @@ def sampled(distance: float, runs: int = 3000) -> np.ndarray:
 
 
 CASES = [
-    pytest.param(distributions.KnownNull(DELTA), known, 0.1, marks=pytest.mark.deep),
-    (distributions.KnownNull(DELTA), known, 0.9),
     (distributions.SampledNull(ROUNDS, DELTA), sampled, 2.0),
+    (distributions.KnownNull(DELTA), known, 0.9),
+    pytest.param(distributions.KnownNull(DELTA), known, 0.1, marks=pytest.mark.deep),
     pytest.param(distributions.SampledNull(ROUNDS, DELTA), sampled, 3.0, marks=pytest.mark.deep),
 ]
 
 
-@pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(("law", "draw", "distance"), CASES)
 def test_no_tail_is_too_small(law, draw, distance):
     sample = draw(distance)
@@ -57,6 +56,10 @@ def test_both_tails_fall_to_nothing(law, draw, distance):
     below = [law.below(bound, distance) for bound in np.linspace(median, 20.0, 30)]
     assert above == sorted(above, reverse=True)
     assert below == sorted(below)
+    # Limits are on the safe side, and say something all the same.
+    low, high = np.quantile(draw(distance), (0.01, 0.99))
+    assert law.below(low, distance) < 0.5
+    assert law.at_least(high, distance) < 0.1 * law.at_least(low, distance)
 
 
 @pytest.mark.deep(beyond=1)
@@ -179,3 +182,33 @@ def test_a_distance_that_is_noticed_is_by_the_level_of_one_bound(rows: int) -> N
     # Factors are upper limits, a few steps of the search above, and have two digits.
     assert len(listed) == rows
     assert noticed - 0.05 <= float(listed[0]) <= 1.02 * noticed + 0.05
+
+
+@pytest.mark.parametrize("level", [1e-6, 1e-2])
+@pytest.mark.parametrize("larger", [True, False])
+def test_a_distance_is_noticed_at_half_the_level_on_either_side(level: float, larger: bool) -> None:
+    class OneSided:
+        """Bounds with the law N(8, 1) at a distance of 1, and moved by 8 times the distance to one side alone."""
+
+        def at_least(self, bound: float, distance: float) -> float:
+            return float(stats.norm.sf(bound - 8.0 * distance))
+
+        def below(self, bound: float, distance: float) -> float:
+            return 1.0 if distance > 1.0 and not larger else float(stats.norm.cdf(bound - 8.0 * distance))
+
+    # The upper tenth, or the lower one, is where the tail of the null has half the level. From above it is nearer.
+    reach = (stats.norm.isf(0.5 * level) + stats.norm.isf(0.1)) / 8.0
+    noticed = 1.0 + reach if larger else 1.0 / (1.0 - reach)
+    found = distributions.noticed_factor(OneSided(), 1.0, level)
+    # The answer is an upper limit, a step or two of its search above.
+    assert noticed * 0.999 <= found <= noticed * math.exp(0.021)
+
+
+def test_two_estimates_are_of_one_mean_by_the_tails_of_the_mean_between() -> None:
+    def tails(mean: float) -> tuple[float, float]:
+        low, high = distributions.fitted([1.0, 1.6], mean, ESTIMATE_DELTA)[0]
+        return float(low), 1.0 - float(high)
+
+    mean = optimize.brentq(lambda m: tails(m)[0] - tails(m)[1], 0.05, 0.6)
+    # Each is two-sided, and there are two.
+    assert distributions.same_mean(1.0, 1.6, ESTIMATE_DELTA) == pytest.approx(4.0 * tails(mean)[0], rel=0.01)

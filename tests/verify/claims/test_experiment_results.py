@@ -1,4 +1,6 @@
+import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import made_results
@@ -211,3 +213,39 @@ def test_a_file_of_the_users_own_with_a_known_name_is_none_of_the_papers(tmp_pat
     damage(tmp_path, lambda d: d.update(source="my own"))
     with pytest.raises(InputError, match="must hold folders that canaryproof train"):
         experiment_results.read(tmp_path)
+
+
+def test_an_experiment_whose_source_states_all_is_none_of_the_papers(tmp_path, monkeypatch):
+    figure(tmp_path, "final_figure2")
+    shipped = experiment_results.configuration.read("final_figure2", "full")
+    monkeypatch.setattr(experiment_results.configuration, "read", lambda *_: replace(shipped, unstated=()))
+    with pytest.raises(InputError, match="must hold folders that canaryproof train"):
+        experiment_results.read(tmp_path)
+
+
+def test_what_is_read_is_the_experiment_with_what_its_source_leaves_open(tmp_path):
+    figure(tmp_path, "final_figure2")
+    (found,) = experiment_results.read(tmp_path).experiments.values()
+    shipped = experiment_results.configuration.read("final_figure2", "full")
+    assert (found.name, found.size, found.folder) == ("final_figure2", "full", "final_figure2")
+    assert found.unstated == shipped.unstated
+    noises = [cell.settings["training.noise_multiplier"] for cell in found.cells]
+    assert noises == [cell.settings.training.noise_multiplier for cell in shipped.cells]
+
+
+def test_the_digest_is_of_all_files_in_the_order_of_their_folders(tmp_path):
+    figure(tmp_path, "final_figure2")
+    alone = (tmp_path / "final_figure2" / "results.json").read_bytes()
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "canife.json").write_bytes((PUBLISHED / "fashion_canife" / "canife.json").read_bytes())
+    both = [(tmp_path / "a" / "canife.json").read_bytes(), alone]
+    joined = "".join(hashlib.sha256(one).hexdigest() for one in both)
+    assert experiment_results.read(tmp_path).digest == hashlib.sha256(joined.encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(("observed", "error"), [(2, 0.0), (20_000, 1e-9)])
+def test_the_ends_of_what_an_audit_may_be_are_allowed(tmp_path, observed, error):
+    figure(tmp_path, "final_figure2")
+    change = {"observed": observed, "ratio": 1e-9, "distance_error": error, "ratio_error": error}
+    damage(tmp_path, lambda d: d["cells"][0]["results"][0]["audits"]["final"]["exact"].update(change))
+    assert experiment_results.read(tmp_path).experiments

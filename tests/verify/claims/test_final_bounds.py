@@ -8,6 +8,7 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.kernels import two_gaussians
+from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.claims import final_bounds
 from canaryproof.verify.claims.transcripts import Final
@@ -118,3 +119,55 @@ def test_the_mean_coverage_is_that_over_a_grid_of_rates():
     chances = stats.binom.pmf(misses, 1000, rates[:, np.newaxis])
     covered = (chances * (limits >= rates[:, np.newaxis])).sum(axis=1)
     assert final_bounds.mean_coverage(0.9) == pytest.approx(covered.mean(), abs=1e-3)
+
+
+def test_nine_simulated_bounds_of_ten_are_told(monkeypatch):
+    monkeypatch.setattr(final_bounds, "lower_bounds", lambda *_: np.linspace(0.0, 100.0, 401))
+    monkeypatch.setattr(final_bounds, "sampled_bounds", lambda *_: np.linspace(0.0, 10.0, 401))
+    monkeypatch.setattr(final_bounds.distributions, "fit", lambda *_: (0.5, None))
+    rows, delta = Final.TABLE_3[2:], Final.STACKOVERFLOW_DELTA
+    final = final_bounds.judge_fit(CONTEXT, rows, delta, "x")
+    assert final.finding == (
+        "each is below its estimate: where 0.688 is printed, 90% of simulated bounds are in [5.00, 95.00]; where "
+        "0.311, in [5.00, 95.00] (joint p = 0.50)"
+    )
+    everywhere = final_bounds.judge_lower_all(CONTEXT, rows[1:], 2048, delta, "x")
+    assert everywhere.finding.count("[0.50, 9.50]") == 1
+    assert everywhere.finding.endswith(" (joint p = 0.5)")
+    assert (
+        f"(distances {everywhere.evidence['rows'][0]['distance']:.1f} instead of {1 / 0.2317:.1f})"
+        in everywhere.finding
+    )
+    assert final.verdict is everywhere.verdict is Verdict.CONFIRMED
+    # A bound above its own estimate is none of the same cosines.
+    above = (replace(rows[1], lower_final="0.570", lower_all="2.694"),)
+    assert final_bounds.judge_fit(CONTEXT, above, delta, "x").verdict is Verdict.REFUTED
+    assert final_bounds.judge_lower_all(CONTEXT, above, 2048, delta, "x").verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize(("p_value", "verdict"), [(1.0, Verdict.CONFIRMED), (0.99, Verdict.REFUTED)])
+def test_bounds_are_refuted_below_the_level(monkeypatch, p_value, verdict):
+    monkeypatch.setattr(final_bounds.distributions, "fit", lambda *_: (p_value * LEVEL, None))
+    rows, delta = Final.TABLE_3[3:], Final.STACKOVERFLOW_DELTA
+    assert final_bounds.judge_fit(CONTEXT, rows, delta, "x").verdict is verdict
+    assert final_bounds.judge_lower_all(CONTEXT, rows, 2048, delta, "x").verdict is verdict
+
+
+def test_a_confidence_is_refuted_by_more_wrong_bounds_than_chance_has(monkeypatch):
+    # The most of a thousand that 5% explain at the level.
+    most = int(stats.binom.isf(LEVEL, 1000, 0.05))
+    for wrong, stated, verdict in (
+        (most, False, Verdict.CONFIRMED),
+        (most + 1, False, Verdict.QUALIFIED),
+        (most, True, Verdict.CONFIRMED),
+        (most + 1, True, Verdict.REFUTED),
+    ):
+        monkeypatch.setattr(final_bounds, "lower_bounds", lambda *_, wrong=wrong: (np.arange(1000) < wrong) - 0.0)
+        found = final_bounds.judge_confidence(CONTEXT, threshold_stated=stated)
+        assert found.verdict is verdict
+        average, missed = found.evidence["average"], (1.0 - stats.beta.isf(0.05, 0.5, 1000.5)) ** 1000
+        assert found.finding == (
+            f"{'at' if stated else 'only for'} a threshold fixed beforehand, where a Jeffreys limit keeps "
+            f"{average:.1%} on average over FNR and fails in {missed:.1%} at the worst; at the best threshold "
+            f"{wrong / 1000:.0%} of 1000 runs whose canaries leave no trace (ε = 0) have a bound above 0"
+        )

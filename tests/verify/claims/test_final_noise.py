@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from scipy import special
 
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims import final_noise
 from canaryproof.verify.claims.transcripts import Final
@@ -83,3 +84,12 @@ def test_no_bound_is_known_without_noise_only():
     bounds = outcome.evidence["bounds"]
     assert set(bounds) == {"0.0496", "0.0986", "0.2317"}
     assert all(sorted(row) == row and len(set(row)) == 4 for row in bounds.values())
+
+
+@pytest.mark.parametrize(("sigma", "verdict"), [(0.19996, Verdict.CONFIRMED), (0.19994, Verdict.REFUTED)])
+def test_the_least_noise_that_prints_so_has_the_most_epsilon(monkeypatch, sigma, verdict):
+    # What prints as 0.2000 is from 0.19995 on.
+    exact = float(gaussian_mechanism.epsilon(Final.STACKOVERFLOW_DELTA, sigma))
+    rows = (Final.TABLE_3[0], replace(Final.TABLE_3[1], noise="0.2000", analytical=f"{exact:.9f}"))
+    monkeypatch.setattr(final_noise.Final, "TABLE_3", rows)
+    assert final_noise._judge_footnote_5().verdict is verdict

@@ -139,3 +139,25 @@ def test_a_bias_that_is_noticed_is_by_the_level_of_one_mean(times):
     critical = stats.t.isf(0.5e-6 / len(cells), 49)
     visible = optimize.brentq(lambda bias: stats.nct.sf(critical, 49, bias * math.sqrt(50)) - 0.9, 0.1, 3.0)
     assert design.alternative == f"one has a bias of {visible:.2g} standard deviations"
+
+
+def test_quantiles_of_a_pair_rise_and_are_close_or_within_error():
+    noise, *_, quantiles = Final.TABLE_5[0]
+    first, second, *rest = quantiles
+
+    def judged(*others):
+        return final_tables.judge_one_run_and_ten((Final.TABLE_5[0], (noise, 10, 100, others)))
+
+    same = judged(*quantiles)
+    assert same.verdict is Verdict.CONFIRMED
+    assert same.evidence["differences"] == [0.0] * 5
+    assert same.finding.startswith(
+        "quantiles differ by +0% to +0%; that both are of fifty estimates with one law has p"
+    )
+    # A tenth and a bit off, in one quantile alone.
+    off = judged(f"{1.11 * float(first):.3f}", f"{1.05 * float(second):.3f}", *rest)
+    assert off.verdict is Verdict.QUALIFIED
+    assert off.finding.startswith("only within the error of 50 experiments: quantiles differ by +0% to +11%; that ")
+    swapped = judged(second, first, *rest)
+    assert swapped.evidence["p_value"] >= 1e-6
+    assert swapped.verdict is Verdict.REFUTED

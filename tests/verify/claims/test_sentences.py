@@ -1,6 +1,9 @@
 """Sentences without a table: each has a claim or a reason, and other numbers change the verdicts."""
 
+from types import SimpleNamespace
+
 import pytest
+from scipy import stats
 
 from canaryproof.verify.check.results import Subject, Verdict
 from canaryproof.verify.claims import sentences
@@ -80,3 +83,25 @@ def test_the_largest_cosine_of_an_unobserved_canary_is_a_maximum_of_normal_draws
     evidence = sentences.judge_closed_form(2).evidence
     assert evidence["mean"] == pytest.approx(0.5641896, abs=1e-6)
     assert evidence["deviation"] == pytest.approx(0.8256453, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("deviations", "verdict"),
+    [
+        ((2.01, 2.01, 2.01), Verdict.CONFIRMED),
+        ((1.99, 2.01, 2.01), Verdict.QUALIFIED),
+        ((1.99, 1.99, 2.01), Verdict.QUALIFIED),
+        ((1.99, 1.99, 1.99), Verdict.REFUTED),
+    ],
+)
+def test_more_influence_is_seen_beyond_two_deviations_of_table_2(monkeypatch, deviations, verdict):
+    values = iter([3.0 + 0.137 * times for times in deviations])
+    monkeypatch.setattr(sentences, "estimators", SimpleNamespace(both_directions=lambda *_: next(values)))
+    assert sentences.judge_detects().verdict is verdict
+
+
+@pytest.mark.parametrize(("miss", "verdict"), [(0.9e-6, Verdict.CONFIRMED), (1.1e-6, Verdict.QUALIFIED)])
+def test_a_cosine_is_positive_but_for_a_millionth(monkeypatch, miss, verdict):
+    noise = 1.0 / stats.norm.isf(miss)
+    monkeypatch.setattr(sentences.Final, "TABLE_2_NOISE", (("1.0", f"{noise:.12f}"), ("3.0", "0.01")))
+    assert sentences.judge_positive().verdict is verdict

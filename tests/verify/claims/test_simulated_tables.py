@@ -95,3 +95,46 @@ def test_a_reading_is_excluded_as_often_as_said(mean, deviation):
     assert 0.05 < stated < 0.999
     # What either test notices the other one hardly adds to.
     assert stats.binomtest(seen, 200, stated).pvalue > 1e-6
+
+
+def test_each_reading_lies_in_its_own_enclosure():
+    rng = np.random.default_rng(3)
+    moments = simulated_tables.Moments(np.append(rng.normal(0.5, 0.5, 5), -0.3), rng.uniform(0.8, 1.3, 6), 1000)
+    values = {}
+    for name, (estimator, enclose) in simulated_tables.READINGS.items():
+        values[name] = estimator(moments, 1e-6)
+        found = enclose(moments, 1e-6)
+        assert np.all((found.lo <= values[name] * (1 + 1e-9)) & (values[name] <= found.hi * (1 + 1e-9))), name
+    both, *ways, pinned = values.values()
+    np.testing.assert_array_equal(both, np.maximum(*ways))
+    # A deviation of the null, and no mean below it.
+    assert pinned[-1] == 0.0
+    assert next(iter(values)) == "fitted, both directions"
+
+
+@pytest.mark.parametrize(
+    ("agreeing", "verdict", "begins", "says"),
+    [
+        (("pinned",), Verdict.QUALIFIED, "only with another estimator: the first", (True, False)),
+        ((), Verdict.REFUTED, "the first version's estimator (pinned) gives", (False, False)),
+        (("pinned", "fitted, fit against null"), Verdict.CONFIRMED, "the first version's", (True, False)),
+        (("fitted, both directions",), Verdict.CONFIRMED, "the first version's", (False, True)),
+    ],
+)
+def test_a_cell_is_judged_by_the_readings_that_agree(monkeypatch, agreeing, verdict, begins, says):
+    order = iter(simulated_tables.READINGS)
+    monkeypatch.setattr(simulated_tables, "_consistency", lambda *_: LEVEL * (1.0 if next(order) in agreeing else 0.99))
+    found = simulated_tables._judge(CELLS[0], CONTEXT)
+    assert found.verdict is verdict
+    assert found.finding.startswith(begins)
+    own, fit = (found.evidence["readings"][name] for name in ("pinned", "fitted, both directions"))
+    no = f"does not (p = {0.99 * LEVEL:.0e})"
+    sentence = (
+        f"the first version's estimator (pinned) gives {own['mean']:.3f} ± {own['deviation']:.3f} and "
+        f"{'agrees' if says[0] else no}; Algorithm 1 (fitted) gives {fit['mean']:.3f} ± {fit['deviation']:.3f} and "
+        f"{'agrees' if says[1] else no}"
+    )
+    assert sentence in found.finding
+    power = simulated_tables._power(200, own, fit)
+    assert found.design.power == found.evidence["power_against"]["fitted, both directions"] == power
+    assert found.evidence["power_against"].keys() == simulated_tables.READINGS.keys() - {"pinned"}

@@ -98,6 +98,9 @@ def test_a_calibration_is_judged_within_the_rounding_of_the_noise() -> None:
     # σ is between 0.495 and 0.505, so that 1/σ is between 1.980 and 2.020.
     assert (judge("2.0"), judge("2.03"), judge("1.97")) == (Verdict.CONFIRMED, Verdict.REFUTED, Verdict.REFUTED)
     assert judge("2.02", stated="far") is Verdict.QUALIFIED
+    # A whole number is what the noise was calibrated to, to a thousandth: 100/σ is between 198.0 and 202.0.
+    whole = {"202": Verdict.CONFIRMED, "203": Verdict.REFUTED, "198": Verdict.CONFIRMED, "197": Verdict.REFUTED}
+    assert {epsilon: judge(epsilon, stated="far") for epsilon in whole} == whole
 
 
 @pytest.mark.parametrize("row", FirstVersion.TABLE_1, ids=lambda row: row[1])
@@ -141,3 +144,61 @@ def test_three_of_fifteen_and_the_largest_two_by_exact_fractions() -> None:
     largest, second = found.evidence["p_values"][:2]
     chances = f"with probability {at_least(1, Fraction(largest)):.2f} and {at_least(2, Fraction(second)):.3f}"
     assert found.finding.endswith(chances)
+
+
+@pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.3), (0.0, 0.75), (0.45, 1.0)])
+def test_either_test_of_a_cell_pays_for_two(mean: float, deviation: float) -> None:
+    _, epsilon, *_ = row = FirstVersion.TABLE_1[0]
+    found = v1.judge_cell(row, "pinned", QUICK).evidence["readings"]["pinned"]
+    printed = (found["mean"] + mean * found["deviation"], deviation * found["deviation"])
+    moved = v1.judge_cell(("", epsilon, *map(repr, printed)), "pinned", QUICK).evidence["readings"]["pinned"]
+    assert moved["p_value"] == pytest.approx(joint(mean, deviation), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("excesses", "verdict", "small"),
+    [
+        ((0.09, 0.09, 0.09), Verdict.CONFIRMED, ""),
+        ((0.09, 0.11, 0.09), Verdict.QUALIFIED, "1, 10"),
+        ((0.11, 0.11, 0.11), Verdict.QUALIFIED, "none"),
+        ((0.09, 0.09, -0.01), Verdict.REFUTED, ""),
+        ((0.09, 0.0, 0.11), Verdict.INCONCLUSIVE, ""),
+        ((0.09, 0.09, 0.1), Verdict.INCONCLUSIVE, ""),
+    ],
+)
+def test_slightly_is_a_tenth_at_each_epsilon(monkeypatch, excesses, verdict, small) -> None:
+    # Deviations so small that every excess is seen, and none where there is none.
+    spread = 1e-6 * stats.norm.ppf((np.arange(400) + 0.5) / 400)
+    pairs = list(zip((1, 3, 10), excesses, strict=True))
+    drawn = iter([epsilon * (1.0 + excess) + spread for epsilon, excess in pairs])
+    monkeypatch.setattr(v1, "threshold_epsilon", lambda *_: next(drawn))
+    found = v1.judge_advantage(QUICK)
+    assert found.verdict is verdict
+    begins = f"higher, but slightly (by 10%) only at ε = {small}: mean" if small else "mean excess"
+    assert found.finding.startswith(begins)
+    listed = (f"{epsilon * excess:+.3f} ± 0.000 ({excess:+.0%}) at ε = {epsilon}" for epsilon, excess in pairs)
+    assert verdict is not Verdict.CONFIRMED or found.finding.endswith(", ".join(listed))
+
+
+def test_a_gain_in_the_mean_is_seen_by_students_test(monkeypatch) -> None:
+    found = v1.judge_threshold_choice(QUICK)
+    gain, error, above = (found.evidence[name] for name in ("gain", "error", "above"))
+    assert found.verdict is Verdict.CONFIRMED
+    assert found.finding == (
+        f"at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from another run, "
+        f"and lies above the true ε in {above} of 200 runs"
+    )
+    p_value = stats.t.sf(gain / error, 199)
+    for share, verdict in ((2.0, Verdict.CONFIRMED), (0.5, Verdict.INCONCLUSIVE)):
+        monkeypatch.setattr(v1, "LEVEL", share * p_value)
+        assert v1.judge_threshold_choice(QUICK).verdict is verdict
+    # Bounds by another road: a loop over thresholds, of other draws. They are above ε as often.
+    rng, distance = np.random.default_rng(55), 1.0 / gaussian_mechanism.noise_multiplier(3.0, DELTA)
+    limits = stats.beta.isf(0.05, np.arange(1000) + 0.5, 1000.5 - np.arange(1000))
+    wrong = 0
+    for _ in range(400):
+        cosines = np.sort(distance + rng.standard_normal(1000))
+        alarms = stats.norm.sf(cosines)
+        bound = np.log(np.maximum(1 - DELTA - alarms, 1e-300) / limits), np.log((1 - DELTA - limits) / alarms)
+        wrong += np.max(bound) > 3.0
+    assert stats.fisher_exact([[wrong, 400 - wrong], [above, 200 - above]]).pvalue > 1e-6
