@@ -945,10 +945,12 @@ def test_a_number_is_claimed_for_stated_neighbours() -> None:
     assert "neighbours" not in str(audit(Scores(run(), dim=DIM), DELTA, noise_multiplier=4.22))
 
 
-def test_groups_that_were_standardised_alone_are_named_where_nothing_is_seen() -> None:
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_groups_that_were_standardised_alone_are_named_where_nothing_is_seen(unit: float) -> None:
     observed, unobserved = np.random.default_rng(0).normal([[0.6], [0.0]], 1.0, (2, 300))
-    alone = [(scores - scores.mean()) / scores.std() for scores in (observed, unobserved)]
-    pooled = [(scores - unobserved.mean()) / unobserved.std() for scores in (unobserved[::2], unobserved[1::2])]
+    alone = [unit * (scores - scores.mean()) / scores.std() for scores in (observed, unobserved)]
+    halves = (unobserved[::2], unobserved[1::2])
+    pooled = [unit * (scores - unobserved.mean()) / unobserved.std() for scores in halves]
     named = [
         "each group was standardised alone" in " ".join(str(result).split())
         for result in (audit(Scores(*groups, kind="any"), DELTA) for groups in (alone, pooled))

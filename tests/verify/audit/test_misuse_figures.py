@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.audit.misuse import declared, misuse
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit.misuse import Withheld, _resolution, declared, misuse
 from canaryproof.verify.audit.shape import shape, valley
 from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check.levels import LEVEL, POWER
@@ -61,6 +62,58 @@ def test_figures_of_scores_of_another_law():
     # Against unobserved scores, whose deviation is not theirs about their own mean but about 0.
     both = cosines(0.05, 1.62), cosines(0.0, 0.9, seed=1)
     assert figures("wide", *both, release_norm=NORM) == ["1.8"]
+
+
+def standardised(values):
+    """Cosines with exactly the mean 0 and the deviation 1 of the null, of another shape."""
+    return (values - values.mean()) / values.std() / ROOT
+
+
+# Unobserved scores, of each of which another of the four tests has the smallest p-value.
+NOT_THE_NULL = {
+    "mean": cosines(-0.35, 1.05, seed=1),
+    "deviation": cosines(0.25, 1.3, seed=1),
+    "second moment": cosines(0.01, 0.75, seed=1),
+    "law": standardised(np.random.default_rng(2).standard_exponential(COUNT)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_NULL)
+def test_unobserved_scores_are_held_against_each_property_of_the_null(name):
+    z = NOT_THE_NULL[name] * ROOT
+    p_values = {
+        "mean": stats.norm.cdf(z.mean() * math.sqrt(COUNT)),
+        "deviation": stats.chi2.sf(COUNT * z.var(), COUNT - 1),
+        "second moment": stats.chi2.cdf((z**2).sum(), COUNT),
+        "law": stats.kstest(z, "norm", alternative="greater").pvalue,
+    }
+    assert min(p_values, key=p_values.get) == name
+    found = warning("null-law", cosines(0.6), NOT_THE_NULL[name], DIM)
+    assert found.p_value == pytest.approx(p_values[name], rel=0.01, abs=0.0)
+
+
+# Those that may be the largest of some cosines, but for one property of what their law makes normal.
+NOT_THE_LARGEST = {
+    "narrow": cosines(1.0, 0.5, seed=1),
+    "wide": cosines(0.91, 0.98, seed=1),
+    "law": standardised(-np.random.default_rng(2).standard_exponential(COUNT)) + 0.5 / ROOT,
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_LARGEST)
+def test_unobserved_scores_are_held_against_each_property_of_the_largest(name):
+    below = stats.norm.cdf(NOT_THE_LARGEST[name] * ROOT)
+    # F^T of the scores is uniform; T is the likeliest one.
+    z = stats.norm.ppf(below ** max(1.0, -COUNT / np.log(below).sum()))
+    p_values = {
+        "narrow": stats.chi2.cdf(COUNT * z.var(), COUNT - 1),
+        "wide": stats.chi2.sf(COUNT * z.var(), COUNT - 1),
+        "law": stats.kstest(z - z.mean(), "norm").pvalue,
+    }
+    assert min(p_values, key=p_values.get) == name
+    found = warning("null-law", cosines(2.0), NOT_THE_LARGEST[name], DIM)
+    assert found.withholds is Withheld.NOTHING
+    assert found.p_value == pytest.approx(p_values[name], rel=0.01, abs=0.0)
 
 
 def test_figures_of_an_unobserved_law_that_is_nearly_that_of_cosines():
@@ -118,6 +171,33 @@ def test_figures_of_a_trace_that_its_release_contradicts():
     assert numbers(found.message)[-1] == "50"
 
 
+# A trace that is half or twice what a release has in which it is ``expected``, the scores' variance, and what is known.
+# A mixture of canaries with and without a trace has the variance 1 + w(1 − w)·expected².
+HALF = [
+    # 8 standard errors of a variance: canaries that are missing would show.
+    ("missing", 0.5, 1.42, 1.28, {}, "It is as if 50% of the canaries were there."),
+    ("units", 0.5, 1.42, 1.22, {}, ""),
+    # 5.4 of them: they might not.
+    ("missing", 0.5, 1.17, 1.0, {}, "Either canaries are missing, or the release is in other units."),
+    ("missing", 0.5, 1.17, 1.0, {"noise_multiplier": 1 / 1.17}, "It is as if 50% of the canaries were there."),
+    # A release twice as long as claimed, too, by no such factor as the trace.
+    (
+        *("missing", 0.5, 1.17, 1.0, {"noise_multiplier": 0.5 / 1.17}),
+        "Either canaries are missing, or the release is in other units.",
+    ),
+    ("units", 2.0, 1.42, 1.28, {}, ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "weight", "expected", "variance", "known", "reason"), HALF)
+def test_a_trace_that_the_release_contradicts_has_its_reason(kind, weight, expected, variance, known, reason):
+    scores = cosines(weight * expected, math.sqrt(variance))
+    found = warning(kind, scores, None, DIM, release_norm=ROOT / expected, **known)
+    error = 1.0 / (math.sqrt(COUNT) * expected)
+    trace = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
+    assert found.message == f"{trace} {reason}".rstrip()
+
+
 def test_figures_of_a_release_of_another_length():
     found = warning("less-noise", cosines(ROOT / NORM), None, DIM, release_norm=NORM, noise_multiplier=2.0)
     assert numbers(found.message) == [f"{NORM / (2.0 * ROOT):.3g}", f"{NORM / ROOT:.3g}", "2"]
@@ -150,6 +230,52 @@ def test_so_many_scores_as_it_asks_for_are_enough():
     enough = int(numbers(found.what_to_do)[0])
     for count, kinds in ((enough, set()), (enough - 1, {"too-few"})):
         assert {one.kind for one in misuse(cosines(0.6, count=count), None, DIM, confidence=0.999)} == kinds
+
+
+@pytest.mark.parametrize(("sigma", "signal"), [(None, None), (2.0, None), (0.5, 2.0)])
+@pytest.mark.parametrize("both", [False, True])
+def test_so_many_scores_tell_the_claimed_noise_or_an_epsilon_of_3_from_none(sigma, signal, both):
+    """A mean of so many deviations is significantly above 0, or above that of as many unobserved scores."""
+    signal = signal or 1.0 / float(gaussian_mechanism.noise_multiplier(3.0, 1e-6))
+    others = cosines(count=4, seed=1) if both else None
+    found = warning("too-few", cosines(0.6, count=4), others, DIM, confidence=0.999, noise_multiplier=sigma)
+    enough = int(numbers(found.what_to_do)[0])
+    assert ("of either kind" in found.what_to_do) == both
+
+    def reach(count):
+        return stats.t.isf(0.001, count - 1) * math.sqrt(1.0 / (count - 1) + (1.0 / count if both else 0.0))
+
+    # From 100 on the number is searched in steps of 2%.
+    assert reach(enough) <= signal < reach(enough - max(1, enough // 50))
+
+
+@pytest.mark.parametrize(("dim", "few"), [(900, 2), (1000, 2), (40_000, 80)])
+def test_a_few_coordinates_may_be_zero(dim, few):
+    for zeros, kinds in ((few, set()), (few + 1, {"zeros"})):
+        known = {"release_norm": NORM, "zeros": zeros, "release_dim": dim}
+        assert {one.kind for one in misuse(cosines(ROOT / NORM), None, DIM, **known)} == kinds
+
+
+def test_a_delta_of_one_in_the_number_of_canaries_is_not_large():
+    for delta, kinds in ((1.0 / COUNT, set()), (1.01 / COUNT, {"large-delta"})):
+        assert {one.kind for one in misuse(cosines(0.6), None, DIM, delta=delta)} == kinds
+
+
+@pytest.mark.parametrize(
+    ("scores", "steps"),
+    [
+        ([0.123, 0.4, -2.0], [1e-3] * 3),
+        ([1.23e-5, -4.5e-2, 7.0], [1e-7, 1e-4, 1e-2]),
+        ([301.0, 20.0], [1.0] * 2),
+        # Half and single precision have 11 and 24 bits.
+        (np.float16([0.3, 0.7, 1.1]).astype(float), [2.0**-12, 2.0**-11, 2.0**-10]),
+        (np.float32([0.3, 0.7, 1.1]).astype(float), [2.0**-25, 2.0**-24, 2.0**-23]),
+        # Of 17 digits, none is the last one that was printed.
+        ([1.0 / 3.0, 2.0 / 3.0, 4.0 / 3.0], [2.0**-25, 2.0**-24, 2.0**-23]),
+    ],
+)
+def test_the_resolution_of_scores_is_that_of_their_digits_or_of_their_floats(scores, steps):
+    assert _resolution(np.array(scores)) == pytest.approx(steps, rel=1e-12)
 
 
 def test_no_honest_audit_is_warned_of_its_trace():
@@ -188,12 +314,16 @@ def test_declared_alternatives_are_those_of_textbook_power():
     each, trace = LEVEL / 40.0, 0.5 * LEVEL
     both = stats.norm.isf(each) + stats.norm.ppf(POWER)
     assert shown["sign", "swapped", "order"] == [f"{both * math.sqrt(math.pi / 3 * (1 / count + 1 / null_count)):.2g}"]
+    alone = {test.kinds: numbers(test.alternative) for test in declared(count, 0, dim)}
+    assert alone["sign", "swapped", "order"] == [f"{both / math.sqrt(count):.2g}"]
     off = (stats.norm.isf(0.5 * trace) + stats.norm.ppf(POWER)) / math.sqrt(count)
     assert shown["absent", "missing", "units", "no-trace", "weak-trace"] == [f"{off:.2g}"]
     coins = (stats.norm.isf(0.5 * each) + stats.norm.ppf(POWER)) * math.sqrt(0.25 / (count + null_count))
     assert shown["coin",] == [f"{coins:.2g}"]
     lengths = [float(number) for number in shown["less-noise", "dilution", "carry-over"]]
-    assert lengths == pytest.approx([0.98 - both / math.sqrt(2.0 * dim), 1.1 + both / math.sqrt(2.0 * dim)], abs=1e-3)
+    # Both are rounded away from the claim, to three digits.
+    short, long = 0.98 - both / math.sqrt(2.0 * dim), 1.1 + both / math.sqrt(2.0 * dim)
+    assert short - 1e-3 < lengths[0] <= short < long <= lengths[1] < long + 1e-3
     # A deviation in units of the null's, which its test rejects with the stated power.
     narrow, wide = (float(number) for number in shown["narrow", "wide", "missing", "clusters"])
     null_wide, null_narrow = (float(number) for number in shown["null-law",][:2])

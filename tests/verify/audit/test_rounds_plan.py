@@ -184,6 +184,44 @@ def test_each_figure_of_the_page_is_the_plans():
         ]
 
 
+PAGE = (
+    "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
+    "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
+    "{} notice noise at 61% of the claim (ε = 8.25){}. Accuracy: they add 0.0083 to the variance of all rounds' noise. "
+    "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
+    f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
+    "Lines that carry it out; t is the number of the round:"
+)
+PAGES = [
+    (
+        {},
+        "Each of 16 rounds draws a client with probability 0.125,",
+        "",
+        *("17 canaries: you would", "23 canaries: you would", "", "others' norm 17.5, unknown"),
+    ),
+    (
+        {
+            "mechanism": accountant.gaussian(0.75, participations=3, rounds=16, neighbours="replace"),
+            "data_norm": 0.0,
+            "known": True,
+            "present": None,
+            "seeing": None,
+        },
+        "A client takes part in 3 of 16 rounds, which the attacker knows,",
+        " (neighbours: replace)",
+        *["no number of canaries lets you"] * 2,
+        *(", if others' updates are known", "others' data unknown"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "how", "neighbours", "present", "seeing", "data", "others"), PAGES)
+def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, data, others):
+    words = " ".join(str(made_up(**options)).split())
+    said = PAGE.format(how, neighbours, present, seeing, data, others)
+    assert words.startswith(f"{said} canaries = ")
+
+
 SAMPLED = [
     "canaries = cp.Canaries(seed=11, count=44, dim=1234)",
     "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(44, observed=22))",
