@@ -5,6 +5,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -411,6 +412,22 @@ def test_a_claim_is_compared_with_the_estimate_and_the_best_bound(found: Audit, 
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize("unobserved", [None, nulls()])
+def test_a_trace_is_seen_by_the_bound_the_noise_or_the_mean(unobserved: np.ndarray | None) -> None:
+    found = of(run(), unobserved)
+    others = 0.0 if unobserved is None else 1.0 / len(unobserved)
+    error = math.sqrt(found.deviation_ratio**2 / 1000 + others)
+    for bounds, mechanism in ((made(0.0, 0.0).bounds, None), ((), None), (made(0.0, 0.5, "heuristic").bounds, None)):
+        for mean, seen in ((3.001 * error, True), (2.999 * error, False), (-9.0, False)):
+            case = dataclasses.replace(found, bounds=bounds, mechanism=mechanism, standardised_mean=mean)
+            assert case.seen == seen
+    # A bound above 0 is enough. The measured noise has a trace of its own, which decides before the mean.
+    assert dataclasses.replace(found, bounds=made(0.0, 0.01).bounds, standardised_mean=-9.0).seen
+    for p_value, seen in ((0.0013, True), (0.0014, False)):
+        mechanism: Any = SimpleNamespace(traces=SimpleNamespace(trace_p_value=p_value), claimed=None)
+        assert dataclasses.replace(found, bounds=(), mechanism=mechanism, standardised_mean=9.0).seen == seen
+
+
 def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
     rng = np.random.default_rng(0)
     apart = audit(Scores(rng.normal(50.0, 1.0, 1000), rng.normal(size=1000), kind="any"), DELTA, claim=8.0)
@@ -625,6 +642,27 @@ def test_canaries_of_either_sign_notice_what_half_of_the_noise_with_added_ones_d
     assert added.claimed_noise(3.0) == pytest.approx(half, rel=1e-12)
     assert found.noticed is not None
     assert found.noticed == pytest.approx(added.noticed, rel=1e-9)
+
+
+def test_the_noise_of_a_training_is_claimed_for_the_rounds_of_the_canary_that_has_most() -> None:
+    scores = by_own_rounds(1.0, 5)
+    assert scores.record is not None
+    assert scores.record.participations > 1
+    distance = math.sqrt(scores.record.participations)
+    claim = audit(scores, 1e-5, noise_multiplier=1.5).claim
+    assert claim == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 1.5 / distance)), rel=1e-9)
+
+
+def test_noise_beyond_the_range_of_an_accounting_has_the_epsilon_of_its_end() -> None:
+    # A training without noise: no multiplier is too small.
+    result = audit(trained(0.0, 3).scores("known rounds"), 1e-5, force=True)
+    row = next(row for row in result.bounds if row.name == "composed-bound")
+    assert row.low == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 0.01)), rel=1e-9)
+    claim = accountant.gaussian(1.0)
+    assert [module.epsilon_at(noise, claim, 1e-5) for noise in (0.0099, 1.01e6)] == [math.inf, 0.0]
+    for noise in (0.01, 0.7, 1e6):
+        exact = float(gaussian_mechanism.epsilon(1e-5, noise))
+        assert module.epsilon_at(noise, claim, 1e-5) == pytest.approx(exact, rel=1e-9)
 
 
 def test_where_participations_decide_nothing_other_bounds_do() -> None:

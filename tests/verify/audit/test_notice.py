@@ -71,7 +71,8 @@ def check_promise(asked, runs, key):
     assert stats.binom.sf(above - 1, runs, 0.95) > LEVEL
 
 
-@pytest.mark.parametrize("asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5)])
+# No table serves 60 scores of each kind beyond a δ of 0.01.
+@pytest.mark.parametrize("asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), cell(60, 60, 0.5, 0.05)])
 def test_the_bound_is_above_the_claim_as_often_as_promised(asked):
     runs = 600
     check_promise(asked, runs, 1)
