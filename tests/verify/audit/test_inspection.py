@@ -43,6 +43,11 @@ def test_an_honest_training_is_not_refuted():
     assert found.rounds == 6
 
 
+def test_before_the_first_round_there_are_no_tests():
+    inspection = cp.Inspection(**CLAIM)
+    assert (inspection.tests(), inspection.failed, inspection.rounds) == ((), False, 0)
+
+
 def test_a_canary_that_is_not_clipped_is_seen():
     names, found = refuted(training(clip=False))
     assert "clipping" in names
@@ -99,6 +104,26 @@ def test_the_weight_of_a_canary_has_the_law_of_a_regression():
     slope = x @ y / (x @ x)
     error = math.sqrt(((y - slope * x) ** 2).sum() / (len(x) - 1) / (x @ x))
     assert test.p_value == pytest.approx(2.0 * stats.t.sf(abs(slope - 1.0) / error, len(x) - 1), rel=1e-5)
+
+
+def test_the_others_weights_have_the_law_of_a_regression_with_one_for_each_round():
+    """F of the others' directions in all rounds, against all that is left of the noise."""
+    rng, inspection = np.random.default_rng(1), cp.Inspection(**CLAIM | {"divisor": 2.0, "dim": 30})
+    products, rest = [], 0.0
+    for weight in (1.0, 1.3, 0.9):
+        known, noise = rng.normal(size=30), rng.normal(size=30)
+        left = (weight - 1.0) * known + noise
+        inspection.add(weight * known + noise, [1, 2], known)
+        products.append(left @ known / np.linalg.norm(known))
+        rest += left @ left - products[-1] ** 2
+    (test,) = (test for test in inspection.tests() if test.name == "divisor")
+    ratio = np.mean(np.square(products)) / (rest / (3 * 30 - 3))
+    assert test.p_value == pytest.approx(stats.f.sf(ratio, 3, 3 * 30 - 3), rel=1e-6)
+    worst = int(np.argmax(np.abs(products)))
+    lengths = [length for _, length in inspection._others]
+    assert test.observed == (
+        f"In some round the others' updates enter with weight {1.0 + products[worst] / lengths[worst]:.4g}."
+    )
 
 
 @pytest.mark.parametrize(

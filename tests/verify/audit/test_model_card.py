@@ -77,6 +77,14 @@ def test_damaged_fields_get_one_line(audited, tmp_path):
             assert shown.stderr.count("\n") == (shown.exit_code == 2)
 
 
+def test_a_field_that_is_missing_is_named(audited):
+    document = json.loads(audited.to_json())
+    for field in ("answer", "kind", "inclusion", "bounds"):
+        record = {name: value for name, value in document.items() if name != field}
+        with pytest.raises(InputError, match=f"^audit: must be what .* prints; it has no field {field}$"):
+            cp.model_card(record)
+
+
 def test_each_figure_is_the_records():
     """No two figures of this record are equal."""
     row = {"kind": "lower bound", "coverage": "asymptotic", "name": "some"}

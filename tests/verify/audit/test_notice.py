@@ -1,10 +1,12 @@
 import dataclasses
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.verify.audit import notice
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.notice import (
     Deciding,
@@ -296,6 +298,42 @@ def test_any_claim_has_its_lists(sigma, delta, dim, count):
         assert part.mechanism in MECHANISMS
         assert part.low <= part.high
         assert 0.0 <= part.alarm <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("crowded", "orthonormal", "others"), [(True, False, 37), (False, False, 200), (False, True, 0)]
+)
+def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, orthonormal, others, monkeypatch):
+    asked, fault = [], MECHANISMS["no-noise-on-a-share"]
+    crowd = SimpleNamespace(shared=37, power=lambda *given: float(asked.append(given) or 0.25))
+    monkeypatch.setattr(notice, "trace_power", lambda trace, **given: float(asked.append((trace[0], given)) or 0.25))
+    tests = dataclasses.replace(
+        deciding(200), orthonormal=orthonormal, hides=0.5, crowd=(crowd, 1.3) if crowded else None, bound=not crowded
+    )
+    assert tests.power(fault, 0.5) == pytest.approx(0.25)
+    squares, weight = notice.residuals(fault, 0.5, CLAIM)
+    assert len(squares) == 40
+    # Independent canaries of a release are noise to each other, and so are data of half of the noise's variance.
+    lengths = squares + 0.5 * SIGMA**2 * CLAIM.dim + others * weight**2
+    traces = np.quantile(weight * np.sqrt(CLAIM.dim / lengths), [0.1, 0.3, 0.5, 0.7, 0.9])
+    assert [given[0] for given in asked] == pytest.approx(np.unique(traces))
+    given = {"claim": 3.0, "delta": 1e-6, "confidence": 0.975, "count": 200, "null_count": None, "inclusion": "fixed"}
+    assert all(each[1:] == ((1.3, 0.025) if crowded else (given,)) for each in asked)
+
+
+@pytest.mark.parametrize(("count", "null_count", "trace", "rounds"), [(90, 30, 1.5, 1), (60, 60, 0.8, 3)])
+def test_the_number_of_unobserved_among_the_highest_has_the_moments_of_simulated_ones(count, null_count, trace, rounds):
+    rng, runs, positions = np.random.default_rng(0), 20_000, np.array([60, 75, 90, 100, 110])
+    z = rng.standard_normal((runs, count + null_count, rounds))
+    z[:, :count, 0] += trace
+    highest = np.argsort(-z.max(axis=2), axis=1)
+    simulated = (highest >= count).cumsum(axis=1)[:, positions - 1]
+    drawn = notice._unobserved_among_highest(np.array([trace]), rounds, count, null_count, positions)
+    deviations = simulated.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - simulated.mean(axis=0)) < 0.06 * deviations).all()
+    assert drawn.std(axis=0) == pytest.approx(deviations, rel=0.05)
+    # Of so many runs a skewness errs by 0.017.
+    assert stats.skew(drawn) == pytest.approx(stats.skew(simulated), abs=0.12)
 
 
 def test_where_no_test_decides_there_is_no_list():

@@ -135,6 +135,8 @@ def test_members_of_any_kind_are_taken():
         ({"neighbours": "both"}, "neighbours: must be one of add-or-remove, replace"),
         ({"members": UPDATES[:0]}, "members: must hold at least one member"),
         ({"members": ["a"]}, "extremes: must be given"),
+        ({"members": UPDATES[0]}, "extremes: must be given"),
+        ({"members": np.ones((3, 2), int)}, "extremes: must be given"),
         ({"extremes": {}}, "extremes: must name at least one member"),
         (
             {"step": lambda _: np.random.default_rng().normal(size=3)},

@@ -243,6 +243,23 @@ def test_the_smallest_differences_are_rounding_and_no_larger_ones():
     assert found == {"a": True, "b[0]": False, "b[1]": False, "b[2]": False, "c": False, "d": False, "e": False}
 
 
+@pytest.mark.parametrize(
+    ("factor", "rounding"), [(1.0 + 0.99e-9, True), (1.0 + 1.01e-9, False), (1.0 - 1.01e-9, False)]
+)
+def test_a_difference_of_a_billionth_may_be_rounding(factor, rounding):
+    (found,) = report_check.differences({"a": 123.0}, {"a": 123.0 * factor})
+    assert found.rounding == rounding
+
+
+def test_values_of_other_types_differ_as_a_whole():
+    values = [{"a": 1}, [1], "a", 1, 1.0, True, None]
+    for there in values:
+        for here in values:
+            found = list(report_check.differences({"x": there}, {"x": here}))
+            assert [(each.name, each.rounding) for each in found] == ([] if there is here else [("x", False)])
+    assert report_check.count_values({"x": values}) == len(values)
+
+
 def test_scores_have_a_digest_of_all_that_counts():
     digests = {
         report.scores_digest(scores)
