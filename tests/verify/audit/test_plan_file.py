@@ -185,6 +185,16 @@ def test_a_report_of_python_is_held_against_a_plan(tmp_path):
     assert dataclasses.asdict(comparison)["secret"] == {"seed": 5, "nonce": "00ff"}
 
 
+@pytest.mark.parametrize(("factor", "named"), [(1.0 + 0.99e-5, []), (1.0 + 1.01e-5, ["claimed ε"])])
+def test_numbers_that_are_equal_to_five_digits_are_as_planned(factor, named, tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    result = dataclasses.replace(result, claim=factor * PLANNED.claim)
+    comparison = plan_file.held(result, path)
+    assert [each.name for each in comparison.differences] == named
+    shown = [f"  claimed ε: {PLANNED.claim:.6g} planned, {result.claim:.6g} audited"] if named else []
+    assert str(comparison).splitlines()[1:] == shown
+
+
 def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):
     path = written(PLANS["release"](), tmp_path)
     expected = hashlib.sha256(b"00ff:5").hexdigest()

@@ -203,6 +203,11 @@ def test_a_posterior_interval_stands_in_the_table_with_both_ends(found):
     assert numbers(line) == ["1.23", "5.68"]
 
 
+def test_a_confidence_has_all_its_digits():
+    shown = {0.95: "95%", 0.975: "97.5%", 0.9995: "99.95%", 1.0 - 1e-9: "99.9999999%", 0.1 + 0.2: "30%"}
+    assert {value: text.percent(value) for value in shown} == shown
+
+
 def test_large_numbers_are_whole():
     assert [number(value) for value in (math.inf, 12_345.6, 1000.0, 999.4, 0.01234)] == [
         "∞",
