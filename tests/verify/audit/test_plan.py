@@ -302,7 +302,10 @@ COST = (
     "Accuracy: they add 0.0083 to the noise's variance, k/(σ²Td), as would a noise multiplier of "
     f"{0.75 * math.sqrt(1.0083):.7g} instead of 0.75. Time: 5.5 s to make them and score"
 )
-FAULTS = "Canaries that see a fault with probability 90%, – if no number does: noise, share of the claimed 0.55: 321, 0.65: –"
+FAULTS = (
+    "Canaries that see a fault with probability 90%, – if no number does: "
+    "noise, share of the claimed 0.55: 321, 0.65: –"
+)
 PAGES = [
     (
         {},

@@ -305,6 +305,9 @@ def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
         accountant.poisson(1.5, rate=0.25, rounds=9),
         accountant.stated(2.0, 1e-7),
         accountant.from_event(EVENT),
+        accountant.from_event(dp_accounting.dp_event.ZCDpEvent(0.1)),
+        accountant.from_event(dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.0)),
+        accountant.from_event(dp_accounting.dp_event.MixtureOfGaussiansDpEvent(1.5, [0.0, 2.0], [0.5, 0.5])),
     ],
 )
 def test_claims_are_read_as_they_were_written(claim):
@@ -320,6 +323,16 @@ def test_claims_are_read_as_they_were_written(claim):
         (3, ": must be an event of dp-accounting, not 3"),
         ({"type": "ComposedDpEvent", "events": 3}, ": 'events' must be a list of events, not 3"),
         ({"type": "ComposedDpEvent", "events": [3]}, ": must be an event of dp-accounting, not 3"),
+        (
+            {
+                "type": "MixtureOfGaussiansDpEvent",
+                "standard_deviation": 1,
+                "sensitivities": [[1]],
+                "sampling_probs": [1],
+            },
+            ": '' must be a number, not ",
+        ),
+        ({"type": "GaussianDpEvent", "noise_multiplier": [1]}, ": 'noise_multiplier' must be a number, not "),
         ({"type": "GaussianDpEvent"}, ": must have the fields of GaussianDpEvent"),
         ({"type": "GaussianDpEvent", "noise_multiplier": "1"}, ": 'noise_multiplier' must be a number, not '1'"),
         (
