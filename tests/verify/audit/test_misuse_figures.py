@@ -278,6 +278,70 @@ def test_the_resolution_of_scores_is_that_of_their_digits_or_of_their_floats(sco
     assert _resolution(np.array(scores)) == pytest.approx(steps, rel=1e-12)
 
 
+PLAIN, UNSEEN = cosines(0.3), cosines(count=300, seed=1)
+WIDER, NARROW = cosines(0.05, 1.62), cosines(0.3, 0.6)
+# Unobserved scores with a deviation about 0 that is not the null's.
+SCALED = cosines(0.0, 0.9, count=300, seed=1)
+FREEDOM = COUNT - 1
+P_VALUES = [
+    ("sign", (cosines(-0.5), None, DIM), {}, stats.norm.cdf(-0.5 * math.sqrt(COUNT))),
+    ("sign", (cosines(-0.5, 1.5), UNSEEN), {}, stats.t.cdf(-0.5 / 1.5 * math.sqrt(FREEDOM), FREEDOM)),
+    *(
+        (kind, (seen, unseen), known, stats.mannwhitneyu(seen, unseen, alternative="less", method="asymptotic").pvalue)
+        for kind, seen, unseen, known in (
+            ("swapped", cosines(0.02), cosines(0.7, count=300, seed=1), {}),
+            ("order", cosines(0.0), cosines(0.7, count=300, seed=1), {"kind": "any"}),
+        )
+    ),
+    ("narrow", (NARROW, None, DIM), {}, stats.chi2.cdf(COUNT * 0.36, FREEDOM)),
+    ("narrow", (NARROW, UNSEEN), {}, stats.f.cdf(COUNT / FREEDOM * 0.36, FREEDOM, 300)),
+    ("narrow", (NARROW, SCALED), {}, stats.f.cdf(COUNT / FREEDOM * 0.36 / 0.81, FREEDOM, 300)),
+    ("wide", (WIDER, None, DIM), {"release_norm": NORM}, stats.chi2.sf(COUNT * 1.62**2, FREEDOM)),
+    ("wide", (WIDER, SCALED), {"release_norm": NORM}, stats.f.sf(COUNT / FREEDOM * 1.8**2, FREEDOM, 300)),
+]
+
+
+@pytest.mark.parametrize(("kind", "scores", "known", "p_value"), P_VALUES)
+def test_the_p_value_of_a_warning_is_that_of_its_textbook_test(kind, scores, known, p_value):
+    assert 0.0 < p_value < LEVEL / 40.0
+    # Rounding to single precision may have made scores narrower.
+    assert warning(kind, *scores, **known).p_value == pytest.approx(p_value, rel=1e-4, abs=0.0)
+
+
+def spacing(scores):
+    return np.spacing(np.abs(scores).astype(np.float32)).astype(float).sum()
+
+
+@pytest.mark.parametrize(("unseen", "quartiles"), [(None, 2.0 * stats.norm.ppf(0.75) / ROOT), (UNSEEN, None)])
+def test_the_p_value_of_repetitions_is_poissons_with_the_density_of_the_null(unseen, quartiles):
+    quartiles = quartiles or float(np.subtract(*np.quantile(UNSEEN, [0.75, 0.25])))
+    # Of 500 scores 4 are repeated, and 5 of them stand among the unobserved, in single precision.
+    repeated = np.r_[PLAIN[:496], PLAIN[:4]]
+    found = warning("repeated", repeated, unseen, DIM)
+    expected = spacing(repeated) * 0.5 * COUNT / quartiles
+    assert found.p_value == pytest.approx(stats.poisson.sf(3, expected), rel=1e-6, abs=0.0)
+    if unseen is not None:
+        found = warning("shared", PLAIN, np.r_[UNSEEN[:295], PLAIN[:5]], DIM)
+        shared = np.r_[UNSEEN[:295], PLAIN[:5]]
+        quartiles = float(np.subtract(*np.quantile(shared, [0.75, 0.25])))
+        assert found.p_value == pytest.approx(stats.poisson.sf(4, spacing(PLAIN) * 300 / quartiles), rel=1e-6, abs=0.0)
+
+
+@pytest.mark.parametrize(("kind", "factor", "total"), [("repeated", 1.5, 280), ("shared", 4.0, 800)])
+def test_the_p_value_of_pairs_is_the_level_at_which_they_are_too_many(kind, factor, total):
+    if kind == "repeated":
+        # Of 280 scores of any law 120 values come twice, 40 once and none thrice.
+        scores, pairs, others = (np.r_[PLAIN[:160], PLAIN[:120]], UNSEEN), 120, (40, 0)
+    else:
+        # 150 values come once in each group, none twice in one.
+        scores, pairs, others = (PLAIN, np.r_[UNSEEN[:150], PLAIN[:150]]), 150, (0, 0)
+    p_value = warning(kind, *scores, kind="any").p_value
+    given = (1.1 * math.sqrt(2.0 * math.pi * total)) ** (2 if kind == "shared" else 1)
+    share = p_value / (3.0 * given)
+    limits = [stats.gamma.isf(share, number + 1.0) for number in others]
+    assert stats.poisson.sf(pairs - 1, math.sqrt(factor * math.prod(limits))) == pytest.approx(share, rel=1e-3, abs=0.0)
+
+
 def test_no_honest_audit_is_warned_of_its_trace():
     """A trace of 10 deviations, in units of a deviation that 300 scores estimate: 2.4% of itself."""
     rng, sigma, count = np.random.default_rng(1), 0.1, 300

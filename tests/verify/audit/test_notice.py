@@ -1,4 +1,5 @@
 import dataclasses
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -334,6 +335,22 @@ def test_the_number_of_unobserved_among_the_highest_has_the_moments_of_simulated
     assert drawn.std(axis=0) == pytest.approx(deviations, rel=0.05)
     # Of so many runs a skewness errs by 0.017.
     assert stats.skew(drawn) == pytest.approx(stats.skew(simulated), abs=0.12)
+
+
+def test_counts_beyond_ranks_are_numbers_of_unobserved_among_the_highest(monkeypatch):
+    monkeypatch.setattr(notice, "declared_ranks", lambda _: np.array([1, 2, 3]))
+    count, null_count = 5, 4
+    # Least numbers of observed scores above the highest unobserved ones, and of unobserved below the lowest observed.
+    for above, below in (((4, 3, 6), (2, 5, 3)), ((6, 6, 4), (5, 5, 5)), ((6, 5, 6), (1, 3, 4))):
+        part = notice._rejection(count, null_count, [np.array(above), np.array(below)], notice._Guesses(0, 0, -1))
+        for places in itertools.combinations(range(count + null_count), null_count):
+            unobserved = np.isin(np.arange(count + null_count), places)
+            observed = np.flatnonzero(~unobserved)
+            rejected = any((~unobserved[: places[rank]]).sum() >= least for rank, least in enumerate(above)) or any(
+                unobserved[observed[-1 - rank] :].sum() >= least for rank, least in enumerate(below)
+            )
+            among = np.r_[0, unobserved.cumsum()]
+            assert bool((among[part.positions] <= part.most).any()) == rejected
 
 
 def test_where_no_test_decides_there_is_no_list():
