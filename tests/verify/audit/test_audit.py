@@ -978,6 +978,71 @@ def test_a_release_without_half_of_its_canaries_does_not_pass(kind: type[Canarie
     )
 
 
+def of_a_release(kind: type = Canaries) -> Audit:
+    canaries = kind(3, 200, 2000)
+    release = canaries.sum() + 1.5 * np.random.default_rng(3).normal(size=2000)
+    return audit_release(release, canaries, DELTA, noise_multiplier=1.5)
+
+
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+def test_the_norm_of_canaries_by_their_trace_has_the_law_of_their_mean(kind: type) -> None:
+    found = of_a_release(kind)
+    for norm in (50.0, 90.0):
+        result = dataclasses.replace(found, release_norm=norm)
+        observed, unobserved = result.scores.observed, result.scores.unobserved
+        # Independent canaries are noise to each other, of the length of 200; orthonormal ones have others beside them.
+        square = (1.0 + 200 / norm**2) / 2000 if unobserved is None else np.square(unobserved).mean()
+        error, trace = norm * math.sqrt(square / 200), norm * observed.mean()
+        p_value = 2.0 * stats.norm.sf(abs(trace - 1.0) / error)
+        assert result.trace_test == pytest.approx((trace, error, p_value), rel=1e-9)
+        assert result.other_trace == (p_value < 1e-4)
+    assert dataclasses.replace(found, release_norm=None).trace_test is None
+
+
+def test_what_hides_the_claimed_noise_is_longer_than_it_at_one_in_ten_thousand() -> None:
+    found, dim = of_a_release(), 2000
+    # Of the noise of 1.5 and 200 canaries the squared length has this multiple of χ².
+    honest = 1.5**2 + 200 / dim
+    critical = honest * stats.chi2.isf(1e-4, dim)
+    for square, hidden in ((0.9999 * critical, False), (1.0001 * critical, True), (4.0 * critical, True)):
+        hides = dataclasses.replace(found, release_norm=math.sqrt(square)).hides
+        assert hides == pytest.approx((square / dim - honest) / 1.5**2 if hidden else 0.0, rel=1e-9)
+    assert found.mechanism is not None
+    unclaimed = dataclasses.replace(found.mechanism, claimed=None)
+    assert dataclasses.replace(found, release_norm=900.0, mechanism=unclaimed).hides == 0.0
+
+
+HARMLESS = ("dilution", "large-delta", "too-few", "coin", "carry-over")
+DOUBTFUL = ("units", "missing", "zeros", "weak-trace", "null-law", "less-noise", "missing-rounds", "skipped-rounds")
+
+
+@pytest.mark.parametrize("kind", [None, *HARMLESS, *DOUBTFUL])
+def test_a_gate_passes_what_is_consistent_would_have_been_noticed_and_is_beyond_doubt(kind: str | None) -> None:
+    warned = () if kind is None else (MisuseWarning(kind, "Odd.", "Look.", None, Withheld.NOTHING),)
+    result = dataclasses.replace(made(0.9), warnings=warned)
+    assert result.verdict == "consistent"
+    for noticed, notice, enough in ((0.5, 0.5, True), (0.49, 0.5, False), (0.8, 0.81, False), (0.2, 0.1, True)):
+        vars(result)["noticed"] = noticed
+        assert result.passes(notice) == (enough and kind not in DOUBTFUL)
+    vars(result)["noticed"] = 0.5
+    assert result.passes() == (kind not in DOUBTFUL)
+    undecided = dataclasses.replace(made(1.1), warnings=warned)
+    vars(undecided)["noticed"] = 0.9
+    assert not undecided.passes()
+
+
+def test_a_claim_that_knows_no_rounds_is_refused_with_the_one_that_does() -> None:
+    claim = accountant.poisson(0.8, rate=0.25, rounds=10)
+    for taken in (4, 12):
+        record = RoundsRecord(Score.KNOWN_ROUNDS, None, taken, 0, 12, 0, 0)
+        with pytest.raises(ValueError, match=r"^claim: counts on rounds") as caught:
+            audit(Scores(run(), dim=DIM, record=record), 1e-5, claim=claim)
+        # The claim has 10 rounds.
+        epsilon = float(gaussian_mechanism.epsilon(1e-5, 0.8 / math.sqrt(min(taken, 10))))
+        instead = f"claim.unsampled({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
+        assert str(caught.value).endswith(instead)
+
+
 def test_a_number_is_claimed_for_stated_neighbours() -> None:
     assert "neighbours: add or remove" in " ".join(str(audit(Scores(run(), dim=DIM), DELTA, claim=2.0)).split())
     assert "neighbours" not in str(audit(Scores(run(), dim=DIM), DELTA, noise_multiplier=4.22))
