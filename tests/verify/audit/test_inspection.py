@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 import canaryproof as cp
+from canaryproof.verify.audit.instruments import InstrumentTest
+from canaryproof.verify.audit.replay import Replay, Replayed
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import instruments
@@ -220,3 +222,51 @@ def test_weights_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
         off = float(said[name][word]) * length / deviation
         # The weight is printed with two digits.
         assert stats.norm.sf(stats.norm.isf(LEVEL / 2) - off) == pytest.approx(0.9, abs=0.04)
+
+
+def test_an_inspection_prints_what_it_found_and_what_it_looked_at(monkeypatch):
+    inspection = cp.Inspection(**CLAIM)
+    tests = (
+        InstrumentTest("first", "It is odd.", 1e-9, "a small fault"),
+        InstrumentTest("second", "It is fine.", 0.5, "a large fault"),
+        InstrumentTest("third", "Nothing was there.", None),
+    )
+    inspection._residuals.add(np.full(500, 0.75))
+    monkeypatch.setattr(inspection, "tests", lambda: tests)
+    monkeypatch.setattr(type(inspection), "rounds", 7)
+    looked = [
+        "What was looked at, and the smallest fault that is noticed with 90%:",
+        *("- first: a small fault", "- second: a large fault", "- third"),
+    ]
+    measured = "The training behaves as if its noise multiplier were 0.75; claimed 1."
+    lines = str(inspection).splitlines()
+    assert lines[:8] == [
+        "The claim is refuted by 1 of 3 tests (7 rounds, 10 canaries).",
+        measured,
+        "- first: It is odd. (p = 1e-09)",
+        "",
+        *looked,
+    ]
+    assert lines[8:10] == ["", "What no instrument here sees:"]
+    assert inspection.failed
+    case = Replayed("one", (0, 1), 3.0, 2.1)
+    inspection.replays += [Replay(2.0, "replace", (case,), None), Replay(2.0, "replace", (case,), case)]
+    monkeypatch.setattr(inspection, "tests", lambda: tests[1:])
+    assert str(inspection).splitlines()[:13] == [
+        "The claim is refuted by 1 of 4 tests (7 rounds, 10 canaries).",
+        measured,
+        "- replay: Replacing a member changes the release by at most 1.5 of the claimed",
+        "  sensitivity.",
+        "- replay: Refuted: replacing a member changes it by 1.5 of the claim. Smallest",
+        "  batch: one, and 2 others [0, 1]",
+        "",
+        looked[0],
+        *looked[2:],
+        "- replay: one member, beside whole and small batches",
+        "",
+        "What no instrument here sees:",
+    ]
+    assert inspection.failed
+    inspection.replays.pop()
+    assert not inspection.failed
+    assert str(inspection).startswith("None of 3 tests refutes the claim (7 rounds, 10 canaries).")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import canaryproof as cp
+from canaryproof.verify.audit.replay import Replay, Replayed
 
 DIM, MEMBERS = 400, 30
 UPDATES = np.random.default_rng(0).normal(size=(MEMBERS, DIM)) * np.linspace(0.01, 0.1, MEMBERS)[:, np.newaxis] + 0.01
@@ -150,3 +151,33 @@ def test_wrong_arguments_are_refused(change, error):
     arguments = {"step": honest, "members": UPDATES, "sensitivity": 1.0 / MEMBERS} | change
     with pytest.raises(ValueError, match=error):
         cp.replay(**arguments)
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_a_replay_prints_what_each_member_changes(neighbours):
+    cases = (
+        Replayed("one", (0, 1), 0.5, 2.1),
+        Replayed("two", (0, 1), 2.5, 2.1),
+        Replayed("three", (0, 1), math.nan, 2.1),
+        Replayed("four", (0, 1), math.nan, 2.0, "ValueError: no"),
+    )
+    assert [case.exceeds for case in cases] == [False, True, True, False]
+    beside = [
+        "Beside the whole batch:",
+        "  changes it by 0.25 of the claim: one",
+        "  changes it by 1.25 of the claim: two",
+        "  makes a release that is not finite: three",
+        "  refused: four (ValueError: no)",
+    ]
+    act = "Replacing a member" if neighbours == "replace" else "One member more"
+    honest = Replay(2.0, neighbours, (cases[0], cases[3]), None)
+    answer = f"{act} changes the release by at most 0.25 of the claimed sensitivity."
+    assert str(honest).splitlines() == [answer, *beside[:2], beside[4]]
+    refuted = Replay(2.0, neighbours, cases, Replayed("five", (7,), 3.0, 2.1))
+    assert (honest.failed, refuted.failed) == (False, True)
+    assert str(refuted).splitlines() == [
+        f"Refuted: {act.lower()} changes it by 1.5 of the claim.",
+        "Smallest batch: five, and 1 other [7]",
+        *beside,
+    ]
+    assert "and 2 others [7, 8]" in str(Replay(2.0, neighbours, cases, Replayed("five", (7, 8), 3.0, 2.1)))

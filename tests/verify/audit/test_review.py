@@ -346,6 +346,26 @@ def test_of_very_many_scores_no_share_of_false_alarms_is_simulated(monkeypatch):
         assert [choice.false_share is not None for choice in choices] == [simulated] * 3
 
 
+def test_numbers_of_guesses_are_tried_as_published_scripts_do():
+    ways = module._ways(100)
+    numbers_of = sorted({sum(way) for way in ways if 0 in way})
+    # A tenth more each time, up to all; as many high ones as low ones, or one kind alone.
+    assert numbers_of[:11] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert numbers_of[-1] == 100
+    assert all(one < other <= max(1.1 * one, one + 1.0) + 1.0 for one, other in pairwise(numbers_of))
+    alone = {(n, 0) for n in numbers_of} | {(0, n) for n in numbers_of}
+    assert set(ways) == alone | {(n // 2, n // 2) for n in numbers_of if n > 1}
+    assert len(ways) == len(set(ways))
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.002])
+def test_the_least_number_of_right_guesses_rejects_that_nothing_leaks(alpha):
+    # At δ = 0 each guess is right with probability 1/2 if nothing leaks.
+    for guesses in (5, 30):
+        least = next((n for n in range(guesses + 1) if stats.binom.sf(n - 1, guesses, 0.5) <= alpha), guesses + 1)
+        assert module._least_right(40, guesses, 0.0, alpha) == least
+
+
 def test_a_review_counts_what_it_was_given():
     counts = pd.DataFrame({"m": [1234], "r": [321], "v": [234]})
     several = pd.DataFrame({"m": 1234, "r": [321, 21], "v": [234, 12]})
