@@ -535,3 +535,48 @@ def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_
     found = tests.tests()
     assert [(test.name, test.observed, test.notices) for test in found] == [(a, b, d) for a, b, _, d in expected]
     assert [test.p_value for test in found] == pytest.approx([p_value for _, _, p_value, _ in expected], rel=1e-9)
+
+
+@pytest.mark.parametrize("resolution", [0.0, 2.5e-5])
+def test_repeated_values_are_held_against_those_of_an_honest_generator(resolution):
+    sigma, dim, repeated = 2.0, 1000, 60
+    vector = 3.0 * noise(0, dim)
+    # Places apart, so that no two differ by less than the resolution.
+    vector = np.sort(vector)
+    vector[1::16][:repeated] = vector[::16][:repeated]
+    tests = cp.ResidualTests(sigma, dim, tolerance=0.02)
+    for _ in range(2):
+        tests.add(vector, resolution=resolution)
+    # A normal law of the least honest deviation has this probability at most in a step of four rounding errors.
+    step = 4.0 * resolution
+    most = 2.0**-20 + step / (math.sqrt(2.0 * math.pi) * 0.98 * sigma)
+    values = np.floor(vector / step) if step else vector
+    number = 2 * (dim - len(np.unique(values)))
+    assert number >= 2 * repeated
+    expected = 2 * 0.5 * dim * (dim - 1) * most
+    (test,) = (test for test in tests.tests() if test.name == "values")
+    assert test.p_value == pytest.approx(stats.binom.sf(number - 1, 2 * dim, expected / (2 * dim)), rel=1e-9, abs=0.0)
+    assert test.observed == f"{number} of 2000 values repeat another of their round."
+
+
+@pytest.mark.parametrize(("drawn", "said"), [(100, True), (99, False)])
+def test_a_number_format_that_is_too_coarse_is_not_counted(drawn, said):
+    # So many values are looked at as would be half of those that a step leaves.
+    step = (0.5 / (drawn + 0.5) - 2.0**-20) * math.sqrt(2.0 * math.pi) * 0.99
+    tests = cp.ResidualTests(1.0, DIM)
+    tests.add(noise(0), resolution=0.25 * step)
+    assert tests._drawn == drawn
+    assert (tests.tests()[-1].p_value is not None) == said
+
+
+def test_a_rounding_error_moves_each_limit_by_itself():
+    tests, vector = cp.ResidualTests(1.0, 300, layers=[100, 200]), noise(0, 300)
+    tests.add(vector, resolution=0.01)
+    parts = np.split(vector, [100])
+    # In deviations of the layer that has the smallest one.
+    moved = 0.01 / min(math.sqrt(np.mean(part**2)) for part in parts)
+    for limit, least, most in zip(np.arange(16) / 4.0, tests._least, tests._most, strict=True):
+        for expected, sign in ((least, 1.0), (most, -1.0)):
+            moved_limit = max(0.0, limit + sign * moved)
+            tails = [size * stats.beta.sf(moved_limit**2 / size, 0.5, 0.5 * (size - 1)) for size in (100, 200)]
+            assert expected == pytest.approx(sum(tails), rel=1e-9)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.misuse import Withheld, _resolution, declared, misuse
+from canaryproof.verify.audit.misuse import Withheld, _Facts, _resolution, declared, misuse
 from canaryproof.verify.audit.shape import shape, valley
 from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check.levels import LEVEL, POWER
@@ -340,6 +340,23 @@ def test_the_p_value_of_pairs_is_the_level_at_which_they_are_too_many(kind, fact
     share = p_value / (3.0 * given)
     limits = [stats.gamma.isf(share, number + 1.0) for number in others]
     assert stats.poisson.sf(pairs - 1, math.sqrt(factor * math.prod(limits))) == pytest.approx(share, rel=1e-3, abs=0.0)
+
+
+@pytest.mark.parametrize("dim", [DIM, None])
+def test_unobserved_cosines_are_of_one_release_unless_they_may_be_the_largest_of_two(dim):
+    """The mean of the larger of two is 1/√π, in the null's deviations, or 1/√(π − 1) in their own."""
+    of_two = 1.0 / math.sqrt(math.pi) if dim else 1.0 / math.sqrt(math.pi - 1.0)
+    for errors, single in ((stats.norm.isf(2.5e-8) + 0.01, True), (stats.norm.isf(2.5e-8) - 0.01, False)):
+        unobserved = cosines(of_two - errors / math.sqrt(COUNT), 1.0 if dim else 2.0, seed=1)
+        if dim is None:
+            unobserved += (of_two - errors / math.sqrt(COUNT)) / ROOT
+        facts = _Facts(cosines(0.6), unobserved, True, dim, "fixed", None, None, 0, DIM)
+        assert facts.single == single
+        # The scale of one release is the deviation about 0.
+        scale = 1.0 / ROOT if dim else math.sqrt(np.square(unobserved).mean()) if single else None
+        assert facts.scale == (None if scale is None else pytest.approx(scale))
+    assert not _Facts(cosines(), None, False, DIM, "fixed", None, None, 0, DIM).single
+    assert _Facts(cosines(), None, True, DIM, "fixed", None, None, 0, DIM).single
 
 
 def test_no_honest_audit_is_warned_of_its_trace():

@@ -113,7 +113,8 @@ def test_each_figure_is_the_records():
         "verdict": "consistent",
         "estimate": "ε̂ = 2.24 at δ = 2e-05 (82%: 1.73 to 2.65; `some`)",
         "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`some`, asymptotic, at most 5.55 from so many canaries)",
-        "canaries": "1,234 took part against 2,345 that did not, in 34,567 dimensions; chosen in advance; scores: cosine",
+        "canaries": "1,234 took part against 2,345 that did not, in 34,567 dimensions; chosen in advance; "
+        "scores: cosine",
         "noise": "noise multiplier 1.41 (1.21 to ∞); claimed 1.754",
         "would have been noticed": "noise at 47% of the claim or less, with probability 90%",
         "signs of misuse": "none",
