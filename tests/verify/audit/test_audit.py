@@ -437,6 +437,27 @@ def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
     assert audit(apart.scores, DELTA, claim=3.0).verdict == "exceeded"
 
 
+def test_scores_beyond_all_moments_are_audited_by_their_ranks() -> None:
+    observed, unobserved = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
+    highest = np.argmax(observed)
+    assert observed[highest] > unobserved.max()
+    far = observed.copy()
+    far[highest] = 1e300
+    ranked, plain = (audit(Scores(each, unobserved, kind="any"), DELTA, claim=1.0) for each in (far, observed))
+    assert (ranked.scores.ranked, plain.scores.ranked) == (True, False)
+    assert "by their ranks" in str(ranked)
+    assert ranked.bound == plain.bound
+
+
+def test_without_recorded_deltas_no_noise_is_measured_or_composed() -> None:
+    record = RoundsRecord(Score.KNOWN_ROUNDS, None, 1, 0, 10, 0, 0)
+    result = audit(Scores(run(), dim=DIM, record=record), 1e-5, noise_multiplier=1.0)
+    assert result.mechanism is None
+    assert "composed" not in [row.name for row in (*result.estimates, *result.bounds)]
+    assert "composed-bound" not in [row.name for row in result.bounds]
+    assert result.level == pytest.approx(0.05)
+
+
 def test_without_a_trace_nothing_is_seen() -> None:
     rng = np.random.default_rng(0)
     equal = audit(Scores(rng.normal(size=1000), rng.normal(size=1000), kind="any"), DELTA, claim=3.0)

@@ -308,6 +308,34 @@ def test_the_p_value_of_a_warning_is_that_of_its_textbook_test(kind, scores, kno
     assert warning(kind, *scores, **known).p_value == pytest.approx(p_value, rel=1e-4, abs=0.0)
 
 
+@pytest.mark.parametrize(("seen", "unseen", "kind"), [(-0.24, 0.23, "sign"), (-0.23, 0.24, "swapped")])
+def test_cosines_below_the_unobserved_ones_are_flipped_or_swapped_by_whose_mean_is_farther_from_0(seen, unseen, kind):
+    scores = cosines(seen), cosines(unseen, count=300, seed=1)
+    (found,) = misuse(*scores, DIM)
+    assert found.kind == kind
+    p_value = stats.mannwhitneyu(*scores, alternative="less", method="asymptotic").pvalue
+    assert found.p_value == pytest.approx(p_value, rel=1e-9, abs=0.0)
+
+
+def test_clusters_of_both_kinds_of_scores_are_named():
+    """Orthonormal canaries have unobserved directions, whose deviation about 0 is the scale."""
+    groups = [cosines(5.0 * np.sign(np.arange(COUNT) % 2 - 0.5), seed=seed) for seed in (0, 1)]
+    known = {"release_norm": ROOT / 1e-3, "release_dim": DIM}
+    found = misuse(*groups, **known)
+    assert [one.message for one in found[:2]] == [
+        f"The {name} scores form two clusters." for name in ("observed", "unobserved")
+    ]
+    assert [one.p_value for one in found[:2]] == [valley(np.sort(scores))[0] for scores in groups]
+
+
+def test_a_null_of_one_value_has_the_quartiles_of_its_law_or_of_all_scores():
+    seen, one = cosines(0.6), np.full(10, 1e-3)
+    known = _Facts(seen, one, True, DIM, "fixed", None, None, 0, DIM)
+    assert known.quartiles == pytest.approx(2.0 * stats.norm.ppf(0.75) / ROOT, rel=1e-6)
+    unknown = _Facts(seen, one, True, None, "fixed", None, None, 0, DIM)
+    assert unknown.quartiles == pytest.approx(stats.iqr(np.r_[seen, one]))
+
+
 def spacing(scores):
     return np.spacing(np.abs(scores).astype(np.float32)).astype(float).sum()
 

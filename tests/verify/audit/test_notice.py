@@ -377,3 +377,24 @@ def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
     assert doubled(0.5, 17, exact=True) == 1100
     assert doubled(0.5, 1000, exact=True) == 1000
     assert doubled(0.5, 1001, exact=False) == 1100
+    monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count > 10**6))
+    assert doubled(0.5, 17, exact=True) is None
+    monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count >= 10**6))
+    assert doubled(0.5, 17, exact=True) == 10**6
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_canaries_needed_are_the_least_that_notice_to_a_twentieth(exact, monkeypatch):
+    asked = []
+
+    def power(share, *, count, null_count, **others):
+        asked.append((share, null_count == (None if exact else count), others))
+        return 0.9 if count >= 777 else 0.8
+
+    monkeypatch.setattr(notice, "bound_power", power)
+    given = {"noise_multiplier": 2.0, "claim": 3.0, "delta": 1e-6, "confidence": 0.9}
+    found = canaries_needed(0.5, 0.85, exact=exact, **given, rounds=4, inclusion="coin")
+    assert 777 <= found <= 1.06 * 777
+    assert asked[0] == (0.5, True, given | {"rounds": 4, "inclusion": "coin"})
+    assert all(each == asked[0] for each in asked)
+    assert canaries_needed(0.5, 0.95, exact=exact, **given) is None

@@ -194,6 +194,15 @@ def test_beside_many_directions_a_few_are_scored(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.usefixtures("small_blocks")
+def test_the_length_of_the_canaries_sum_is_that_of_the_vector() -> None:
+    canaries = Canaries(7, 50, DIM)
+    exact = np.linalg.norm(canaries.sum().astype(np.float64))
+    assert canaries_length(canaries, None) == pytest.approx(exact, rel=1e-6)
+    assert canaries_length(canaries, canaries.squared_norms(), elsewhere) == canaries_length(canaries, None)
+    assert canaries_length(OrthonormalCanaries(7, 50, DIM), None) == math.sqrt(50)
+
+
+@pytest.mark.usefixtures("small_blocks")
 def test_a_coordinate_that_is_not_finite_is_named_where_it_is() -> None:
     release = noise(4, DIM)
     release[2 * BLOCK + 5] = math.nan

@@ -100,6 +100,12 @@ def test_a_larger_claim_is_the_one_that_is_audited():
     assert cp.accounting.gaussian(planned.short_noise).epsilon(1e-5) == pytest.approx(16.0, rel=0.03)
 
 
+def test_the_table_has_the_shares_of_the_plan():
+    table = made_up().to_frame()
+    assert list(table.columns) == ["share", "epsilon", "count", "count_of_known"]
+    assert table.fillna(-1).to_numpy().tolist() == [[0.55, 9.5, -1, 7321], [0.35, 23.45, 321, 54]]
+
+
 @pytest.mark.parametrize("options", [{}, {"rate": 0.5}, {"data_norm": 1e12}])
 def test_the_least_noise_and_the_most_data_have_a_plan(options):
     planned = plan_rounds(0.01, DIM, 3, **options)
