@@ -15,6 +15,7 @@ from canaryproof.verify.audit.rounds_plan import plan_rounds
 from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check import json_records
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.files.errors import InputError
 
 SCHEMA = json.loads(Path(plan_file.__file__).with_name("plan_schema.json").read_text())
 SECRET = plan_file.Secret(5, "00ff")
@@ -163,6 +164,23 @@ def test_another_secret_than_the_plans_is_named(tmp_path):
     for secret in (plan_file.Secret(5, "00fe"), plan_file.Secret(4, "00ff")):
         names = [each.name for each in plan_file.held(result, path, secret).differences]
         assert "commitment to the seed" in names
+
+
+def test_a_file_that_is_no_plan_or_no_secret_is_refused_by_its_name(tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    plan_file.secret_path(path).write_text('{"seed": 5}')
+    with pytest.raises(InputError, match=r"plan\.secret\.json: nonce"):
+        plan_file.held(result, path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"schema": "canaryproof audit plan 2.0.0"}))
+    with pytest.raises(InputError, match=r"plan\.json: schema: must begin with 'canaryproof audit plan 1\.', not"):
+        plan_file.held(result, path)
+
+
+def test_departures_are_shown_as_they_are_asked_for():
+    shown = {(): "the default", ("band", "andrew"): "band, andrew", None: "none", 0.123456789: "0.123457", 7: "7"}
+    assert {value: plan_file._shown(value) for value in shown} == shown
+    assert plan_file._shown({"one": "a rule", "two": "another"}) == "one: a rule; two: another"
 
 
 def test_another_rule_than_the_packages_is_named(tmp_path):

@@ -25,6 +25,7 @@ from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuf
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records
 from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import LARGEST_COUNT
 from tests.printed import numbers
 
 SCHEMA = json.loads(Path(report.__file__).with_name("report_schema.json").read_text())
@@ -251,6 +252,50 @@ def test_the_smallest_differences_are_rounding_and_no_larger_ones():
 def test_a_difference_of_a_billionth_may_be_rounding(factor, rounding):
     (found,) = report_check.differences({"a": 123.0}, {"a": 123.0 * factor})
     assert found.rounding == rounding
+
+
+def test_a_page_that_differs_says_where_or_in_its_pictures_alone():
+    end = f"\n{report.OPEN}\nrecord\n".encode()
+    page_of, figure = b"<p>one</p>\n%s\n<p>%s</p>", b"<figure>\n%s\n</figure>"
+    derived = page_of % (figure % b"a", b"two") + end
+    for whole, same_versions, said in (
+        (derived, True, None),
+        (page_of % (figure % b"b", b"two") + end, True, "The pictures are not those of the audit."),
+        (page_of % (figure % b"b", b"two") + end, False, None),
+        (page_of % (figure % b"b", b"three") + end, False, "line 3 without pictures."),
+        (b"x" + derived, True, "line 1 without pictures."),
+        (page_of % (figure % b"a", b"two") + b"\nmore" + end, True, "line 4 without pictures."),
+        # What follows the page is the record, which is compared apart.
+        (derived + b"x", True, "The pictures are not those of the audit."),
+    ):
+        found = report_check.page_damage(SimpleNamespace(whole=whole), derived, same_versions=same_versions)
+        assert found == said or found == f"The page does not say what its record says: {said}"
+
+
+def test_a_request_that_cannot_be_repeated_is_refused_with_its_field():
+    result, given = KINDS["consistent"]()
+    # So much of the record is read.
+    request = report._request(result)
+    canaries = request.canaries
+    nothing = report.ClaimRecord("add-or-remove", None, None, None, None, None, None)
+    for changes, rule in (
+        ({"canaries": None}, "request.canaries: must be there for a release"),
+        (
+            {"canaries": dataclasses.replace(canaries, count=LARGEST_COUNT + 1)},
+            f"request.canaries.count: must be at most {LARGEST_COUNT:g}, not {LARGEST_COUNT + 1}",
+        ),
+        ({"claim": nothing}, "request.claim: must have a noise multiplier and rounds, a statement or an event"),
+    ):
+        asked = SimpleNamespace(request=dataclasses.replace(request, **changes), audit={})
+        with pytest.raises(InputError) as caught:
+            report_check.derive(asked, given)
+        assert str(caught.value) == f"the report's request cannot be repeated: {rule}"
+    for slices in ([], [DIM - 1], [DIM, 0], [DIM + 1, -1], [True, DIM - 1], "all", [float(DIM)]):
+        asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": slices}})
+        with pytest.raises(InputError, match="slices: must be numbers of coordinates that sum to 900$"):
+            report_check.derive(asked, given)
+    asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": [400, 500]}})
+    assert report_check.derive(asked, given).scores.observed == pytest.approx(result.scores.observed, abs=1e-12)
 
 
 def test_values_of_other_types_differ_as_a_whole():
