@@ -292,7 +292,7 @@ def test_a_request_that_cannot_be_repeated_is_refused_with_its_field():
         assert str(caught.value) == f"the report's request cannot be repeated: {rule}"
     for slices in ([], [DIM - 1], [DIM, 0], [DIM + 1, -1], [True, DIM - 1], "all", [float(DIM)]):
         asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": slices}})
-        with pytest.raises(InputError, match="slices: must be numbers of coordinates that sum to 900$"):
+        with pytest.raises(InputError, match=r"slices: must be numbers of coordinates that sum to 900$"):
             report_check.derive(asked, given)
     asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": [400, 500]}})
     assert report_check.derive(asked, given).scores.observed == pytest.approx(result.scores.observed, abs=1e-12)
