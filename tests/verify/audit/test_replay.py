@@ -72,6 +72,19 @@ def test_a_step_that_changes_more_is_refuted_and_shrunk(name):
     assert "Refuted: one member more" in str(found)
 
 
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_a_member_that_is_too_long_alone_is_shrunk_to_itself(neighbours):
+    found = cp.replay(
+        lambda updates: updates.sum(axis=0), UPDATES, 1.0, neighbours=neighbours, extremes={"long": noise()}
+    )
+    # In place of another member, or beside none.
+    assert (found.smallest.member, found.smallest.batch) == ("long", ())
+    other = UPDATES[0] if neighbours == "replace" else 0.0
+    assert found.smallest.distance == pytest.approx(np.linalg.norm(noise() - other))
+    # All others stay where one is replaced.
+    assert found.cases[0].batch == tuple(range(1 if neighbours == "replace" else 0, MEMBERS))
+
+
 def test_not_a_number_that_gets_through_is_seen():
     step = lambda updates: (np.where(np.isnan(updates), updates, clipped(updates)).sum(axis=0) + noise()) / MEMBERS  # noqa: E731
     found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
