@@ -75,7 +75,12 @@ def check_promise(asked, runs, key):
 
 
 # No table serves 60 scores of each kind beyond a δ of 0.01.
-@pytest.mark.parametrize("asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), cell(60, 60, 0.5, 0.05)])
+BEYOND = cell(60, 60, 0.5, 0.05)
+
+
+@pytest.mark.parametrize(
+    "asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), pytest.param(BEYOND, marks=pytest.mark.deep)]
+)
 def test_the_bound_is_above_the_claim_as_often_as_promised(asked):
     runs = 600
     check_promise(asked, runs, 1)
@@ -118,12 +123,15 @@ def test_the_promise_is_kept_beyond_the_sizes_that_have_a_ladder(null_count):
     check_promise(cell(40_000, null_count, 3.0, 1e-6), 300, 5)
 
 
-@pytest.mark.parametrize(("count", "inclusion"), [(30, "fixed"), (300, "fixed"), (300, "coin")])
-def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion):
+@pytest.mark.parametrize(
+    ("count", "inclusion", "delta"),
+    [(30, "fixed", 1e-6), (300, "fixed", 1e-6), (300, "coin", 1e-6), (60, "fixed", 0.05)],
+)
+def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion, delta):
     scores = prepare(np.arange(count) + 1.0, -np.arange(count) - 1.0, inclusion=inclusion)
-    cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, 1e-6, 0.05).cap
-    assert noticed_share(**cell(count, count, cap + 1e-6, 1e-6, inclusion=inclusion)) is None
-    assert noticed_share(**cell(count, count, 0.98 * cap, 1e-6, inclusion=inclusion)) is not None
+    cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, delta, 0.05).cap
+    assert noticed_share(**cell(count, count, cap + 1e-6, delta, inclusion=inclusion)) is None
+    assert noticed_share(**cell(count, count, 0.98 * cap, delta, inclusion=inclusion)) is not None
 
 
 @pytest.mark.parametrize("claim", [101.0, 1e4])
