@@ -217,13 +217,13 @@ def largest_of(unobserved: Array) -> float:
     Parameters
     ----------
     unobserved
-        Scores of canaries that did not take part, shape (k₀,), k₀ ≥ 2.
+        Scores of canaries that did not take part, not all equal, shape (k₀,), k₀ ≥ 2.
 
     Returns
     -------
     The number, from 1 to 10⁶; 1 unless the mean is above 0 at level 1e-7.
     """
-    ratio = float(unobserved.mean()) / (float(unobserved.std()) or math.inf)
+    ratio = float(unobserved.mean()) / float(unobserved.std())
     if ratio < float(-special.ndtri(PART_LEVEL)) / math.sqrt(len(unobserved)):
         return 1.0
 

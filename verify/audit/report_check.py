@@ -164,10 +164,11 @@ def claim_of(saved: ClaimRecord) -> Claim:
 
 def _event(value: Any) -> Any:
     """Return an event of dp-accounting by its type's name and its fields: numbers, and other events."""
-    import dp_accounting
+    # Not all events stand in the package itself.
+    from dp_accounting import DpEvent, dp_event
 
-    kind = getattr(dp_accounting, str(value.get("type")), None) if isinstance(value, dict) else None
-    if not (isinstance(kind, type) and issubclass(kind, dp_accounting.DpEvent)):
+    kind = getattr(dp_event, str(value.get("type")), None) if isinstance(value, dict) else None
+    if not (isinstance(kind, type) and issubclass(kind, DpEvent)):
         raise ValueError(f"request.claim.event: must be an event of dp-accounting, not {shown(value)}")
     fields = {name: _field(name, each) for name, each in value.items() if name != "type"}
     try:
@@ -181,7 +182,7 @@ def _field(name: str, value: Any) -> Any:
         return _event(value)
     if isinstance(value, list) and name == "events":
         return [_event(each) for each in value]
-    if isinstance(value, list) and name == "step_counts":
+    if isinstance(value, list) and name in ("sensitivities", "sampling_probs"):
         return [_field("", each) for each in value]
     kinds = int if name == "count" else int | float
     if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":

@@ -5,6 +5,7 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -414,6 +415,22 @@ def test_a_claim_is_compared_with_the_estimate_and_the_best_bound(found: Audit, 
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize("unobserved", [None, nulls()])
+def test_a_trace_is_seen_by_the_bound_the_noise_or_the_mean(unobserved: np.ndarray | None) -> None:
+    found = of(run(), unobserved)
+    others = 0.0 if unobserved is None else 1.0 / len(unobserved)
+    error = math.sqrt(found.deviation_ratio**2 / 1000 + others)
+    for bounds, mechanism in ((made(0.0, 0.0).bounds, None), ((), None), (made(0.0, 0.5, "heuristic").bounds, None)):
+        for mean, seen in ((3.001 * error, True), (2.999 * error, False), (-9.0, False)):
+            case = dataclasses.replace(found, bounds=bounds, mechanism=mechanism, standardised_mean=mean)
+            assert case.seen == seen
+    # A bound above 0 is enough. The measured noise has a trace of its own, which decides before the mean.
+    assert dataclasses.replace(found, bounds=made(0.0, 0.01).bounds, standardised_mean=-9.0).seen
+    for p_value, seen in ((0.0013, True), (0.0014, False)):
+        mechanism: Any = SimpleNamespace(traces=SimpleNamespace(trace_p_value=p_value), claimed=None)
+        assert dataclasses.replace(found, bounds=(), mechanism=mechanism, standardised_mean=9.0).seen == seen
+
+
 def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
     rng = np.random.default_rng(0)
     apart = audit(Scores(rng.normal(50.0, 1.0, 1000), rng.normal(size=1000), kind="any"), DELTA, claim=8.0)
@@ -421,6 +438,27 @@ def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
     assert apart.noticed is None
     assert "ends at 6.48" in str(apart)
     assert audit(apart.scores, DELTA, claim=3.0).verdict == "exceeded"
+
+
+def test_scores_beyond_all_moments_are_audited_by_their_ranks() -> None:
+    observed, unobserved = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
+    highest = np.argmax(observed)
+    assert observed[highest] > unobserved.max()
+    far = observed.copy()
+    far[highest] = 1e300
+    ranked, plain = (audit(Scores(each, unobserved, kind="any"), DELTA, claim=1.0) for each in (far, observed))
+    assert (ranked.scores.ranked, plain.scores.ranked) == (True, False)
+    assert "by their ranks" in str(ranked)
+    assert ranked.bound == plain.bound
+
+
+def test_without_recorded_deltas_no_noise_is_measured_or_composed() -> None:
+    record = RoundsRecord(Score.KNOWN_ROUNDS, None, 1, 0, 10, 0, 0)
+    result = audit(Scores(run(), dim=DIM, record=record), 1e-5, noise_multiplier=1.0)
+    assert result.mechanism is None
+    assert "composed" not in [row.name for row in (*result.estimates, *result.bounds)]
+    assert "composed-bound" not in [row.name for row in result.bounds]
+    assert result.level == pytest.approx(0.05)
 
 
 def test_without_a_trace_nothing_is_seen() -> None:
@@ -628,6 +666,27 @@ def test_canaries_of_either_sign_notice_what_half_of_the_noise_with_added_ones_d
     assert added.claimed_noise(3.0) == pytest.approx(half, rel=1e-12)
     assert found.noticed is not None
     assert found.noticed == pytest.approx(added.noticed, rel=1e-9)
+
+
+def test_the_noise_of_a_training_is_claimed_for_the_rounds_of_the_canary_that_has_most() -> None:
+    scores = by_own_rounds(1.0, 5)
+    assert scores.record is not None
+    assert scores.record.participations > 1
+    distance = math.sqrt(scores.record.participations)
+    claim = audit(scores, 1e-5, noise_multiplier=1.5).claim
+    assert claim == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 1.5 / distance)), rel=1e-9)
+
+
+def test_noise_beyond_the_range_of_an_accounting_has_the_epsilon_of_its_end() -> None:
+    # A training without noise: no multiplier is too small.
+    result = audit(trained(0.0, 3).scores("known rounds"), 1e-5, force=True)
+    row = next(row for row in result.bounds if row.name == "composed-bound")
+    assert row.low == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 0.01)), rel=1e-9)
+    claim = accountant.gaussian(1.0)
+    assert [module.epsilon_at(noise, claim, 1e-5) for noise in (0.0099, 1.01e6)] == [math.inf, 0.0]
+    for noise in (0.01, 0.7, 1e6):
+        exact = float(gaussian_mechanism.epsilon(1e-5, noise))
+        assert module.epsilon_at(noise, claim, 1e-5) == pytest.approx(exact, rel=1e-9)
 
 
 def test_where_participations_decide_nothing_other_bounds_do() -> None:
@@ -943,15 +1002,82 @@ def test_a_release_without_half_of_its_canaries_does_not_pass(kind: type[Canarie
     )
 
 
+def of_a_release(kind: type = Canaries) -> Audit:
+    canaries = kind(3, 200, 2000)
+    release = canaries.sum() + 1.5 * np.random.default_rng(3).normal(size=2000)
+    return audit_release(release, canaries, DELTA, noise_multiplier=1.5)
+
+
+@pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
+def test_the_norm_of_canaries_by_their_trace_has_the_law_of_their_mean(kind: type) -> None:
+    found = of_a_release(kind)
+    for norm in (50.0, 90.0):
+        result = dataclasses.replace(found, release_norm=norm)
+        observed, unobserved = result.scores.observed, result.scores.unobserved
+        # Independent canaries are noise to each other, of the length of 200; orthonormal ones have others beside them.
+        square = (1.0 + 200 / norm**2) / 2000 if unobserved is None else np.square(unobserved).mean()
+        error, trace = norm * math.sqrt(square / 200), norm * observed.mean()
+        p_value = 2.0 * stats.norm.sf(abs(trace - 1.0) / error)
+        assert result.trace_test == pytest.approx((trace, error, p_value), rel=1e-9)
+        assert result.other_trace == (p_value < 1e-4)
+    assert dataclasses.replace(found, release_norm=None).trace_test is None
+
+
+def test_what_hides_the_claimed_noise_is_longer_than_it_at_one_in_ten_thousand() -> None:
+    found, dim = of_a_release(), 2000
+    # Of the noise of 1.5 and 200 canaries the squared length has this multiple of χ².
+    honest = 1.5**2 + 200 / dim
+    critical = honest * stats.chi2.isf(1e-4, dim)
+    for square, hidden in ((0.9999 * critical, False), (1.0001 * critical, True), (4.0 * critical, True)):
+        hides = dataclasses.replace(found, release_norm=math.sqrt(square)).hides
+        assert hides == pytest.approx((square / dim - honest) / 1.5**2 if hidden else 0.0, rel=1e-9)
+    assert found.mechanism is not None
+    unclaimed = dataclasses.replace(found.mechanism, claimed=None)
+    assert dataclasses.replace(found, release_norm=900.0, mechanism=unclaimed).hides == 0.0
+
+
+HARMLESS = ("dilution", "large-delta", "too-few", "coin", "carry-over")
+DOUBTFUL = ("units", "missing", "zeros", "weak-trace", "null-law", "less-noise", "missing-rounds", "skipped-rounds")
+
+
+@pytest.mark.parametrize("kind", [None, *HARMLESS, *DOUBTFUL])
+def test_a_gate_passes_what_is_consistent_would_have_been_noticed_and_is_beyond_doubt(kind: str | None) -> None:
+    warned = () if kind is None else (MisuseWarning(kind, "Odd.", "Look.", None, Withheld.NOTHING),)
+    result = dataclasses.replace(made(0.9), warnings=warned)
+    assert result.verdict == "consistent"
+    for noticed, notice, enough in ((0.5, 0.5, True), (0.49, 0.5, False), (0.8, 0.81, False), (0.2, 0.1, True)):
+        vars(result)["noticed"] = noticed
+        assert result.passes(notice) == (enough and kind not in DOUBTFUL)
+    vars(result)["noticed"] = 0.5
+    assert result.passes() == (kind not in DOUBTFUL)
+    undecided = dataclasses.replace(made(1.1), warnings=warned)
+    vars(undecided)["noticed"] = 0.9
+    assert not undecided.passes()
+
+
+def test_a_claim_that_knows_no_rounds_is_refused_with_the_one_that_does() -> None:
+    claim = accountant.poisson(0.8, rate=0.25, rounds=10)
+    for taken in (4, 12):
+        record = RoundsRecord(Score.KNOWN_ROUNDS, None, taken, 0, 12, 0, 0)
+        with pytest.raises(ValueError, match=r"^claim: counts on rounds") as caught:
+            audit(Scores(run(), dim=DIM, record=record), 1e-5, claim=claim)
+        # The claim has 10 rounds.
+        epsilon = float(gaussian_mechanism.epsilon(1e-5, 0.8 / math.sqrt(min(taken, 10))))
+        instead = f"claim.unsampled({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
+        assert str(caught.value).endswith(instead)
+
+
 def test_a_number_is_claimed_for_stated_neighbours() -> None:
     assert "neighbours: add or remove" in " ".join(str(audit(Scores(run(), dim=DIM), DELTA, claim=2.0)).split())
     assert "neighbours" not in str(audit(Scores(run(), dim=DIM), DELTA, noise_multiplier=4.22))
 
 
-def test_groups_that_were_standardised_alone_are_named_where_nothing_is_seen() -> None:
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_groups_that_were_standardised_alone_are_named_where_nothing_is_seen(unit: float) -> None:
     observed, unobserved = np.random.default_rng(0).normal([[0.6], [0.0]], 1.0, (2, 300))
-    alone = [(scores - scores.mean()) / scores.std() for scores in (observed, unobserved)]
-    pooled = [(scores - unobserved.mean()) / unobserved.std() for scores in (unobserved[::2], unobserved[1::2])]
+    alone = [unit * (scores - scores.mean()) / scores.std() for scores in (observed, unobserved)]
+    halves = (unobserved[::2], unobserved[1::2])
+    pooled = [unit * (scores - unobserved.mean()) / unobserved.std() for scores in halves]
     named = [
         "each group was standardised alone" in " ".join(str(result).split())
         for result in (audit(Scores(*groups, kind="any"), DELTA) for groups in (alone, pooled))

@@ -5,6 +5,8 @@ import pytest
 from scipy import stats
 
 import canaryproof as cp
+from canaryproof.verify.audit.instruments import InstrumentTest
+from canaryproof.verify.audit.replay import Replay, Replayed
 from canaryproof.verify.check.levels import LEVEL
 from canaryproof.verify.check.results import Context, Level, Verdict
 from canaryproof.verify.suites import instruments
@@ -41,6 +43,11 @@ def test_an_honest_training_is_not_refuted():
     assert not found.failed
     assert str(found).startswith("None of 15 tests refutes the claim (6 rounds, 10 canaries).")
     assert found.rounds == 6
+
+
+def test_before_the_first_round_there_are_no_tests():
+    inspection = cp.Inspection(**CLAIM)
+    assert (inspection.tests(), inspection.failed, inspection.rounds) == ((), False, 0)
 
 
 def test_a_canary_that_is_not_clipped_is_seen():
@@ -99,6 +106,26 @@ def test_the_weight_of_a_canary_has_the_law_of_a_regression():
     slope = x @ y / (x @ x)
     error = math.sqrt(((y - slope * x) ** 2).sum() / (len(x) - 1) / (x @ x))
     assert test.p_value == pytest.approx(2.0 * stats.t.sf(abs(slope - 1.0) / error, len(x) - 1), rel=1e-5)
+
+
+def test_the_others_weights_have_the_law_of_a_regression_with_one_for_each_round():
+    """F of the others' directions in all rounds, against all that is left of the noise."""
+    rng, inspection = np.random.default_rng(1), cp.Inspection(**CLAIM | {"divisor": 2.0, "dim": 30})
+    products, rest = [], 0.0
+    for weight in (1.0, 1.3, 0.9):
+        known, noise = rng.normal(size=30), rng.normal(size=30)
+        left = (weight - 1.0) * known + noise
+        inspection.add(weight * known + noise, [1, 2], known)
+        products.append(left @ known / np.linalg.norm(known))
+        rest += left @ left - products[-1] ** 2
+    (test,) = (test for test in inspection.tests() if test.name == "divisor")
+    ratio = np.mean(np.square(products)) / (rest / (3 * 30 - 3))
+    assert test.p_value == pytest.approx(stats.f.sf(ratio, 3, 3 * 30 - 3), rel=1e-6)
+    worst = int(np.argmax(np.abs(products)))
+    lengths = [length for _, length in inspection._others]
+    assert test.observed == (
+        f"In some round the others' updates enter with weight {1.0 + products[worst] / lengths[worst]:.4g}."
+    )
 
 
 @pytest.mark.parametrize(
@@ -195,3 +222,51 @@ def test_weights_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
         off = float(said[name][word]) * length / deviation
         # The weight is printed with two digits.
         assert stats.norm.sf(stats.norm.isf(LEVEL / 2) - off) == pytest.approx(0.9, abs=0.04)
+
+
+def test_an_inspection_prints_what_it_found_and_what_it_looked_at(monkeypatch):
+    inspection = cp.Inspection(**CLAIM)
+    tests = (
+        InstrumentTest("first", "It is odd.", 1e-9, "a small fault"),
+        InstrumentTest("second", "It is fine.", 0.5, "a large fault"),
+        InstrumentTest("third", "Nothing was there.", None),
+    )
+    inspection._residuals.add(np.full(500, 0.75))
+    monkeypatch.setattr(inspection, "tests", lambda: tests)
+    monkeypatch.setattr(type(inspection), "rounds", 7)
+    looked = [
+        "What was looked at, and the smallest fault that is noticed with 90%:",
+        *("- first: a small fault", "- second: a large fault", "- third"),
+    ]
+    measured = "The training behaves as if its noise multiplier were 0.75; claimed 1."
+    lines = str(inspection).splitlines()
+    assert lines[:8] == [
+        "The claim is refuted by 1 of 3 tests (7 rounds, 10 canaries).",
+        measured,
+        "- first: It is odd. (p = 1e-09)",
+        "",
+        *looked,
+    ]
+    assert lines[8:10] == ["", "What no instrument here sees:"]
+    assert inspection.failed
+    case = Replayed("one", (0, 1), 3.0, 2.1)
+    inspection.replays += [Replay(2.0, "replace", (case,), None), Replay(2.0, "replace", (case,), case)]
+    monkeypatch.setattr(inspection, "tests", lambda: tests[1:])
+    assert str(inspection).splitlines()[:13] == [
+        "The claim is refuted by 1 of 4 tests (7 rounds, 10 canaries).",
+        measured,
+        "- replay: Replacing a member changes the release by at most 1.5 of the claimed",
+        "  sensitivity.",
+        "- replay: Refuted: replacing a member changes it by 1.5 of the claim. Smallest",
+        "  batch: one, and 2 others [0, 1]",
+        "",
+        looked[0],
+        *looked[2:],
+        "- replay: one member, beside whole and small batches",
+        "",
+        "What no instrument here sees:",
+    ]
+    assert inspection.failed
+    inspection.replays.pop()
+    assert not inspection.failed
+    assert str(inspection).startswith("None of 3 tests refutes the claim (7 rounds, 10 canaries).")

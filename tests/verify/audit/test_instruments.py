@@ -359,3 +359,224 @@ def test_the_faults_that_are_said_to_be_noticed_are_noticed_with_ninety_percent(
     }
     # Those that are read from the page have two digits there.
     assert powers == pytest.approx(dict.fromkeys(powers, 0.9), abs=0.03)
+
+
+def test_each_test_of_the_residuals_says_what_it_saw_how_likely_that_is_and_what_it_notices():
+    """The whole record of a small case, by textbook formulas and loops."""
+    sigma, sizes, dim, rounds = 2.0, (150, 50), 200, 3
+    vectors = [(1.7 + 0.2 * t) * noise(20 + t, dim) + 0.1 for t in range(rounds)]
+    tests = cp.ResidualTests(sigma, dim, layers=sizes, tolerance=0.02)
+    for vector in vectors:
+        tests.add(vector, resolution=0.0)
+    found = {test.name: test for test in tests.tests()}
+    least, number, z = 0.98 * sigma, rounds * dim, stats.norm.ppf(0.9)
+    parts = [np.split(vector, [sizes[0]]) for vector in vectors]
+    squares = np.array([[(part**2).sum() for part in row] for row in parts])
+
+    def shorter(freedom, tests=1):
+        share = 0.98 * math.sqrt(stats.chi2.ppf(1e-6 / tests, freedom) / stats.chi2.ppf(0.9, freedom))
+        return f"noise of at most {share:.4g} of the claim"
+
+    def beyond(tests):
+        return math.sqrt(2.0 * math.log(2.0 * tests / 1e-6)) + z
+
+    def signs(ratio, tests):
+        return min(1.0, 2.0 * tests * math.exp(-0.5 * ratio**2))
+
+    expected = {
+        "noise": (
+            f"The noise has {math.sqrt(squares.sum() / number) / sigma:.5g} of the claimed deviation.",
+            stats.chi2.cdf(squares.sum() / least**2, number),
+            shorter(number),
+        )
+    }
+    for part, sums, freedoms in (
+        ("round", squares.sum(axis=1), [dim] * rounds),
+        ("layer", squares.sum(axis=0), [rounds * size for size in sizes]),
+    ):
+        each = stats.chi2.cdf(sums / least**2, freedoms)
+        worst = int(each.argmin())
+        share = math.sqrt(sums[worst] / freedoms[worst]) / sigma
+        expected[f"noise by {part}"] = (
+            f"The noise of {part} {worst} has {share:.4g} of the claimed deviation.",
+            min(1.0, len(sums) * each[worst]),
+            f"{shorter(min(freedoms), len(sums))} in one {part}",
+        )
+    lengths = squares.sum(axis=1)
+    ratios = [lengths[t] / (lengths[:t].sum() / t) for t in range(1, rounds)]
+    scores = [stats.norm.ppf(stats.f.cdf(ratio, dim, dim * t)) for t, ratio in enumerate(ratios, 1)]
+    shares = np.sqrt(lengths / dim) / sigma
+    most = stats.chi2.isf(1e-6, rounds - 1) / stats.chi2.ppf(0.1, rounds - 1)
+    expected["equal rounds"] = (
+        f"Rounds have from {shares.min():.4g} to {shares.max():.4g} of the claimed deviation.",
+        stats.chi2.sf(np.square(scores).sum(), rounds - 1),
+        f"rounds' noise with a deviation of {math.sqrt((most - 1.0) / (2.0 * dim)):.2g} of its mean",
+    )
+    sums = np.array([[part.sum() for part in row] for row in parts])
+    strongest = max(
+        *np.abs(sums.sum(axis=0)) / np.sqrt(squares.sum(axis=0)), abs(sums.sum()) / math.sqrt(squares.sum())
+    )
+    expected["mean"] = (
+        f"The noise has a mean of {sums.sum() / number / sigma:.2g} of the claimed deviation.",
+        signs(strongest, 3),
+        f"a mean of {beyond(3) / math.sqrt(number):.2g} deviations",
+    )
+    # Coordinates in the deviation of their own layer and round.
+    scaled = [np.concatenate([part / np.sqrt((part**2).mean()) for part in row]) for row in parts]
+    logs, everything = [], np.concatenate(scaled)
+    for limit in np.arange(16) / 4.0:
+        law = [stats.beta.sf(min(1.0, limit**2 / size), 0.5, 0.5 * (size - 1)) for size in sizes]
+        share = sum(size * tail for size, tail in zip(sizes, law, strict=True)) / dim
+        above = everything[np.abs(everything) > limit]
+        count, positive = len(above), int((above > 0.0).sum())
+        divergence = number * stats.entropy([count / number, 1.0 - count / number], [share, 1.0 - share])
+        fair = stats.binom.cdf(min(positive, count - positive), count, 0.5)
+        logs.append((min(-divergence, math.log(2.0 * fair)), limit, count / number, share))
+    smallest, limit, count, share = min(logs)
+    two = sum(size * stats.beta.sf(4.0 / size, 0.5, 0.5 * (size - 1)) for size in sizes) / dim
+    off = math.sqrt(two * (1.0 - two) / number) * beyond(24)
+    expected["normal law"] = (
+        f"{count:.4%} of the coordinates are beyond {limit:g} deviations, where a normal law has {share:.4%}.",
+        min(1.0, 48 * math.exp(smallest)),
+        f"a share of coordinates beyond 2 deviations that is off by {off:.2g}",
+    )
+    within = max(
+        abs((vector[lag:] * vector[:-lag]).sum()) / math.sqrt(((vector[lag:] * vector[:-lag]) ** 2).sum())
+        for vector in scaled
+        for lag in range(1, dim)
+    )
+    pairs = {(s, t): scaled[s] * scaled[t] for s, t in itertools.combinations(range(rounds), 2)}
+    shifted = [np.concatenate([pairs[s, s + lag] for s in range(rounds - lag)]) for lag in range(1, rounds)]
+    between = max(abs(each.sum()) / math.sqrt((each**2).sum()) for each in [*pairs.values(), *shifted])
+    for name, compared, ratio, number_of, size in (
+        ("repeats within a round", "two coordinates at one distance", within, rounds * (dim - 1), dim),
+        ("repeats between rounds", "two rounds", between, len(pairs) + rounds - 1, dim),
+    ):
+        expected[name] = (
+            f"The strongest correlation of {compared} is {ratio:.3g} standard errors.",
+            signs(ratio, number_of),
+            f"a correlation of {min(1.0, beyond(number_of) / math.sqrt(size)):.2g} of {compared}",
+        )
+    expected["span"] = (
+        "The noise of the first 3 rounds is compared with the span of those before.",
+        found["span"].p_value,
+        "noise in a space of few dimensions",
+    )
+    # Equal values of so many are expected in no round, and one of them has a p-value of 1.
+    expected["values"] = (
+        f"0 of {number} values repeat another of their round.",
+        1.0,
+        f"noise of at most {tests._few_values():.2g} values in a round",
+    )
+    assert {name: (test.observed, test.notices) for name, test in found.items()} == {
+        name: (observed, notices) for name, (observed, _, notices) in expected.items()
+    }
+    p_values = {name: p_value for name, (_, p_value, _) in expected.items()}
+    assert {name: test.p_value for name, test in found.items()} == pytest.approx(p_values, rel=1e-5)
+
+
+def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_it_notices(monkeypatch):
+    def standardised(counts, sizes, rate, _):
+        return (np.asarray(counts) - np.asarray(sizes) * rate) / np.sqrt(np.asarray(sizes) * rate * (1.0 - rate))
+
+    # The draws within the jumps of a count are tested apart.
+    monkeypatch.setattr(instruments, "_normal", standardised)
+    members, rate, rounds, z = 60, 0.3, 4, stats.norm.ppf(0.9)
+    batches = [np.flatnonzero(np.random.default_rng(t).random(members) < 0.35) for t in range(rounds)]
+    tests = cp.SamplingTests(rate, members)
+    for drawn in batches:
+        tests.add(drawn)
+    present = np.array([np.isin(np.arange(members), drawn) for drawn in batches])
+    sizes, counts = present.sum(axis=1), present.sum(axis=0)
+    deviation = math.sqrt(members * rate * (1.0 - rate))
+    drawn = standardised(sizes, members, rate, None)
+
+    def spread(square, freedom):
+        return min(1.0, 2.0 * min(stats.chi2.cdf(square, freedom), stats.chi2.sf(square, freedom)))
+
+    # A fixed size leaves the draw within a count's jump, of the variance 1/12.
+    fixed = next(t for t in range(1, 1000) if 2.0 * stats.chi2.cdf(t / (12.0 * deviation**2), t) <= 1e-6)
+    two_sided = stats.norm.isf(0.5e-6) + z
+    wider = stats.chi2.isf(0.5e-6, members) / stats.chi2.ppf(0.1, members)
+    rates = math.sqrt((wider - 1.0) * (1.0 - rate) / (rate * rounds))
+    lags = []
+    for lag in range(1, rounds):
+        both = [(present[t] & present[t + lag]).sum() for t in range(rounds - lag)]
+        total = standardised(both, sizes[: rounds - lag], rate, None).sum() / math.sqrt(len(both))
+        lags.append((abs(total), lag, sum(both) / sizes[: rounds - lag].sum()))
+    strongest, lag, share = max(lags)
+    off = math.sqrt(rate * (1.0 - rate) / sizes[:-1].sum()) * (stats.norm.isf(0.5e-6 / 3) + z)
+    expected = [
+        (
+            "batch size",
+            f"A round has {sizes.mean():.5g} members in the mean, where the claim has 18.",
+            2.0 * stats.norm.sf(abs(drawn.sum()) / math.sqrt(rounds)),
+            f"a rate that is wrong by {math.sqrt((1.0 - rate) / (rate * members * rounds)) * two_sided:.2g} of itself",
+        ),
+        (
+            "spread of batch sizes",
+            f"The sizes of rounds have a deviation of {sizes.std():.4g}, where the claim has {deviation:.4g}.",
+            spread((drawn**2).sum(), rounds),
+            f"one fixed size, in {fixed} rounds",
+        ),
+        (
+            "participations",
+            f"A member takes part from {counts.min()} to {counts.max()} times in 4 rounds.",
+            spread((standardised(counts, rounds, rate, None) ** 2).sum(), members),
+            f"rates of members with a deviation of {rates:.2g} of their mean",
+        ),
+        (
+            "returns",
+            f"{share:.2%} of a round's members are drawn again {lag} rounds later, where the claim has 30.00%.",
+            min(1.0, 3 * 2.0 * stats.norm.sf(strongest)),
+            f"a share at the next round that is off by {off:.2g}",
+        ),
+    ]
+    found = tests.tests()
+    assert [(test.name, test.observed, test.notices) for test in found] == [(a, b, d) for a, b, _, d in expected]
+    assert [test.p_value for test in found] == pytest.approx([p_value for _, _, p_value, _ in expected], rel=1e-9)
+
+
+@pytest.mark.parametrize("resolution", [0.0, 2.5e-5])
+def test_repeated_values_are_held_against_those_of_an_honest_generator(resolution):
+    sigma, dim, repeated = 2.0, 1000, 60
+    vector = 3.0 * noise(0, dim)
+    # Places apart, so that no two differ by less than the resolution.
+    vector = np.sort(vector)
+    vector[1::16][:repeated] = vector[::16][:repeated]
+    tests = cp.ResidualTests(sigma, dim, tolerance=0.02)
+    for _ in range(2):
+        tests.add(vector, resolution=resolution)
+    # A normal law of the least honest deviation has this probability at most in a step of four rounding errors.
+    step = 4.0 * resolution
+    most = 2.0**-20 + step / (math.sqrt(2.0 * math.pi) * 0.98 * sigma)
+    values = np.floor(vector / step) if step else vector
+    number = 2 * (dim - len(np.unique(values)))
+    assert number >= 2 * repeated
+    expected = 2 * 0.5 * dim * (dim - 1) * most
+    (test,) = (test for test in tests.tests() if test.name == "values")
+    assert test.p_value == pytest.approx(stats.binom.sf(number - 1, 2 * dim, expected / (2 * dim)), rel=1e-9, abs=0.0)
+    assert test.observed == f"{number} of 2000 values repeat another of their round."
+
+
+@pytest.mark.parametrize(("drawn", "said"), [(100, True), (99, False)])
+def test_a_number_format_that_is_too_coarse_is_not_counted(drawn, said):
+    # So many values are looked at as would be half of those that a step leaves.
+    step = (0.5 / (drawn + 0.5) - 2.0**-20) * math.sqrt(2.0 * math.pi) * 0.99
+    tests = cp.ResidualTests(1.0, DIM)
+    tests.add(noise(0), resolution=0.25 * step)
+    assert tests._drawn == drawn
+    assert (tests.tests()[-1].p_value is not None) == said
+
+
+def test_a_rounding_error_moves_each_limit_by_itself():
+    tests, vector = cp.ResidualTests(1.0, 300, layers=[100, 200]), noise(0, 300)
+    tests.add(vector, resolution=0.01)
+    parts = np.split(vector, [100])
+    # In deviations of the layer that has the smallest one.
+    moved = 0.01 / min(math.sqrt(np.mean(part**2)) for part in parts)
+    for limit, least, most in zip(np.arange(16) / 4.0, tests._least, tests._most, strict=True):
+        for expected, sign in ((least, 1.0), (most, -1.0)):
+            moved_limit = max(0.0, limit + sign * moved)
+            tails = [size * stats.beta.sf(moved_limit**2 / size, 0.5, 0.5 * (size - 1)) for size in (100, 200)]
+            assert expected == pytest.approx(sum(tails), rel=1e-9)

@@ -94,3 +94,23 @@ def test_a_canary_is_the_gradient_of_its_loss_and_others_keep_theirs():
     assert np.asarray(canary) == pytest.approx(-inspection.update(6))
     with_numbers, alone = gradients(x, y, np.array([-1, 4]))
     assert np.asarray(with_numbers) == pytest.approx(np.asarray(alone))
+
+
+def test_a_step_is_taken_with_what_the_others_add_to_it(monkeypatch):
+    taken = []
+    inspection = JaxInspection(loss, PARAMS, members=5, noise_multiplier=1.0, clip_norm=0.02, divisor=4.0)
+    monkeypatch.setattr(inspection, "add", lambda *given: taken.append([np.asarray(each) for each in given]))
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(5, 20)).astype(np.float32), rng.normal(size=(5, 3)).astype(np.float32)
+    # Two members, a canary and padding.
+    numbers = np.array([3, 6, 0, -1, -1])
+    released = jax.tree.map(jnp.ones_like, PARAMS)
+    inspection.take(released, PARAMS, x, y, numbers)
+    rows = [ravel_pytree(jax.grad(loss)(PARAMS, x[i : i + 1], y[i : i + 1]))[0] for i in (0, 2)]
+    lengths = [float(jnp.linalg.norm(row)) for row in rows]
+    assert min(lengths) > 0.02
+    others = sum(0.02 / length * np.asarray(row) for row, length in zip(rows, lengths, strict=True))
+    ((release, drawn, known),) = taken
+    assert release.tolist() == [-1.0] * 63
+    assert drawn.tolist() == [3, 6, 0]
+    assert known == pytest.approx(-others / 4.0, abs=1e-7)

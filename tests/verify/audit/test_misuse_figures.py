@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.audit.misuse import declared, misuse
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit.misuse import Withheld, _Facts, _resolution, declared, misuse
 from canaryproof.verify.audit.shape import shape, valley
 from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check.levels import LEVEL, POWER
@@ -61,6 +62,58 @@ def test_figures_of_scores_of_another_law():
     # Against unobserved scores, whose deviation is not theirs about their own mean but about 0.
     both = cosines(0.05, 1.62), cosines(0.0, 0.9, seed=1)
     assert figures("wide", *both, release_norm=NORM) == ["1.8"]
+
+
+def standardised(values):
+    """Cosines with exactly the mean 0 and the deviation 1 of the null, of another shape."""
+    return (values - values.mean()) / values.std() / ROOT
+
+
+# Unobserved scores, of each of which another of the four tests has the smallest p-value.
+NOT_THE_NULL = {
+    "mean": cosines(-0.35, 1.05, seed=1),
+    "deviation": cosines(0.25, 1.3, seed=1),
+    "second moment": cosines(0.01, 0.75, seed=1),
+    "law": standardised(np.random.default_rng(2).standard_exponential(COUNT)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_NULL)
+def test_unobserved_scores_are_held_against_each_property_of_the_null(name):
+    z = NOT_THE_NULL[name] * ROOT
+    p_values = {
+        "mean": stats.norm.cdf(z.mean() * math.sqrt(COUNT)),
+        "deviation": stats.chi2.sf(COUNT * z.var(), COUNT - 1),
+        "second moment": stats.chi2.cdf((z**2).sum(), COUNT),
+        "law": stats.kstest(z, "norm", alternative="greater").pvalue,
+    }
+    assert min(p_values, key=p_values.get) == name
+    found = warning("null-law", cosines(0.6), NOT_THE_NULL[name], DIM)
+    assert found.p_value == pytest.approx(p_values[name], rel=0.01, abs=0.0)
+
+
+# Those that may be the largest of some cosines, but for one property of what their law makes normal.
+NOT_THE_LARGEST = {
+    "narrow": cosines(1.0, 0.5, seed=1),
+    "wide": cosines(0.91, 0.98, seed=1),
+    "law": standardised(-np.random.default_rng(2).standard_exponential(COUNT)) + 0.5 / ROOT,
+}
+
+
+@pytest.mark.parametrize("name", NOT_THE_LARGEST)
+def test_unobserved_scores_are_held_against_each_property_of_the_largest(name):
+    below = stats.norm.cdf(NOT_THE_LARGEST[name] * ROOT)
+    # F^T of the scores is uniform; T is the likeliest one.
+    z = stats.norm.ppf(below ** max(1.0, -COUNT / np.log(below).sum()))
+    p_values = {
+        "narrow": stats.chi2.cdf(COUNT * z.var(), COUNT - 1),
+        "wide": stats.chi2.sf(COUNT * z.var(), COUNT - 1),
+        "law": stats.kstest(z - z.mean(), "norm").pvalue,
+    }
+    assert min(p_values, key=p_values.get) == name
+    found = warning("null-law", cosines(2.0), NOT_THE_LARGEST[name], DIM)
+    assert found.withholds is Withheld.NOTHING
+    assert found.p_value == pytest.approx(p_values[name], rel=0.01, abs=0.0)
 
 
 def test_figures_of_an_unobserved_law_that_is_nearly_that_of_cosines():
@@ -118,6 +171,33 @@ def test_figures_of_a_trace_that_its_release_contradicts():
     assert numbers(found.message)[-1] == "50"
 
 
+# A trace that is half or twice what a release has in which it is ``expected``, the scores' variance, and what is known.
+# A mixture of canaries with and without a trace has the variance 1 + w(1 − w)·expected².
+HALF = [
+    # 8 standard errors of a variance: canaries that are missing would show.
+    ("missing", 0.5, 1.42, 1.28, {}, "It is as if 50% of the canaries were there."),
+    ("units", 0.5, 1.42, 1.22, {}, ""),
+    # 5.4 of them: they might not.
+    ("missing", 0.5, 1.17, 1.0, {}, "Either canaries are missing, or the release is in other units."),
+    ("missing", 0.5, 1.17, 1.0, {"noise_multiplier": 1 / 1.17}, "It is as if 50% of the canaries were there."),
+    # A release twice as long as claimed, too, by no such factor as the trace.
+    (
+        *("missing", 0.5, 1.17, 1.0, {"noise_multiplier": 0.5 / 1.17}),
+        "Either canaries are missing, or the release is in other units.",
+    ),
+    ("units", 2.0, 1.42, 1.28, {}, ""),
+]
+
+
+@pytest.mark.parametrize(("kind", "weight", "expected", "variance", "known", "reason"), HALF)
+def test_a_trace_that_the_release_contradicts_has_its_reason(kind, weight, expected, variance, known, reason):
+    scores = cosines(weight * expected, math.sqrt(variance))
+    found = warning(kind, scores, None, DIM, release_norm=ROOT / expected, **known)
+    error = 1.0 / (math.sqrt(COUNT) * expected)
+    trace = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
+    assert found.message == f"{trace} {reason}".rstrip()
+
+
 def test_figures_of_a_release_of_another_length():
     found = warning("less-noise", cosines(ROOT / NORM), None, DIM, release_norm=NORM, noise_multiplier=2.0)
     assert numbers(found.message) == [f"{NORM / (2.0 * ROOT):.3g}", f"{NORM / ROOT:.3g}", "2"]
@@ -150,6 +230,161 @@ def test_so_many_scores_as_it_asks_for_are_enough():
     enough = int(numbers(found.what_to_do)[0])
     for count, kinds in ((enough, set()), (enough - 1, {"too-few"})):
         assert {one.kind for one in misuse(cosines(0.6, count=count), None, DIM, confidence=0.999)} == kinds
+
+
+@pytest.mark.parametrize(("sigma", "signal"), [(None, None), (2.0, None), (0.5, 2.0)])
+@pytest.mark.parametrize("both", [False, True])
+def test_so_many_scores_tell_the_claimed_noise_or_an_epsilon_of_3_from_none(sigma, signal, both):
+    """A mean of so many deviations is significantly above 0, or above that of as many unobserved scores."""
+    signal = signal or 1.0 / float(gaussian_mechanism.noise_multiplier(3.0, 1e-6))
+    others = cosines(count=4, seed=1) if both else None
+    found = warning("too-few", cosines(0.6, count=4), others, DIM, confidence=0.999, noise_multiplier=sigma)
+    enough = int(numbers(found.what_to_do)[0])
+    assert ("of either kind" in found.what_to_do) == both
+
+    def reach(count):
+        return stats.t.isf(0.001, count - 1) * math.sqrt(1.0 / (count - 1) + (1.0 / count if both else 0.0))
+
+    # From 100 on the number is searched in steps of 2%.
+    assert reach(enough) <= signal < reach(enough - max(1, enough // 50))
+
+
+@pytest.mark.parametrize(("dim", "few"), [(900, 2), (1000, 2), (40_000, 80)])
+def test_a_few_coordinates_may_be_zero(dim, few):
+    for zeros, kinds in ((few, set()), (few + 1, {"zeros"})):
+        known = {"release_norm": NORM, "zeros": zeros, "release_dim": dim}
+        assert {one.kind for one in misuse(cosines(ROOT / NORM), None, DIM, **known)} == kinds
+
+
+def test_a_delta_of_one_in_the_number_of_canaries_is_not_large():
+    for delta, kinds in ((1.0 / COUNT, set()), (1.01 / COUNT, {"large-delta"})):
+        assert {one.kind for one in misuse(cosines(0.6), None, DIM, delta=delta)} == kinds
+
+
+@pytest.mark.parametrize(
+    ("scores", "steps"),
+    [
+        ([0.123, 0.4, -2.0], [1e-3] * 3),
+        ([1.23e-5, -4.5e-2, 7.0], [1e-7, 1e-4, 1e-2]),
+        ([301.0, 20.0], [1.0] * 2),
+        # Half and single precision have 11 and 24 bits.
+        (np.float16([0.3, 0.7, 1.1]).astype(float), [2.0**-12, 2.0**-11, 2.0**-10]),
+        (np.float32([0.3, 0.7, 1.1]).astype(float), [2.0**-25, 2.0**-24, 2.0**-23]),
+        # Of 17 digits, none is the last one that was printed.
+        ([1.0 / 3.0, 2.0 / 3.0, 4.0 / 3.0], [2.0**-25, 2.0**-24, 2.0**-23]),
+    ],
+)
+def test_the_resolution_of_scores_is_that_of_their_digits_or_of_their_floats(scores, steps):
+    assert _resolution(np.array(scores)) == pytest.approx(steps, rel=1e-12)
+
+
+PLAIN, UNSEEN = cosines(0.3), cosines(count=300, seed=1)
+WIDER, NARROW = cosines(0.05, 1.62), cosines(0.3, 0.6)
+# Unobserved scores with a deviation about 0 that is not the null's.
+SCALED = cosines(0.0, 0.9, count=300, seed=1)
+FREEDOM = COUNT - 1
+P_VALUES = [
+    ("sign", (cosines(-0.5), None, DIM), {}, stats.norm.cdf(-0.5 * math.sqrt(COUNT))),
+    ("sign", (cosines(-0.5, 1.5), UNSEEN), {}, stats.t.cdf(-0.5 / 1.5 * math.sqrt(FREEDOM), FREEDOM)),
+    *(
+        (kind, (seen, unseen), known, stats.mannwhitneyu(seen, unseen, alternative="less", method="asymptotic").pvalue)
+        for kind, seen, unseen, known in (
+            ("swapped", cosines(0.02), cosines(0.7, count=300, seed=1), {}),
+            ("order", cosines(0.0), cosines(0.7, count=300, seed=1), {"kind": "any"}),
+        )
+    ),
+    ("narrow", (NARROW, None, DIM), {}, stats.chi2.cdf(COUNT * 0.36, FREEDOM)),
+    ("narrow", (NARROW, UNSEEN), {}, stats.f.cdf(COUNT / FREEDOM * 0.36, FREEDOM, 300)),
+    ("narrow", (NARROW, SCALED), {}, stats.f.cdf(COUNT / FREEDOM * 0.36 / 0.81, FREEDOM, 300)),
+    ("wide", (WIDER, None, DIM), {"release_norm": NORM}, stats.chi2.sf(COUNT * 1.62**2, FREEDOM)),
+    ("wide", (WIDER, SCALED), {"release_norm": NORM}, stats.f.sf(COUNT / FREEDOM * 1.8**2, FREEDOM, 300)),
+]
+
+
+@pytest.mark.parametrize(("kind", "scores", "known", "p_value"), P_VALUES)
+def test_the_p_value_of_a_warning_is_that_of_its_textbook_test(kind, scores, known, p_value):
+    assert 0.0 < p_value < LEVEL / 40.0
+    # Rounding to single precision may have made scores narrower.
+    assert warning(kind, *scores, **known).p_value == pytest.approx(p_value, rel=1e-4, abs=0.0)
+
+
+@pytest.mark.parametrize(("seen", "unseen", "kind"), [(-0.24, 0.23, "sign"), (-0.23, 0.24, "swapped")])
+def test_cosines_below_the_unobserved_ones_are_flipped_or_swapped_by_whose_mean_is_farther_from_0(seen, unseen, kind):
+    scores = cosines(seen), cosines(unseen, count=300, seed=1)
+    (found,) = misuse(*scores, DIM)
+    assert found.kind == kind
+    p_value = stats.mannwhitneyu(*scores, alternative="less", method="asymptotic").pvalue
+    assert found.p_value == pytest.approx(p_value, rel=1e-9, abs=0.0)
+
+
+def test_clusters_of_both_kinds_of_scores_are_named():
+    """Orthonormal canaries have unobserved directions, whose deviation about 0 is the scale."""
+    groups = [cosines(5.0 * np.sign(np.arange(COUNT) % 2 - 0.5), seed=seed) for seed in (0, 1)]
+    known = {"release_norm": ROOT / 1e-3, "release_dim": DIM}
+    found = misuse(*groups, **known)
+    assert [one.message for one in found[:2]] == [
+        f"The {name} scores form two clusters." for name in ("observed", "unobserved")
+    ]
+    assert [one.p_value for one in found[:2]] == [valley(np.sort(scores))[0] for scores in groups]
+
+
+def test_a_null_of_one_value_has_the_quartiles_of_its_law_or_of_all_scores():
+    seen, one = cosines(0.6), np.full(10, 1e-3)
+    known = _Facts(seen, one, True, DIM, "fixed", None, None, 0, DIM)
+    assert known.quartiles == pytest.approx(2.0 * stats.norm.ppf(0.75) / ROOT, rel=1e-6)
+    unknown = _Facts(seen, one, True, None, "fixed", None, None, 0, DIM)
+    assert unknown.quartiles == pytest.approx(stats.iqr(np.r_[seen, one]))
+
+
+def spacing(scores):
+    return np.spacing(np.abs(scores).astype(np.float32)).astype(float).sum()
+
+
+@pytest.mark.parametrize(("unseen", "quartiles"), [(None, 2.0 * stats.norm.ppf(0.75) / ROOT), (UNSEEN, None)])
+def test_the_p_value_of_repetitions_is_poissons_with_the_density_of_the_null(unseen, quartiles):
+    quartiles = quartiles or float(np.subtract(*np.quantile(UNSEEN, [0.75, 0.25])))
+    # Of 500 scores 4 are repeated, and 5 of them stand among the unobserved, in single precision.
+    repeated = np.r_[PLAIN[:496], PLAIN[:4]]
+    found = warning("repeated", repeated, unseen, DIM)
+    expected = spacing(repeated) * 0.5 * COUNT / quartiles
+    assert found.p_value == pytest.approx(stats.poisson.sf(3, expected), rel=1e-6, abs=0.0)
+    if unseen is not None:
+        found = warning("shared", PLAIN, np.r_[UNSEEN[:295], PLAIN[:5]], DIM)
+        shared = np.r_[UNSEEN[:295], PLAIN[:5]]
+        quartiles = float(np.subtract(*np.quantile(shared, [0.75, 0.25])))
+        assert found.p_value == pytest.approx(stats.poisson.sf(4, spacing(PLAIN) * 300 / quartiles), rel=1e-6, abs=0.0)
+
+
+@pytest.mark.parametrize(("kind", "factor", "total"), [("repeated", 1.5, 280), ("shared", 4.0, 800)])
+def test_the_p_value_of_pairs_is_the_level_at_which_they_are_too_many(kind, factor, total):
+    if kind == "repeated":
+        # Of 280 scores of any law 120 values come twice, 40 once and none thrice.
+        scores, pairs, others = (np.r_[PLAIN[:160], PLAIN[:120]], UNSEEN), 120, (40, 0)
+    else:
+        # 150 values come once in each group, none twice in one.
+        scores, pairs, others = (PLAIN, np.r_[UNSEEN[:150], PLAIN[:150]]), 150, (0, 0)
+    p_value = warning(kind, *scores, kind="any").p_value
+    given = (1.1 * math.sqrt(2.0 * math.pi * total)) ** (2 if kind == "shared" else 1)
+    share = p_value / (3.0 * given)
+    limits = [stats.gamma.isf(share, number + 1.0) for number in others]
+    assert stats.poisson.sf(pairs - 1, math.sqrt(factor * math.prod(limits))) == pytest.approx(share, rel=1e-3, abs=0.0)
+
+
+@pytest.mark.parametrize("dim", [DIM, None])
+def test_unobserved_cosines_are_of_one_release_unless_they_may_be_the_largest_of_two(dim):
+    """The mean of the larger of two is 1/√π, in the null's deviations, or 1/√(π − 1) in their own."""
+    of_two = 1.0 / math.sqrt(math.pi) if dim else 1.0 / math.sqrt(math.pi - 1.0)
+    for errors, single in ((stats.norm.isf(2.5e-8) + 0.01, True), (stats.norm.isf(2.5e-8) - 0.01, False)):
+        unobserved = cosines(of_two - errors / math.sqrt(COUNT), 1.0 if dim else 2.0, seed=1)
+        if dim is None:
+            unobserved += (of_two - errors / math.sqrt(COUNT)) / ROOT
+        facts = _Facts(cosines(0.6), unobserved, True, dim, "fixed", None, None, 0, DIM)
+        assert facts.single == single
+        # The scale of one release is the deviation about 0.
+        scale = 1.0 / ROOT if dim else math.sqrt(np.square(unobserved).mean()) if single else None
+        assert facts.scale == (None if scale is None else pytest.approx(scale))
+    assert not _Facts(cosines(), None, False, DIM, "fixed", None, None, 0, DIM).single
+    assert _Facts(cosines(), None, True, DIM, "fixed", None, None, 0, DIM).single
 
 
 def test_no_honest_audit_is_warned_of_its_trace():
@@ -188,12 +423,16 @@ def test_declared_alternatives_are_those_of_textbook_power():
     each, trace = LEVEL / 40.0, 0.5 * LEVEL
     both = stats.norm.isf(each) + stats.norm.ppf(POWER)
     assert shown["sign", "swapped", "order"] == [f"{both * math.sqrt(math.pi / 3 * (1 / count + 1 / null_count)):.2g}"]
+    alone = {test.kinds: numbers(test.alternative) for test in declared(count, 0, dim)}
+    assert alone["sign", "swapped", "order"] == [f"{both / math.sqrt(count):.2g}"]
     off = (stats.norm.isf(0.5 * trace) + stats.norm.ppf(POWER)) / math.sqrt(count)
     assert shown["absent", "missing", "units", "no-trace", "weak-trace"] == [f"{off:.2g}"]
     coins = (stats.norm.isf(0.5 * each) + stats.norm.ppf(POWER)) * math.sqrt(0.25 / (count + null_count))
     assert shown["coin",] == [f"{coins:.2g}"]
     lengths = [float(number) for number in shown["less-noise", "dilution", "carry-over"]]
-    assert lengths == pytest.approx([0.98 - both / math.sqrt(2.0 * dim), 1.1 + both / math.sqrt(2.0 * dim)], abs=1e-3)
+    # Both are rounded away from the claim, to three digits.
+    short, long = 0.98 - both / math.sqrt(2.0 * dim), 1.1 + both / math.sqrt(2.0 * dim)
+    assert short - 1e-3 < lengths[0] <= short < long <= lengths[1] < long + 1e-3
     # A deviation in units of the null's, which its test rejects with the stated power.
     narrow, wide = (float(number) for number in shown["narrow", "wide", "missing", "clusters"])
     null_wide, null_narrow = (float(number) for number in shown["null-law",][:2])

@@ -77,6 +77,14 @@ def test_damaged_fields_get_one_line(audited, tmp_path):
             assert shown.stderr.count("\n") == (shown.exit_code == 2)
 
 
+def test_a_field_that_is_missing_is_named(audited):
+    document = json.loads(audited.to_json())
+    for field in ("answer", "kind", "inclusion", "bounds"):
+        record = {name: value for name, value in document.items() if name != field}
+        with pytest.raises(InputError, match=f"^audit: must be what .* prints; it has no field {field}$"):
+            cp.model_card(record)
+
+
 def test_each_figure_is_the_records():
     """No two figures of this record are equal."""
     row = {"kind": "lower bound", "coverage": "asymptotic", "name": "some"}
@@ -100,6 +108,50 @@ def test_each_figure_is_the_records():
         "bounds": [row | {"low": 1.6189, "cap": 5.55}],
     }
     facts = rows(cp.model_card(record))
+    assert {fact: known for fact, (known, _) in facts.items()} == {
+        "claim": "ε = 4.322 at δ = 2e-05, neighbours: replace",
+        "verdict": "consistent",
+        "estimate": "ε̂ = 2.24 at δ = 2e-05 (82%: 1.73 to 2.65; `some`)",
+        "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`some`, asymptotic, at most 5.55 from so many canaries)",
+        "canaries": "1,234 took part against 2,345 that did not, in 34,567 dimensions; chosen in advance; "
+        "scores: cosine",
+        "noise": "noise multiplier 1.41 (1.21 to ∞); claimed 1.754",
+        "would have been noticed": "noise at 47% of the claim or less, with probability 90%",
+        "signs of misuse": "none",
+        **dict.fromkeys(
+            ("training data and whose they are", "purpose and release of the model", "other attacks"),
+            "not part of an audit",
+        ),
+    }
+    less = record | {
+        "verdict": None,
+        "claim": None,
+        "null_count": None,
+        "dim": None,
+        "inclusion": "independent",
+        "mechanism": record["mechanism"] | {"claimed": None},
+        "noticed": None,
+        "warnings": [{"kind": "one"}, {"kind": "two"}],
+        "estimates": [],
+        # A heuristic bound and an interval are no lower bound.
+        "bounds": [
+            row | {"coverage": "heuristic"},
+            row | {"kind": "posterior interval"},
+            row | {"low": None, "cap": None},
+        ],
+    }
+    known = {fact: known for fact, (known, _) in rows(cp.model_card(less)).items()}
+    assert list(known.values())[:8] == [
+        "none",
+        "none, as nothing is claimed",
+        "none",
+        "ε ≥ ∞ at δ = 2e-05 (`some`, asymptotic)",
+        "1,234 took part; each in a training of its own; scores: cosine",
+        "noise multiplier 1.41 (1.21 to ∞)",
+        "not computed",
+        "one; two",
+    ]
+    assert rows(cp.model_card(less | {"mechanism": None, "bounds": []}))["noise"][0] == "not measured"
     figures = {fact: numbers(known) for fact, (known, _) in facts.items()}
     assert figures["claim"] == ["4.322", "2e-05"]
     assert figures["estimate"] == ["2.24", "2e-05", "82", "1.73", "2.65"]

@@ -1,10 +1,13 @@
 import dataclasses
+import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from canaryproof.verify.audit import notice
 from canaryproof.verify.audit.audit import audit
 from canaryproof.verify.audit.notice import (
     Deciding,
@@ -71,7 +74,13 @@ def check_promise(asked, runs, key):
     assert stats.binom.sf(above - 1, runs, 0.95) > LEVEL
 
 
-@pytest.mark.parametrize("asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5)])
+# No table serves 60 scores of each kind beyond a δ of 0.01.
+BEYOND = cell(60, 60, 0.5, 0.05)
+
+
+@pytest.mark.parametrize(
+    "asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), pytest.param(BEYOND, marks=pytest.mark.deep)]
+)
 def test_the_bound_is_above_the_claim_as_often_as_promised(asked):
     runs = 600
     check_promise(asked, runs, 1)
@@ -114,12 +123,15 @@ def test_the_promise_is_kept_beyond_the_sizes_that_have_a_ladder(null_count):
     check_promise(cell(40_000, null_count, 3.0, 1e-6), 300, 5)
 
 
-@pytest.mark.parametrize(("count", "inclusion"), [(30, "fixed"), (300, "fixed"), (300, "coin")])
-def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion):
+@pytest.mark.parametrize(
+    ("count", "inclusion", "delta"),
+    [(30, "fixed", 1e-6), (300, "fixed", 1e-6), (300, "coin", 1e-6), (60, "fixed", 0.05)],
+)
+def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion, delta):
     scores = prepare(np.arange(count) + 1.0, -np.arange(count) - 1.0, inclusion=inclusion)
-    cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, 1e-6, 0.05).cap
-    assert noticed_share(**cell(count, count, cap + 1e-6, 1e-6, inclusion=inclusion)) is None
-    assert noticed_share(**cell(count, count, 0.98 * cap, 1e-6, inclusion=inclusion)) is not None
+    cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, delta, 0.05).cap
+    assert noticed_share(**cell(count, count, cap + 1e-6, delta, inclusion=inclusion)) is None
+    assert noticed_share(**cell(count, count, 0.98 * cap, delta, inclusion=inclusion)) is not None
 
 
 @pytest.mark.parametrize("claim", [101.0, 1e4])
@@ -297,6 +309,58 @@ def test_any_claim_has_its_lists(sigma, delta, dim, count):
         assert 0.0 <= part.alarm <= 1.0
 
 
+@pytest.mark.parametrize(
+    ("crowded", "orthonormal", "others"), [(True, False, 37), (False, False, 200), (False, True, 0)]
+)
+def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, orthonormal, others, monkeypatch):
+    asked, fault = [], MECHANISMS["no-noise-on-a-share"]
+    crowd = SimpleNamespace(shared=37, power=lambda *given: float(asked.append(given) or 0.25))
+    monkeypatch.setattr(notice, "trace_power", lambda trace, **given: float(asked.append((trace[0], given)) or 0.25))
+    tests = dataclasses.replace(
+        deciding(200), orthonormal=orthonormal, hides=0.5, crowd=(crowd, 1.3) if crowded else None, bound=not crowded
+    )
+    assert tests.power(fault, 0.5) == pytest.approx(0.25)
+    squares, weight = notice.residuals(fault, 0.5, CLAIM)
+    assert len(squares) == 40
+    # Independent canaries of a release are noise to each other, and so are data of half of the noise's variance.
+    lengths = squares + 0.5 * SIGMA**2 * CLAIM.dim + others * weight**2
+    traces = np.quantile(weight * np.sqrt(CLAIM.dim / lengths), [0.1, 0.3, 0.5, 0.7, 0.9])
+    assert [given[0] for given in asked] == pytest.approx(np.unique(traces))
+    given = {"claim": 3.0, "delta": 1e-6, "confidence": 0.975, "count": 200, "null_count": None, "inclusion": "fixed"}
+    assert all(each[1:] == ((1.3, 0.025) if crowded else (given,)) for each in asked)
+
+
+@pytest.mark.parametrize(("count", "null_count", "trace", "rounds"), [(90, 30, 1.5, 1), (60, 60, 0.8, 3)])
+def test_the_number_of_unobserved_among_the_highest_has_the_moments_of_simulated_ones(count, null_count, trace, rounds):
+    rng, runs, positions = np.random.default_rng(0), 20_000, np.array([60, 75, 90, 100, 110])
+    z = rng.standard_normal((runs, count + null_count, rounds))
+    z[:, :count, 0] += trace
+    highest = np.argsort(-z.max(axis=2), axis=1)
+    simulated = (highest >= count).cumsum(axis=1)[:, positions - 1]
+    drawn = notice._unobserved_among_highest(np.array([trace]), rounds, count, null_count, positions)
+    deviations = simulated.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - simulated.mean(axis=0)) < 0.06 * deviations).all()
+    assert drawn.std(axis=0) == pytest.approx(deviations, rel=0.05)
+    # Of so many runs a skewness errs by 0.017.
+    assert stats.skew(drawn) == pytest.approx(stats.skew(simulated), abs=0.12)
+
+
+def test_counts_beyond_ranks_are_numbers_of_unobserved_among_the_highest(monkeypatch):
+    monkeypatch.setattr(notice, "declared_ranks", lambda _: np.array([1, 2, 3]))
+    count, null_count = 5, 4
+    # Least numbers of observed scores above the highest unobserved ones, and of unobserved below the lowest observed.
+    for above, below in (((4, 3, 6), (2, 5, 3)), ((6, 6, 4), (5, 5, 5)), ((6, 5, 6), (1, 3, 4))):
+        part = notice._rejection(count, null_count, [np.array(above), np.array(below)], notice._Guesses(0, 0, -1))
+        for places in itertools.combinations(range(count + null_count), null_count):
+            unobserved = np.isin(np.arange(count + null_count), places)
+            observed = np.flatnonzero(~unobserved)
+            rejected = any((~unobserved[: places[rank]]).sum() >= least for rank, least in enumerate(above)) or any(
+                unobserved[observed[-1 - rank] :].sum() >= least for rank, least in enumerate(below)
+            )
+            among = np.r_[0, unobserved.cumsum()]
+            assert bool((among[part.positions] <= part.most).any()) == rejected
+
+
 def test_where_no_test_decides_there_is_no_list():
     assert blind_spots(deciding(100, bound=False), given=True) is None
     assert blind_spots(deciding(100, claim=AtlasClaim(SIGMA, 1e-6, 999)), given=True) is None
@@ -321,3 +385,24 @@ def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
     assert doubled(0.5, 17, exact=True) == 1100
     assert doubled(0.5, 1000, exact=True) == 1000
     assert doubled(0.5, 1001, exact=False) == 1100
+    monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count > 10**6))
+    assert doubled(0.5, 17, exact=True) is None
+    monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count >= 10**6))
+    assert doubled(0.5, 17, exact=True) == 10**6
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_canaries_needed_are_the_least_that_notice_to_a_twentieth(exact, monkeypatch):
+    asked = []
+
+    def power(share, *, count, null_count, **others):
+        asked.append((share, null_count == (None if exact else count), others))
+        return 0.9 if count >= 777 else 0.8
+
+    monkeypatch.setattr(notice, "bound_power", power)
+    given = {"noise_multiplier": 2.0, "claim": 3.0, "delta": 1e-6, "confidence": 0.9}
+    found = canaries_needed(0.5, 0.85, exact=exact, **given, rounds=4, inclusion="coin")
+    assert 777 <= found <= 1.06 * 777
+    assert asked[0] == (0.5, True, given | {"rounds": 4, "inclusion": "coin"})
+    assert all(each == asked[0] for each in asked)
+    assert canaries_needed(0.5, 0.95, exact=exact, **given) is None

@@ -4,6 +4,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgba
+from scipy import stats
 
 from canaryproof.verify.audit import picture
 from canaryproof.verify.audit.audit import audit
@@ -42,6 +44,47 @@ def test_it_shows_the_null_the_scores_the_estimate_and_the_claim(found):
     assert areas == pytest.approx([1.0] * (1 + (found.null_count is not None)))
     right = below.get_xlim()[1]
     assert all(x < right for x in (found.claim or 0.0, *(row.high for row in [found.estimate] if row is not None)))
+
+
+def test_everything_stands_where_its_numbers_are(found):
+    above, below = found.plot().axes
+    estimate, bound, right = found.estimate, found.bound, below.get_xlim()[1]
+    ends = [1.0, *([] if found.claim is None else [found.claim]), *([] if bound is None else [bound.low])]
+    lines = {line.get_label(): line.get_xydata() for line in below.lines}
+    if estimate is not None:
+        ends += [estimate.epsilon, estimate.high]
+        (bars,) = below.containers
+        assert bars[0].get_xydata().tolist() == [[estimate.epsilon, 2.2]]
+        ((interval,),) = (part.get_segments() for part in bars[2])
+        assert interval[:, 0] == pytest.approx([estimate.low, estimate.high])
+    assert below.get_xlim() == pytest.approx((0.0, 1.08 * max(ends)))
+    if bound is not None:
+        (place,) = (xy for label, xy in lines.items() if " ≥ " in label)
+        assert place.tolist() == [[bound.low, 1.2]]
+        arrow = [each for each in below.collections if each.get_color().tolist() == [list(to_rgba(picture._BOUND))]]
+        assert [each.get_segments()[0].tolist() for each in arrow] == [[[bound.low, 1.2], [right, 1.2]]]
+    if found.claim is not None:
+        (place,) = (xy for label, xy in lines.items() if label.startswith("claimed"))
+        assert place[:, 0].tolist() == [found.claim] * 2
+    assert below.get_xlabel() == "ε at δ = 1e-06"
+    assert [text.get_text() for text in below.texts] == (["estimates and bounds withheld"] if found.withheld else [])
+    # Scores are in the null's deviations, from its mean.
+    scores, unobserved = found.scores.observed, found.scores.unobserved
+    centre, scale = (0.0, 1e-3) if unobserved is None else (unobserved.mean(), unobserved.std())
+    groups = [(each - centre) / scale for each in ([] if unobserved is None else [unobserved]) + [scores]]
+    edges = [bar.get_x() for bar in above.containers[0]] + [above.containers[0][-1].get_corners()[2][0]]
+    everything = np.concatenate(groups)
+    assert (edges[0], edges[-1]) == pytest.approx((min(-3.5, everything.min()), max(3.5, everything.max())))
+    for bars, z in zip(above.containers, groups, strict=True):
+        heights = np.histogram(z, bins=len(edges) - 1, range=(edges[0], edges[-1]), density=True)[0]
+        assert [bar.get_height() for bar in bars] == pytest.approx(heights)
+    z = groups[-1]
+    for line, law in zip(above.lines, (stats.norm, stats.norm(z.mean(), z.std())), strict=True):
+        x, density = line.get_xydata().T
+        assert (x[0], x[-1]) == pytest.approx((edges[0], edges[-1]))
+        assert density == pytest.approx(law.pdf(x))
+    unit = "√d · cosine" if unobserved is None else "(cosine − mean) / deviation of null"
+    assert above.get_xlabel() == (unit if found.scores.kind == "cosine" else unit.replace("cosine", "score"))
 
 
 @pytest.fixture(scope="module")

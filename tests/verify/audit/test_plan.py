@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit import plan as module
 from canaryproof.verify.audit.misuse import misuse, visible_trace
 from canaryproof.verify.audit.plan import AuditPlan, PlannedFault, plan
 from canaryproof.verify.bounds.catalogue import METHODS
@@ -291,6 +292,81 @@ def test_each_figure_of_the_page_is_the_plans():
         *("4.12", "2e-05", "16", "3", "12345", "1.38"),
         *("229", "90", "170", "0"),
     ]
+
+
+# What a made-up plan says, whose figures stand there once.
+CLAIMED = "Claimed: ε = 4.12 at δ = 2e-05"
+NOISE = "has noise of 3 canary norms in 12,345 dimensions: ε = 1.38 for a client who takes part once."
+SHARE = "noise at 61% of the claim (ε = 8.25)."
+COST = (
+    "Accuracy: they add 0.0083 to the noise's variance, k/(σ²Td), as would a noise multiplier of "
+    f"{0.75 * math.sqrt(1.0083):.7g} instead of 0.75. Time: 5.5 s to make them and score"
+)
+FAULTS = (
+    "Canaries that see a fault with probability 90%, – if no number does: "
+    "noise, share of the claimed 0.55: 321, 0.65: –"
+)
+PAGES = [
+    (
+        {},
+        f"{CLAIMED}. The release, the sum of 16 rounds, {NOISE} Take 229 canaries. With probability 90%, "
+        "170 canaries: you would notice that they are missing from the release; "
+        f"230 canaries: you would notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
+        "Lines that carry it out; t is the number of the round:",
+    ),
+    (
+        {"rounds": 1, "neighbours": "replace", "seeing": None},
+        f"{CLAIMED}, neighbours: replace. The release {NOISE} Take 229 canaries. With probability 90%, "
+        "170 canaries: you would notice that they are missing from the release; "
+        f"no number of canaries lets you notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
+        "Lines that carry it out:",
+    ),
+    (
+        {"all_rounds": True, "directions": "orthonormal"},
+        f"{CLAIMED}. Each of 16 rounds, all of which the attacker sees, {NOISE} "
+        "Take 229 orthonormal canaries, and as many that never do. With probability 90%, "
+        "170 canaries: you would see that they are there: the lower bound is above 0; "
+        f"230 canaries: you would notice {SHARE} {COST} all rounds (part measured here). {FAULTS} {summary()} "
+        "Lines that carry it out; t is the number of the round:",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), PAGES)
+def test_a_plan_says_what_it_plans(options, said):
+    planned = made_up(**options)
+    words = " ".join(str(planned).split())
+    assert words.startswith(f"{said} ")
+    carried_out = " ".join(" ".join(line.split()) for line in planned.commands())
+    assert words.removeprefix(f"{said} ").replace("\\ ", "") == carried_out
+
+
+def test_the_time_is_what_was_measured_of_all_coordinates_and_rounds(monkeypatch):
+    def measured(seconds):
+        clock = iter([0.0, seconds])
+        monkeypatch.setattr(module.time, "perf_counter", lambda: next(clock))
+
+    measured(0.5)
+    # Three times the coordinates that were measured, in as many rounds as are scored at once.
+    assert module._seconds(3.0 * 2**22, 1) == pytest.approx(1.5)
+    measured(0.5)
+    # Of 70 rounds, 32 are scored at once.
+    assert module._seconds(2.0 * 2**22, 70) == pytest.approx(3.0)
+    measured(0.6)
+    # Three sums of a transform of 2¹⁷ coordinates; 5 sums and one score of 2²⁰.
+    assert module._transform_seconds(2**20, 5) == pytest.approx(0.2 * 6 * 8 * 20 / 17)
+
+
+def test_the_time_is_that_of_the_canaries_in_all_their_rounds(monkeypatch):
+    for name in ("_count", "_count_in_rounds"):
+        monkeypatch.setattr(module, name, lambda *_, **__: 234)
+    monkeypatch.setattr(module, "_seconds", lambda coordinates, rounds: (coordinates, rounds))
+    monkeypatch.setattr(module, "_transform_seconds", lambda dim, rounds: (dim, rounds))
+    assert plan(1.0, 10_000, 4, delta=1e-4).seconds == (234 * 10_000, 1)
+    # Each round is summed up, and scored; the first score is counted with the sums.
+    assert plan(1.0, 10_000, 4, delta=1e-4, claim=8.0, all_rounds=True).seconds == (10_000, 7)
+    monkeypatch.setattr(module, "_LARGEST_TRANSFORM", 9999)
+    assert plan(1.0, 10_000, 4, delta=1e-4, claim=8.0, all_rounds=True).seconds == (2 * 234 * 10_000, 4)
 
 
 def test_faults_that_no_number_sees_stand_with_their_values():

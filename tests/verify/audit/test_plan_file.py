@@ -15,6 +15,7 @@ from canaryproof.verify.audit.rounds_plan import plan_rounds
 from canaryproof.verify.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.check import json_records
 from canaryproof.verify.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.files.errors import InputError
 
 SCHEMA = json.loads(Path(plan_file.__file__).with_name("plan_schema.json").read_text())
 SECRET = plan_file.Secret(5, "00ff")
@@ -165,6 +166,23 @@ def test_another_secret_than_the_plans_is_named(tmp_path):
         assert "commitment to the seed" in names
 
 
+def test_a_file_that_is_no_plan_or_no_secret_is_refused_by_its_name(tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    plan_file.secret_path(path).write_text('{"seed": 5}')
+    with pytest.raises(InputError, match=r"plan\.secret\.json: nonce"):
+        plan_file.held(result, path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"schema": "canaryproof audit plan 2.0.0"}))
+    with pytest.raises(InputError, match=r"plan\.json: schema: must begin with 'canaryproof audit plan 1\.', not"):
+        plan_file.held(result, path)
+
+
+def test_departures_are_shown_as_they_are_asked_for():
+    shown = {(): "the default", ("band", "andrew"): "band, andrew", None: "none", 0.123456789: "0.123457", 7: "7"}
+    assert {value: plan_file._shown(value) for value in shown} == shown
+    assert plan_file._shown({"one": "a rule", "two": "another"}) == "one: a rule; two: another"
+
+
 def test_another_rule_than_the_packages_is_named(tmp_path):
     path = written(PLANNED, tmp_path)
     document = json.loads(path.read_text())
@@ -183,6 +201,16 @@ def test_a_report_of_python_is_held_against_a_plan(tmp_path):
     assert document["plan"]["answer"].startswith("Not as planned: subject, ")
     comparison = json_records.read(plan_file.Comparison, document["plan"])
     assert dataclasses.asdict(comparison)["secret"] == {"seed": 5, "nonce": "00ff"}
+
+
+@pytest.mark.parametrize(("factor", "named"), [(1.0 + 0.99e-5, []), (1.0 + 1.01e-5, ["claimed ε"])])
+def test_numbers_that_are_equal_to_five_digits_are_as_planned(factor, named, tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    result = dataclasses.replace(result, claim=factor * PLANNED.claim)
+    comparison = plan_file.held(result, path)
+    assert [each.name for each in comparison.differences] == named
+    shown = [f"  claimed ε: {PLANNED.claim:.6g} planned, {result.claim:.6g} audited"] if named else []
+    assert str(comparison).splitlines()[1:] == shown
 
 
 def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):

@@ -134,12 +134,18 @@ def test_a_state_of_others_is_refused(path: Path, tmp_path: Path) -> None:
     ):
         with pytest.raises(InputError, match=re.escape(rule)):
             all_sums(release, canaries, state=state)
+    gone = open_release(path)
+    path.unlink()
+    with pytest.raises(InputError, match=r"r\.npy: No such file or directory$"):
+        all_sums(gone, Canaries(7, 20, DIM), state=state)
     np.save(path, noise(4, DIM))
     with pytest.raises(InputError, match=r"state\.npz: files: must be"):
         all_sums(open_release(path), Canaries(7, 20, DIM), state=state)
     state.write_bytes(b"junk")
     with pytest.raises(InputError, match=r"state\.npz: is not a checkpoint"):
         all_sums(open_release(path), Canaries(7, 20, DIM), state=state)
+    with pytest.raises(InputError, match=r"missing/state\.npz: No such file or directory$"):
+        all_sums(open_release(path), Canaries(7, 20, DIM), state=tmp_path / "missing" / "state.npz")
     with pytest.raises(ValueError, match="state: needs a release in files"):
         all_sums(as_source(noise(4, DIM)), Canaries(7, 20, DIM), state=state)
 
@@ -179,9 +185,21 @@ def test_beside_many_directions_a_few_are_scored(monkeypatch: pytest.MonkeyPatch
     # The norm is of all coordinates, not of those that are scored.
     assert result.release_norm == pytest.approx(np.linalg.norm(release.astype(np.float64)), rel=1e-12)
     assert result.warnings == ()
+    # Of more canaries there are as many others.
+    more = audit_release(release, OrthonormalCanaries(7, 150, DIM), DELTA)
+    assert (more.count, more.null_count) == (150, 150)
     most = OrthonormalCanaries(7, BLOCK - 1, DIM)
     with pytest.raises(ValueError, match="canaries: must leave 2 of 4,096 directions to compare with, not 1"):
         audit_release(release, most, DELTA)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_length_of_the_canaries_sum_is_that_of_the_vector() -> None:
+    canaries = Canaries(7, 50, DIM)
+    exact = np.linalg.norm(canaries.sum().astype(np.float64))
+    assert canaries_length(canaries, None) == pytest.approx(exact, rel=1e-6)
+    assert canaries_length(canaries, canaries.squared_norms(), elsewhere) == canaries_length(canaries, None)
+    assert canaries_length(OrthonormalCanaries(7, 50, DIM), None) == math.sqrt(50)
 
 
 @pytest.mark.usefixtures("small_blocks")

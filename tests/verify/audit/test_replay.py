@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import canaryproof as cp
+from canaryproof.verify.audit.replay import Replay, Replayed
 
 DIM, MEMBERS = 400, 30
 UPDATES = np.random.default_rng(0).normal(size=(MEMBERS, DIM)) * np.linspace(0.01, 0.1, MEMBERS)[:, np.newaxis] + 0.01
@@ -71,6 +72,19 @@ def test_a_step_that_changes_more_is_refuted_and_shrunk(name):
     assert "Refuted: one member more" in str(found)
 
 
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_a_member_that_is_too_long_alone_is_shrunk_to_itself(neighbours):
+    found = cp.replay(
+        lambda updates: updates.sum(axis=0), UPDATES, 1.0, neighbours=neighbours, extremes={"long": noise()}
+    )
+    # In place of another member, or beside none.
+    assert (found.smallest.member, found.smallest.batch) == ("long", ())
+    other = UPDATES[0] if neighbours == "replace" else 0.0
+    assert found.smallest.distance == pytest.approx(np.linalg.norm(noise() - other))
+    # All others stay where one is replaced.
+    assert found.cases[0].batch == tuple(range(1 if neighbours == "replace" else 0, MEMBERS))
+
+
 def test_not_a_number_that_gets_through_is_seen():
     step = lambda updates: (np.where(np.isnan(updates), updates, clipped(updates)).sum(axis=0) + noise()) / MEMBERS  # noqa: E731
     found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
@@ -135,6 +149,8 @@ def test_members_of_any_kind_are_taken():
         ({"neighbours": "both"}, "neighbours: must be one of add-or-remove, replace"),
         ({"members": UPDATES[:0]}, "members: must hold at least one member"),
         ({"members": ["a"]}, "extremes: must be given"),
+        ({"members": UPDATES[0]}, "extremes: must be given"),
+        ({"members": np.ones((3, 2), int)}, "extremes: must be given"),
         ({"extremes": {}}, "extremes: must name at least one member"),
         (
             {"step": lambda _: np.random.default_rng().normal(size=3)},
@@ -148,3 +164,33 @@ def test_wrong_arguments_are_refused(change, error):
     arguments = {"step": honest, "members": UPDATES, "sensitivity": 1.0 / MEMBERS} | change
     with pytest.raises(ValueError, match=error):
         cp.replay(**arguments)
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_a_replay_prints_what_each_member_changes(neighbours):
+    cases = (
+        Replayed("one", (0, 1), 0.5, 2.1),
+        Replayed("two", (0, 1), 2.5, 2.1),
+        Replayed("three", (0, 1), math.nan, 2.1),
+        Replayed("four", (0, 1), math.nan, 2.0, "ValueError: no"),
+    )
+    assert [case.exceeds for case in cases] == [False, True, True, False]
+    beside = [
+        "Beside the whole batch:",
+        "  changes it by 0.25 of the claim: one",
+        "  changes it by 1.25 of the claim: two",
+        "  makes a release that is not finite: three",
+        "  refused: four (ValueError: no)",
+    ]
+    act = "Replacing a member" if neighbours == "replace" else "One member more"
+    honest = Replay(2.0, neighbours, (cases[0], cases[3]), None)
+    answer = f"{act} changes the release by at most 0.25 of the claimed sensitivity."
+    assert str(honest).splitlines() == [answer, *beside[:2], beside[4]]
+    refuted = Replay(2.0, neighbours, cases, Replayed("five", (7,), 3.0, 2.1))
+    assert (honest.failed, refuted.failed) == (False, True)
+    assert str(refuted).splitlines() == [
+        f"Refuted: {act.lower()} changes it by 1.5 of the claim.",
+        "Smallest batch: five, and 1 other [7]",
+        *beside,
+    ]
+    assert "and 2 others [7, 8]" in str(Replay(2.0, neighbours, cases, Replayed("five", (7, 8), 3.0, 2.1)))

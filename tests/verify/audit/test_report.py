@@ -1,5 +1,6 @@
 import contextlib
 import dataclasses
+import hashlib
 import html
 import json
 import math
@@ -18,11 +19,13 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.audit import page, report, report_check
 from canaryproof.verify.audit.audit import audit, audit_release
+from canaryproof.verify.audit.result import ClaimVerdict
 from canaryproof.verify.canaries.canary_clients import CanaryClients
 from canaryproof.verify.canaries.participation import Insertion, bernoulli, shuffled_epochs
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check import json_records
 from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.reading import LARGEST_COUNT
 from tests.printed import numbers
 
 SCHEMA = json.loads(Path(report.__file__).with_name("report_schema.json").read_text())
@@ -243,6 +246,67 @@ def test_the_smallest_differences_are_rounding_and_no_larger_ones():
     assert found == {"a": True, "b[0]": False, "b[1]": False, "b[2]": False, "c": False, "d": False, "e": False}
 
 
+@pytest.mark.parametrize(
+    ("factor", "rounding"), [(1.0 + 0.99e-9, True), (1.0 + 1.01e-9, False), (1.0 - 1.01e-9, False)]
+)
+def test_a_difference_of_a_billionth_may_be_rounding(factor, rounding):
+    (found,) = report_check.differences({"a": 123.0}, {"a": 123.0 * factor})
+    assert found.rounding == rounding
+
+
+def test_a_page_that_differs_says_where_or_in_its_pictures_alone():
+    end = f"\n{report.OPEN}\nrecord\n".encode()
+    page_of, figure = b"<p>one</p>\n%s\n<p>%s</p>", b"<figure>\n%s\n</figure>"
+    derived = page_of % (figure % b"a", b"two") + end
+    for whole, same_versions, said in (
+        (derived, True, None),
+        (page_of % (figure % b"b", b"two") + end, True, "The pictures are not those of the audit."),
+        (page_of % (figure % b"b", b"two") + end, False, None),
+        (page_of % (figure % b"b", b"three") + end, False, "line 3 without pictures."),
+        (b"x" + derived, True, "line 1 without pictures."),
+        (page_of % (figure % b"a", b"two") + b"\nmore" + end, True, "line 4 without pictures."),
+        # What follows the page is the record, which is compared apart.
+        (derived + b"x", True, "The pictures are not those of the audit."),
+    ):
+        found = report_check.page_damage(SimpleNamespace(whole=whole), derived, same_versions=same_versions)
+        assert found == said or found == f"The page does not say what its record says: {said}"
+
+
+def test_a_request_that_cannot_be_repeated_is_refused_with_its_field():
+    result, given = KINDS["consistent"]()
+    # So much of the record is read.
+    request = report._request(result)
+    canaries = request.canaries
+    nothing = report.ClaimRecord("add-or-remove", None, None, None, None, None, None)
+    for changes, rule in (
+        ({"canaries": None}, "request.canaries: must be there for a release"),
+        (
+            {"canaries": dataclasses.replace(canaries, count=LARGEST_COUNT + 1)},
+            f"request.canaries.count: must be at most {LARGEST_COUNT:g}, not {LARGEST_COUNT + 1}",
+        ),
+        ({"claim": nothing}, "request.claim: must have a noise multiplier and rounds, a statement or an event"),
+    ):
+        asked = SimpleNamespace(request=dataclasses.replace(request, **changes), audit={})
+        with pytest.raises(InputError) as caught:
+            report_check.derive(asked, given)
+        assert str(caught.value) == f"the report's request cannot be repeated: {rule}"
+    for slices in ([], [DIM - 1], [DIM, 0], [DIM + 1, -1], [True, DIM - 1], "all", [float(DIM)]):
+        asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": slices}})
+        with pytest.raises(InputError, match=r"slices: must be numbers of coordinates that sum to 900$"):
+            report_check.derive(asked, given)
+    asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": [400, 500]}})
+    assert report_check.derive(asked, given).scores.observed == pytest.approx(result.scores.observed, abs=1e-12)
+
+
+def test_values_of_other_types_differ_as_a_whole():
+    values = [{"a": 1}, [1], "a", 1, 1.0, True, None]
+    for there in values:
+        for here in values:
+            found = list(report_check.differences({"x": there}, {"x": here}))
+            assert [(each.name, each.rounding) for each in found] == ([] if there is here else [("x", False)])
+    assert report_check.count_values({"x": values}) == len(values)
+
+
 def test_scores_have_a_digest_of_all_that_counts():
     digests = {
         report.scores_digest(scores)
@@ -288,6 +352,9 @@ def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
         accountant.poisson(1.5, rate=0.25, rounds=9),
         accountant.stated(2.0, 1e-7),
         accountant.from_event(EVENT),
+        accountant.from_event(dp_accounting.dp_event.ZCDpEvent(0.1)),
+        accountant.from_event(dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.0)),
+        accountant.from_event(dp_accounting.dp_event.MixtureOfGaussiansDpEvent(1.5, [0.0, 2.0], [0.5, 0.5])),
     ],
 )
 def test_claims_are_read_as_they_were_written(claim):
@@ -303,6 +370,16 @@ def test_claims_are_read_as_they_were_written(claim):
         (3, ": must be an event of dp-accounting, not 3"),
         ({"type": "ComposedDpEvent", "events": 3}, ": 'events' must be a list of events, not 3"),
         ({"type": "ComposedDpEvent", "events": [3]}, ": must be an event of dp-accounting, not 3"),
+        (
+            {
+                "type": "MixtureOfGaussiansDpEvent",
+                "standard_deviation": 1,
+                "sensitivities": [[1]],
+                "sampling_probs": [1],
+            },
+            ": '' must be a number, not ",
+        ),
+        ({"type": "GaussianDpEvent", "noise_multiplier": [1]}, ": 'noise_multiplier' must be a number, not "),
         ({"type": "GaussianDpEvent"}, ": must have the fields of GaussianDpEvent"),
         ({"type": "GaussianDpEvent", "noise_multiplier": "1"}, ": 'noise_multiplier' must be a number, not '1'"),
         (
@@ -375,6 +452,143 @@ def test_each_figure_of_a_page_is_the_records():
     # Of e^100 the logarithm to base 10 is 43.4.
     assert "after measured round 1,246 of 1,357." in page.markdown(result, alarm)
     assert "reaches 1e43.4; an alarm" in page.markdown(result, alarm)
+
+
+CLAIM_ROWS = [
+    ("ε", "3.14159 at δ = 3e-05"),
+    ("neighbours", "replace"),
+    ("mechanism", "some noise"),
+    ("accounting of ε", "some accounting"),
+    ("holds against", "an attacker who knows how rounds were drawn, and not which"),
+    ("verdict", "consistent: some rule"),
+]
+CURVE_ROWS = [
+    ("true positive rate at a false positive rate of 0.02", "0.345", "0.234"),
+    ("true positive rate at a false positive rate of 0.003", "0.456", "0.123"),
+    ("advantage", "0.567", "0.432"),
+    ("ε at δ = 0.0001", "", "1.11"),
+    ("ε at δ = 0.002", "", "0.987"),
+]
+AUDITED_ROWS = [
+    ("SHA-256 of the release's coordinates", "digest"),
+    ("file", "name"),
+    ("its size", "86,420 bytes"),
+    ("its SHA-256", "another"),
+    ("canaries", "2,468 independent in 13,579 dimensions"),
+    ("their seed", "98765"),
+    ("score", "some score"),
+    ("rounds", "4,321; 234 missing"),
+    ("participations of a canary", "at most 1,567"),
+    ("SHA-256 of the plan's file", "a third"),
+    ("nonce of its seed", "a nonce"),
+]
+
+
+def test_each_line_of_a_page_stands_under_its_name():
+    result, _ = KINDS["known"]()
+    claimed = {
+        "epsilon": 3.14159265,
+        "delta": 3e-5,
+        "neighbours": "replace",
+        "mechanism": "some noise",
+        "basis": "some accounting",
+        "attacker": "sampling",
+    }
+    plan = {"answer": "Kept.", "sha256": "a third", "secret": {"seed": 5, "nonce": "a nonce"}}
+    plan["differences"] = [{"name": "δ", "planned": "1", "audited": "2"}]
+    made = report.record(result) | {
+        "claimed": claimed,
+        "verdict": "consistent",
+        "rule": "some rule",
+        "curve": CURVE,
+        "evidence": EVIDENCE,
+        "rounds": {"score": "some score", "rounds": 4321, "missing": 234, "skipped": 9, "participations": 1567},
+        "request": {"canaries": {"seed": 98_765, "count": 2468, "dim": 13_579, "directions": "independent"}},
+        "input": {
+            "subject": "release",
+            "sha256": "digest",
+            "file": {"name": "name", "bytes": 86_420, "sha256": "another"},
+        },
+        "plan": plan,
+        "repeat": ["canaryproof check-report audit.json --release name"],
+        "versions": {"python": "3.14", "numpy": "9.9"},
+    }
+    found = {section.title: section for section in page._sections(result, made, "audit.md")}
+    assert list(found["What was claimed"].rows) == CLAIM_ROWS
+    assert list(found["Trade-off curve"].rows) == CURVE_ROWS
+    assert list(found["What was audited"].rows) == AUDITED_ROWS
+    assert list(found["Versions"].rows) == [("python", "3.14"), ("numpy", "9.9")]
+    held = found["Held against the plan"]
+    assert (held.words, list(held.rows)) == (("Kept.",), [("δ", "1", "2")])
+    assert found["Repeat it"].lines == ("canaryproof check-report audit.md --release name",)
+    assert len(found["Repeat it"].words) == 1
+    assert found["What the attacker knows"].words == (made["attacker"],)
+    evidence = "The evidence against the claimed noise reaches 4.48; an alarm is at 250."
+    assert found["Evidence over rounds"].words[0] == f"No alarm in 1,357 measured rounds. {evidence}"
+    for attacker, who in (("known rounds", "who knows in which rounds a record took part"), ("unstated", "not stated")):
+        (section,) = page._claim(made | {"claimed": claimed | {"attacker": attacker}})
+        assert section.rows[4][1].endswith(who)
+    # Of evidence that is very large or small the power of ten is printed.
+    assert [page._power_of_ten(log) for log in (13.8, 13.9, -13.8, -13.9)] == [
+        "9.85e+05",
+        "1e6.0",
+        "1.02e-06",
+        "1e-6.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passes", "title", "tone"),
+    [
+        ("consistent", True, "consistent with the claim", "good"),
+        ("consistent", False, "consistent with the claim", "unsure"),
+        ("exceeded", False, "exceeded", "bad"),
+        ("refuted", False, "refuted", "bad"),
+        ("nothing seen", False, "nothing seen", "unsure"),
+        (None, False, "nothing claimed", "unsure"),
+    ],
+)
+def test_a_page_has_the_tone_of_its_verdict(verdict, passes, title, tone):
+    result = SimpleNamespace(verdict=verdict and ClaimVerdict(verdict), passes=lambda: passes)
+    assert (page._title(result), page._tone(result)) == (f"Privacy audit: {title}", tone)
+
+
+@pytest.mark.parametrize("scores", [ANY, KNOWN])
+def test_the_curve_of_a_record_is_the_table_of_the_audits(scores):
+    result = audit(scores, 2e-5)
+    table, found = result.curve().to_frame(), report.record(result)["curve"]
+    hits, sure = 1.0 - table.fnr, 1.0 - table.fnr_high
+    for rate, each in zip((0.01, 0.001), found["true_positive_rates"], strict=True):
+        assert each["false_positive_rate"] == rate
+        best = [max([0.0, *share[alarms <= rate]]) for share, alarms in ((hits, table.fpr), (sure, table.fpr_high))]
+        assert [each["estimate"], each["low"]] == best
+    advantage = [max(0.0, (share - alarms).max()) for share, alarms in ((hits, table.fpr), (sure, table.fpr_high))]
+    assert [found["advantage"]["estimate"], found["advantage"]["low"]] == advantage
+    assert [each["delta"] for each in found["epsilon"]] == [0.0, 1e-9, 1e-6, 1e-5, 2e-5, 1e-3]
+    assert [each["low"] for each in found["epsilon"]] == [
+        result.curve().epsilon(each["delta"]) for each in found["epsilon"]
+    ]
+    rows = table.to_numpy().tolist()
+    assert found["columns"] == list(table.columns)
+    assert [found["points"][0], found["points"][-1]] == [rows[0], rows[-1]]
+    assert len(found["points"]) <= 60
+    places = [rows.index(point) for point in found["points"]]
+    assert places == sorted(set(places))
+
+
+def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
+    traces, counts = KNOWN.record.traces, KNOWN.record.counts
+    rounds = {"score": "known rounds", "dim": DIM, "residual": traces.residual, "traced": traces.rounds}
+    rounds |= {name: getattr(KNOWN.record, name) for name in ("participations", "left_out", "rounds", "missing")}
+    rounds |= {"skipped": KNOWN.record.skipped, "carry_over": KNOWN.record.carry_over}
+    known = [KNOWN.observed, *([] if KNOWN.unobserved is None else [KNOWN.unobserved]), traces.cosines, traces.lengths]
+    known += [] if counts is None else [counts]
+    for scores, record, arrays in ((ANY, None, [ANY.observed, ANY.unobserved]), (KNOWN, rounds, known)):
+        names = ("kind", "inclusion", "neighbours", "dim", "ranked")
+        head = {name: getattr(scores, name) for name in names} | {"lengths": [*map(len, arrays)], "record": record}
+        data = b"".join(np.asarray(array, "<f8").tobytes() for array in arrays)
+        digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode() + data).hexdigest()
+        assert report.scores_digest(scores) == digest
 
 
 def test_the_page_says_what_share_of_the_noise_is_noticed():

@@ -1,5 +1,6 @@
 """A second opinion is right on honest and on dishonest results of other tools."""
 
+import dataclasses
 import json
 import math
 from itertools import pairwise
@@ -8,9 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from scipy import stats
 
 from canaryproof.kernels import binomial
+from canaryproof.verify.audit import review as module
 from canaryproof.verify.audit.review import Choice, Opinion, Review, ReviewedBound, review
+from canaryproof.verify.bounds.gaussian import epsilon_of_mu
+from canaryproof.verify.bounds.one_run import gaussian_bound
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.files.errors import InputError
 from tests.printed import numbers
@@ -264,24 +269,101 @@ def made_up(opinion, reported):
     )
 
 
+VALID = "The valid bound is 1.23 at δ = 2e-05."
 ANSWERS = {
-    (Opinion.NOT_JUDGED, None): ["1.23", "2e-05"],
-    (Opinion.AT_ITS_CAP, 6.79): ["6.79", "1.23", "2e-05"],
-    (Opinion.SUPPORTED, 1.111): ["1.111", "1.23", "82", "2e-05"],
-    (Opinion.CONDITIONAL, 2.222): ["2.222", "1.23", "2e-05"],
-    (Opinion.IMPOSSIBLE, 9.876): ["9.876", "7.89", "1.23", "2e-05"],
-    (Opinion.UNSUPPORTED, 3.333): ["3.333", "1.23", "2e-05"],
+    (Opinion.NOT_JUDGED, None): f"{VALID} No ε is reported that could be judged.",
+    (Opinion.NOT_JUDGED, 5.555): f"The reported ε = 5.555 cannot be judged from sizes alone. {VALID}",
+    (
+        Opinion.AT_ITS_CAP,
+        6.79,
+    ): "The reported ε = 6.79 is its cap (one): it says how many canaries there were, and would "
+    f"be the same for any larger leak. {VALID}",
+    (Opinion.SUPPORTED, 1.111): "The reported ε = 1.111 is supported: the valid bound is 1.23 with 82% confidence at "
+    "δ = 2e-05.",
+    (Opinion.CONDITIONAL, 2.222): "The reported ε = 2.222 is supported under a condition alone: a condition (second). "
+    f"{VALID}",
+    (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound: so many canaries give at most "
+    f"7.89, whatever leaks. {VALID}",
+    (Opinion.UNSUPPORTED, 3.333): "The reported ε = 3.333 is not supported: it takes the threshold chosen on the same "
+    f"scores. {VALID}",
+    (Opinion.UNSUPPORTED, 4.444): "The reported ε = 4.444 is not supported: no choice made on the scores explains it "
+    f"either. {VALID}",
 }
 
 
 @pytest.mark.parametrize(("opinion", "reported"), ANSWERS)
-def test_each_figure_of_a_review_is_the_records(opinion, reported):
+def test_a_review_says_its_opinion_and_what_it_rests_on(opinion, reported):
     reviewed = made_up(opinion, reported)
-    assert numbers(reviewed.answer) == ANSWERS[opinion, reported]
-    assert numbers(str(reviewed).partition("Reviewed")[2]) == [
-        *("2e-05", "1.23", "82", "4.57", "2.34", "82", "5.68", "6.78", "7.89"),  # bounds and caps
-        *("3.45", "0", "34", "18", "2.98"),  # choices
-    ]
+    assert reviewed.answer == ANSWERS[opinion, reported]
+    assert " ".join(str(reviewed).split()) == (
+        f"{reviewed.answer} Reviewed some: some, at δ = 2e-05 "
+        "Bound first ≥ 1.23 at 82%, cap 4.57, proven second ≥ 2.34 at 82%, cap 5.68, proven; and a condition "
+        "Caps so many canaries give at most 6.78 (one), 7.89 (another) "
+        "Choice the threshold chosen on these scores would print ε ≥ 3.45; without any leak it prints ε > 0 in 34% of "
+        "audits, where 18% may the number chosen on these scores would print ε ≥ 2.98 Unknown some"
+    )
+
+
+def test_without_a_bound_or_a_report_there_is_nothing_to_say():
+    reviewed = dataclasses.replace(made_up(Opinion.NOT_JUDGED, None), bounds=())
+    assert reviewed.answer == "No ε is reported, and no scores are given."
+
+
+@pytest.mark.parametrize("shift", [0.0, 30.0])
+def test_a_report_within_half_a_percent_of_a_cap_is_the_cap(shift):
+    observed, unobserved = OBSERVED[:40] + shift, UNOBSERVED[:40]
+    caps = review(labelled(observed, unobserved), delta=_DELTA).caps
+    cap = caps["two-sided Clopper–Pearson"]
+    for factor, at_cap in ((0.9951, True), (1.0049, True), (1.0051, False), (0.9949, False)):
+        opinion = review(labelled(observed, unobserved), delta=_DELTA, epsilon=factor * cap).opinion
+        assert (opinion is Opinion.AT_ITS_CAP) == at_cap
+
+
+def test_each_bound_of_counts_pays_for_the_numbers_that_were_tried():
+    """ε and μ of right guesses at the share of α that is left to each number of guesses."""
+    canaries, guesses, right = 300, 60, 50
+    counts = pd.DataFrame({"m": [canaries], "r": [guesses], "v": [right]})
+    for tried, shares in ((1, (1.0, 1.0)), (7, (7.0, 7.0)), (None, (300.0, 1.0, 1.0))):
+        bounds = review(counts, delta=0.0, tried=tried).bounds
+        names = (
+            ("one-run", "one-run, declared", "one-run-gaussian") if tried is None else ("one-run", "one-run-gaussian")
+        )
+        assert tuple(bound.name for bound in bounds) == names
+        for bound, numbers_of in zip(bounds[:-1], shares[:-1], strict=True):
+            for epsilon, hits in ((bound.epsilon, right), (bound.cap, guesses)):
+                rate = float(stats.beta.ppf(0.05 / numbers_of, hits, guesses - hits + 1))
+                assert epsilon == pytest.approx(max(0.0, math.log(rate / (1.0 - rate))), rel=1e-6)
+        gaussian = review(counts, delta=_DELTA, tried=tried).bounds[-1]
+        for epsilon, hits in ((gaussian.epsilon, right), (gaussian.cap, guesses)):
+            mu = gaussian_bound(canaries, guesses, hits, 0.05 / shares[-1])
+            assert epsilon == pytest.approx(float(epsilon_of_mu(np.array([mu]), _DELTA)[0]), rel=1e-9)
+
+
+def test_of_very_many_scores_no_share_of_false_alarms_is_simulated(monkeypatch):
+    monkeypatch.setattr(module, "_MOST_SCORES", 400 * 100)
+    for count, simulated in ((50, True), (51, False)):
+        choices = review(labelled(np.arange(count), np.arange(50) + 0.5), delta=_DELTA).choices
+        assert [choice.false_share is not None for choice in choices] == [simulated] * 3
+
+
+def test_numbers_of_guesses_are_tried_as_published_scripts_do():
+    ways = module._ways(100)
+    numbers_of = sorted({sum(way) for way in ways if 0 in way})
+    # A tenth more each time, up to all; as many high ones as low ones, or one kind alone.
+    assert numbers_of[:11] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]
+    assert numbers_of[-1] == 100
+    assert all(one < other <= max(1.1 * one, one + 1.0) + 1.0 for one, other in pairwise(numbers_of))
+    alone = {(n, 0) for n in numbers_of} | {(0, n) for n in numbers_of}
+    assert set(ways) == alone | {(n // 2, n // 2) for n in numbers_of if n > 1}
+    assert len(ways) == len(set(ways))
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.002])
+def test_the_least_number_of_right_guesses_rejects_that_nothing_leaks(alpha):
+    # At δ = 0 each guess is right with probability 1/2 if nothing leaks.
+    for guesses in (5, 30):
+        least = next((n for n in range(guesses + 1) if stats.binom.sf(n - 1, guesses, 0.5) <= alpha), guesses + 1)
+        assert module._least_right(40, guesses, 0.0, alpha) == least
 
 
 def test_a_review_counts_what_it_was_given():

@@ -100,6 +100,12 @@ def test_a_larger_claim_is_the_one_that_is_audited():
     assert cp.accounting.gaussian(planned.short_noise).epsilon(1e-5) == pytest.approx(16.0, rel=0.03)
 
 
+def test_the_table_has_the_shares_of_the_plan():
+    table = made_up().to_frame()
+    assert list(table.columns) == ["share", "epsilon", "count", "count_of_known"]
+    assert table.fillna(-1).to_numpy().tolist() == [[0.55, 9.5, -1, 7321], [0.35, 23.45, 321, 54]]
+
+
 @pytest.mark.parametrize("options", [{}, {"rate": 0.5}, {"data_norm": 1e12}])
 def test_the_least_noise_and_the_most_data_have_a_plan(options):
     planned = plan_rounds(0.01, DIM, 3, **options)
@@ -182,6 +188,44 @@ def test_each_figure_of_the_page_is_the_plans():
             *("90", "0.55", "0.35", "9.5", "23.4", "17.5", "321", "7321", "54"),  # less noise
             *numbers(summary()),  # the map of faults
         ]
+
+
+PAGE = (
+    "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
+    "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
+    "{} notice noise at 61% of the claim (ε = 8.25){}. Accuracy: they add 0.0083 to the variance of all rounds' noise. "
+    "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
+    f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
+    "Lines that carry it out; t is the number of the round:"
+)
+PAGES = [
+    (
+        {},
+        "Each of 16 rounds draws a client with probability 0.125,",
+        "",
+        *("17 canaries: you would", "23 canaries: you would", "", "others' norm 17.5, unknown"),
+    ),
+    (
+        {
+            "mechanism": accountant.gaussian(0.75, participations=3, rounds=16, neighbours="replace"),
+            "data_norm": 0.0,
+            "known": True,
+            "present": None,
+            "seeing": None,
+        },
+        "A client takes part in 3 of 16 rounds, which the attacker knows,",
+        " (neighbours: replace)",
+        *["no number of canaries lets you"] * 2,
+        *(", if others' updates are known", "others' data unknown"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "how", "neighbours", "present", "seeing", "data", "others"), PAGES)
+def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, data, others):
+    words = " ".join(str(made_up(**options)).split())
+    said = PAGE.format(how, neighbours, present, seeing, data, others)
+    assert words.startswith(f"{said} canaries = ")
 
 
 SAMPLED = [

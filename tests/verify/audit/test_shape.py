@@ -3,9 +3,11 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.verify.audit.misuse import misuse
-from canaryproof.verify.audit.shape import LEVEL, fit, many_ties, shape
+from canaryproof.verify.audit.shape import LEVEL, fit, many_ties, missing_share, shape, some_missing
+from canaryproof.verify.audit.shape import two_clusters as two_clusters_law
 from canaryproof.verify.check.levels import LEVEL as TEST_LEVEL
 
 
@@ -21,6 +23,61 @@ def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
     expected = stats.kstwo.sf(max(0.0, exact.statistic - distance), 500)
     assert fit(values, distance) == expected
     assert distance or expected == pytest.approx(exact.pvalue, rel=1e-6)
+
+
+def geary(groups):
+    """Two-sided p-value of the sum of mean absolute deviations over deviations, by the moments of normal samples."""
+    total, mean, variance = 0.0, 0.0, 0.0
+    for scores in groups:
+        n = len(scores)
+        total += np.abs(scores - scores.mean()).sum() / scores.std()
+        # The distribution of z₁/s does not depend on s: z₁²/(n·s²) is a beta variable, and so is the sum of two.
+        one = stats.beta(0.5, 0.5 * (n - 2))
+        ratio = math.sqrt(n - 1) * one.expect(math.sqrt)
+        angles = np.linspace(0.0, 2.0 * math.pi, 200_000, endpoint=False)
+        # Two residuals have the correlation −1/(n − 1); their direction in the plane is independent of their length.
+        other = -np.cos(angles) / (n - 1) + math.sqrt(1.0 - 1.0 / (n - 1) ** 2) * np.sin(angles)
+        product = np.abs(np.cos(angles) * other).mean() * 2.0
+        mean += n * ratio
+        variance += n + n * (n - 1) * product - (n * ratio) ** 2
+    return 2.0 * stats.norm.sf(abs(total - mean) / math.sqrt(variance))
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(200, 0), (200, 40), (40, 7)])
+@pytest.mark.parametrize("law", ["laplace", "exponential", "normal"])
+def test_the_p_value_of_a_shape_is_the_smallest_of_its_tests_times_their_number(count, null_count, law):
+    rng = np.random.default_rng([count, null_count])
+    groups = [getattr(rng, law)(size=size) for size in (count, null_count) if size]
+    # Anderson and Darling's of each kind from 8 scores on, and Geary's of all unless there are fewer of a kind.
+    p_values = [normal_ad(scores)[1] for scores in groups if len(scores) >= 8]
+    p_values.append(geary(groups) if null_count != 7 else 1.0)
+    expected = min(1.0, len(p_values) * min(p_values))
+    assert shape(*groups).p_value == pytest.approx(expected, rel=2e-3, abs=0.0)
+
+
+@pytest.mark.parametrize(("share", "low", "apart"), [(0.3, -1.0, 4.0), (0.8, 2.0, 3.0)])
+def test_two_clusters_have_the_moments_of_the_sample(share, low, apart):
+    # Quantiles of the mixture, whose moments are its own.
+    x = np.linspace(low - 9.0, low + apart + 9.0, 40_001)
+    law = (1.0 - share) * stats.norm.cdf(x, low) + share * stats.norm.cdf(x, low + apart)
+    z = np.interp((np.arange(20_000) + 0.5) / 20_000, law, x)
+    truth = (1.0 - share) * stats.norm.cdf(z, low) + share * stats.norm.cdf(z, low + apart)
+    assert two_clusters_law(z) == pytest.approx(truth, abs=2e-3)
+
+
+@pytest.mark.parametrize(("share", "trace"), [(0.6, 8.0), (0.25, 3.0)])
+def test_the_share_of_canaries_with_a_trace_is_told_by_mean_and_variance(share, trace):
+    z = np.random.default_rng(0).standard_normal(1000)
+    # A part of the sample has the trace, and nothing else of it depends on that.
+    z = (z - z.mean()) / z.std()
+    mean, variance = share * trace, 1.0 + share * (1.0 - share) * trace**2
+    assert missing_share(mean + math.sqrt(variance) * z) == pytest.approx((share, trace))
+    found = some_missing(np.sort(mean + math.sqrt(variance) * z))
+    at = np.sort(mean + math.sqrt(variance) * z)
+    assert found == pytest.approx((1.0 - share) * stats.norm.cdf(at) + share * stats.norm.cdf(at - trace))
+    # Less variance than the null's says that none is missing; a mean below 0, that the trace is that.
+    assert missing_share(2.0 + 0.9 * z) == pytest.approx((1.0, 2.0))
+    assert missing_share(-0.5 + 2.0 * z) == pytest.approx((1.0, -0.5))
 
 
 @pytest.mark.deep(beyond=1)

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import canaryproof as cp
-from canaryproof.verify.audit.trade_off import _ALL, _rates, _thresholds
+from canaryproof.verify.audit.trade_off import _ALL, _drawn, _rates, _thresholds
 
 LEVEL = 1e-6
 
@@ -122,6 +122,40 @@ def test_the_table_and_the_picture():
     assert len(table) == len(curve.thresholds)
     labels = [text.get_text() for text in curve.plot().axes[0].get_legend().get_texts()]
     assert labels == ["95% band", "measured", "claimed: ε = 2", "no privacy is lost"]
+
+
+@pytest.mark.parametrize("shown", [None, 20_000])
+def test_the_picture_has_the_rates_of_the_table_and_those_of_the_claim(shown):
+    curve = audited(*normal(6), claim=2.0, delta=0.01).curve()
+    if shown is not None:
+        # Of many thresholds a picture has some.
+        rates = np.linspace(0.0, 1.0, shown)[:, np.newaxis] + [-0.01, 0.0, 0.01]
+        curve = dataclasses.replace(curve, thresholds=-rates[:, 1], false_positives=rates, false_negatives=1.0 - rates)
+    at = np.arange(len(curve.thresholds)) if shown is None else np.asarray(_drawn(shown))
+    assert (at[0], at[-1], len(at) < 700) == (0, len(curve.thresholds) - 1, True)
+    linear, small = curve.plot().axes
+    least = 0.5 / len(curve.thresholds)
+    assert small.get_xlim() == pytest.approx((least, 1.0))
+    assert small.get_ylim() == pytest.approx((least, 1.05))
+    assert (small.get_xscale(), small.get_yscale(), linear.get_xscale()) == ("log", "log", "linear")
+    assert [axes.get_ylabel() for axes in (linear, small)] == ["false negative rate", "true positive rate"]
+    for axes in (linear, small):
+
+        def drawn(false_negatives, axes=axes):
+            return false_negatives if axes is linear else 1.0 - false_negatives
+
+        measured, claimed, nothing = (line.get_xydata().T for line in axes.lines)
+        assert measured == pytest.approx(np.array([curve.false_positives[at, 1], drawn(curve.false_negatives[at, 1])]))
+        # The curve of (ε, δ) that a claim of ε = 2 leaves (Kairouz et al., Theorem 2.1).
+        x, slope = claimed[0], math.exp(2.0)
+        both = np.maximum(1.0 - 0.01 - slope * x, (1.0 - 0.01 - x) / slope)
+        assert claimed[1] == pytest.approx(drawn(np.maximum(0.0, both)), abs=1e-12)
+        assert (x[0], x[-1]) == pytest.approx((1e-6, 1.0))
+        assert nothing[1] == pytest.approx(drawn(1.0 - nothing[0]))
+        # The band goes along the lower limits, and back along the upper ones.
+        (outline,) = (polygon.get_xy()[: 2 * len(at)] for polygon in axes.patches)
+        ends = [np.r_[rates[at, 0], rates[at[::-1], 2]] for rates in (curve.false_positives, curve.false_negatives)]
+        assert outline == pytest.approx(np.column_stack([ends[0], drawn(ends[1])]))
 
 
 def test_wrong_use_is_refused():

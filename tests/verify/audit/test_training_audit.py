@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import canaryproof as cp
+from canaryproof.verify.audit import training_audit as module
 from canaryproof.verify.files.errors import InputError
 
 STEPS, COUNT, DIM, DELTA = 12, 60, 200, 1e-5
@@ -91,6 +92,32 @@ def test_with_sampling_a_checkpoint_is_held_against_the_claim_on_so_many_steps(t
     assert trained.audit.result().claim == pytest.approx(claimed)
     assert cp.Scores.load(tmp_path / "scores.json").record.missing == 0
     assert trained.canaries.scores("likelihood").record.missing == 6
+
+
+@pytest.mark.parametrize(
+    ("claim", "score", "rounds"),
+    [
+        (CLAIM, "known rounds", STEPS),
+        # The claim on the planned steps is held against those that were taken, of which none is missing.
+        (SAMPLED, "likelihood", 6),
+        # One on other steps than the planned ones is taken as it is.
+        (cp.accounting.poisson(1.0, rate=0.5, rounds=STEPS + 1), "likelihood", STEPS + 1),
+    ],
+)
+def test_a_claim_is_held_against_the_scores_of_its_attacker_in_the_steps_so_far(claim, score, rounds, monkeypatch):
+    asked, trainer = [], Trainer(None, claim=claim)
+    monkeypatch.setattr(module, "audit", lambda scores, delta, claim: asked.append((scores, delta, claim)))
+    for _ in range(6):
+        trainer.optimizer.step()
+    trainer.audit.result()
+    ((scores, delta, held),) = asked
+    assert (scores.record.score, delta, held.rounds) == (score, DELTA, rounds if claim.rate else claim.rounds)
+    assert scores.record.missing == (0 if rounds == 6 else STEPS - 6)
+    # The audit of a step is made once.
+    trainer.audit.result()
+    trainer.optimizer.step()
+    trainer.audit.result()
+    assert len(asked) == 2
 
 
 def test_a_training_that_resumes_ends_with_the_same_bits(tmp_path):
