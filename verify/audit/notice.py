@@ -737,6 +737,11 @@ class Deciding:
     crowd: tuple[Crowd, float] | None = None
     hides: float = 0.0
 
+    @property
+    def map_faults(self) -> bool:
+        """Whether the atlas has faults of this dimension, and a test of known power decides."""
+        return self.claim.dim >= SMALLEST_DIM and bool(self.bound or self.lengths or self.crowd)
+
     def power(self, mechanism: Mechanism, value: float) -> float:
         """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
 
@@ -796,7 +801,7 @@ def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
     -------
     The lists; None below 1,000 dimensions, or if no test of known power decides.
     """
-    if deciding.claim.dim < SMALLEST_DIM or not (deciding.bound or deciding.lengths or deciding.crowd):
+    if not deciding.map_faults:
         return None
     noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.epsilon)
     return BlindSpots(deciding.claim.noise_multiplier, deciding.epsilon, given, noticed, unnoticed)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
     from canaryproof.verify.accounting.accountant import Claim, Neighbours
+    from canaryproof.verify.audit.notice import Deciding
     from canaryproof.verify.blindspots.alarms import BlindSpots
     from canaryproof.verify.bounds.participations import Crowd
     from canaryproof.verify.canaries.round_scores import ReleaseCanaries
@@ -538,8 +539,22 @@ class AuditResult:
         rounds. The faults are those of a mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3
         if nothing is claimed.
         """
+        # This import loads the atlas, which a summary does not need.
+        from canaryproof.verify.audit.notice import blind_spots
+
+        given = self.noise_multiplier is not None or self.claim is not None
+        return None if self._deciding is None else blind_spots(self._deciding, given=given)
+
+    @property
+    def maps_faults(self) -> bool:
+        """Whether ``blind_spots`` has lists; told without making them, which takes seconds."""
+        return self._deciding is not None and self._deciding.map_faults
+
+    @cached_property
+    def _deciding(self) -> "Deciding | None":
+        """Return the tests that decide on the claim; None where the atlas has no faults for these scores."""
         # These imports load the atlas, which a summary does not need.
-        from canaryproof.verify.audit import notice
+        from canaryproof.verify.audit.notice import Deciding
         from canaryproof.verify.blindspots.mechanisms import AtlasClaim
 
         # A release without a dimension was scored along all its directions.
@@ -554,7 +569,7 @@ class AuditResult:
         lengths = None
         if self.mechanism is not None and self.mechanism.claimed is not None:
             lengths = tuple(self.mechanism.traces.lengths.tolist())
-        deciding = notice.Deciding(
+        return Deciding(
             claim=AtlasClaim(noise, self.delta, dim),
             epsilon=epsilon,
             level=self.level,
@@ -567,4 +582,3 @@ class AuditResult:
             crowd=self._crowd(epsilon),
             hides=self.hides,
         )
-        return notice.blind_spots(deciding, given=self.noise_multiplier is not None or self.claim is not None)

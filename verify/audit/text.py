@@ -381,10 +381,7 @@ def _next(result: AuditResult, calls: _Calls) -> str:
         case None:
             return f"What is claimed? {calls.claim} compares it. {more}"
         case ClaimVerdict.CONSISTENT:
-            # The list of faults is of one release, or of a training's rounds.
-            listed = result.scores.record is not None or result.largest_of == 1
-            known = result.dim is not None or result.release_norm is not None
-            blind = " and the faults that this audit misses" if listed and known else ""
+            blind = " and the faults that this audit misses" if result.maps_faults else ""
             return f"{calls.details} shows all estimates, bounds and tests{blind}; {calls.plot} draws them."
         case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
             return f"Look for less noise, or less clipping, than was claimed. {more}"

@@ -419,7 +419,9 @@ def power(traces: ArrayLike, noise_multiplier: float, lengths: ArrayLike, dim: f
         return np.asarray(math.sqrt(2.0 * dim) * np.arcsinh(mean / math.sqrt(2.0 * dim)))
 
     excess = stabilised(np.asarray(traces, np.float64)) - stabilised(np.asarray(1.0 / noise_multiplier))
-    return np.asarray(special.ndtr(excess @ length / np.linalg.norm(length) + special.ndtri(level)))
+    # Where nothing is measured, the level is left.
+    shift = excess @ length / (np.linalg.norm(length) or 1.0)
+    return np.asarray(special.ndtr(shift + special.ndtri(level)))
 
 
 def noticed_share(

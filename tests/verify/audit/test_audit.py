@@ -109,6 +109,15 @@ def test_the_dimension_may_be_unknown_beside_unobserved_cosines() -> None:
     assert unknown == dataclasses.replace(known, null_law=None)
     assert (unknown.dim, unknown.blind_spots) == (None, None)
     assert known.blind_spots is not None
+    # The atlas begins at 1,000 dimensions.
+    few, many = (
+        audit(Scores(exact_law.cosines(1000, dim, 4.22, np.random.default_rng(2)), dim=dim), DELTA, claim=50.0)
+        for dim in (999, 1000)
+    )
+    assert few.blind_spots is None
+    assert many.blind_spots is not None
+    for result in (known, unknown, few, many):
+        assert result.maps_faults is (result.blind_spots is not None)
 
 
 def test_the_null_law_check_sees_a_wrong_dimension() -> None:

@@ -159,6 +159,7 @@ def test_the_power_of_the_mechanisms_test_is_that_of_noncentral_t(dim, count):
         rejected = power(1.0 / (share * 1.54), 1.54, math.sqrt(count), dim, 0.025)
         assert rejected == pytest.approx(exact(critical, nc=math.sqrt(count) / (share * 1.54)), abs=40.0 / dim)
     assert power(1.0 / 1.54, 1.54, math.sqrt(count), dim, 0.025) == pytest.approx(0.025, abs=1e-12)
+    assert power(1.0, 1.54, [0.0, 0.0], dim, 0.025) == pytest.approx(0.025, abs=1e-12)
 
 
 def test_data_hide_less_noise_from_the_mechanisms_test():
