@@ -1017,6 +1017,22 @@ def of_a_release(kind: type = Canaries) -> Audit:
     return audit_release(release, canaries, DELTA, noise_multiplier=1.5)
 
 
+@pytest.mark.parametrize("confidence", [0.9, 0.95])
+def test_a_bound_has_half_of_the_level_where_the_noise_is_tested_too(confidence: float) -> None:
+    canaries, scores = Canaries(3, 200, 2000), by_own_rounds(1.0, 5)
+    release = canaries.sum() + 1.5 * np.random.default_rng(3).normal(size=2000)
+    for found, tested in (
+        (audit(scores, DELTA, confidence=confidence, claim=accountant.gaussian(1.0, participations=7)), True),
+        (audit_release(release, canaries, DELTA, confidence=confidence, noise_multiplier=1.5), True),
+        (audit_release(release, canaries, DELTA, confidence=confidence, claim=3.0), False),
+        (audit_release(release, canaries, DELTA, confidence=confidence), False),
+    ):
+        left = 1.0 - (1.0 - confidence) / (2.0 if tested else 1.0)
+        # Scores alone have no noise that could be tested.
+        alone = audit(Scores(found.scores.observed, found.scores.unobserved, dim=found.dim), DELTA, confidence=left)
+        assert alone.bounds[0] in found.bounds
+
+
 @pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
 def test_the_norm_of_canaries_by_their_trace_has_the_law_of_their_mean(kind: type) -> None:
     found = of_a_release(kind)

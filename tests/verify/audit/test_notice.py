@@ -380,9 +380,17 @@ def test_what_scores_of_few_values_notice_is_not_known():
 
 
 def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
-    monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count >= 1000))
+    asked = []
+
+    def power(share, *, count, null_count, **others):
+        asked.append((share, others))
+        return float(min(count, null_count or count) >= 1000)
+
+    monkeypatch.setattr(notice, "bound_power", power)
     # 17, 34, …, 544, 1088.
     assert doubled(0.5, 17, exact=True) == 1100
+    assert doubled(0.5, 17, exact=False, claim=3.0) == 1100
+    assert asked[-1] == (0.5, {"claim": 3.0})
     assert doubled(0.5, 1000, exact=True) == 1000
     assert doubled(0.5, 1001, exact=False) == 1100
     monkeypatch.setattr("canaryproof.verify.audit.notice.bound_power", lambda _, *, count, **__: float(count > 10**6))
