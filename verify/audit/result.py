@@ -547,7 +547,7 @@ class AuditResult:
 
     @property
     def maps_faults(self) -> bool:
-        """Whether ``blind_spots`` has lists; told without making them, which takes seconds."""
+        """Whether ``blind_spots`` has lists. Making them takes seconds; this does not."""
         return self._deciding is not None and self._deciding.map_faults
 
     @cached_property
