@@ -209,11 +209,15 @@ def test_few_scores_have_no_bound_and_raise_nothing(method):
     assert method(prepare([1.0, 2.0], [0.0, 0.1, 0.2]), 1e-5, 0.05)[0].tolist() == [0.0]
 
 
-def test_band_is_the_best_of_all_thresholds_on_the_band():
-    seen = 1.5 + np.random.default_rng(3).normal(size=90)
-    levels = band(90, 0.05)
-    best = max(equation_1(1.0 - levels[np.sum(seen >= t)], stats.norm.sf(t), 1e-4) for t in seen)
-    assert simultaneous(prepare(seen, null=normal_null()), 1e-4, 0.05)[0][0] == pytest.approx(best, rel=1e-9)
+@pytest.mark.parametrize(("count", "delta", "bands"), [(90, 1e-4, 1), (300, 0.2, 2), (2000, 0.2, 3)])
+def test_the_bound_is_that_of_the_least_band_at_its_best_threshold(count, delta, bands):
+    seen = 1.5 + np.random.default_rng(3).normal(size=count)
+    best = []
+    for skipped, at in skipped_ranks(count, delta):
+        levels = band(count, 0.05, skipped)
+        best.append(max(equation_1(1.0 - levels[np.sum(seen >= t)], stats.norm.sf(t), at) for t in seen))
+    assert len(set(best)) == bands
+    assert simultaneous(prepare(seen, null=normal_null()), delta, 0.05)[0][0] == pytest.approx(min(best), rel=1e-9)
 
 
 @pytest.mark.parametrize("atoms", [None, 12])

@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import jax
@@ -95,6 +96,21 @@ def test_a_sample_without_gradient_is_poor_and_designed_anew(handwriting):
     assert canary.attempts == 3
     assert (canary.loss, canary.norm, canary.health) == (1.0, 0.0, 0.0)
     assert np.all(np.isfinite(canary.input))
+
+
+@pytest.mark.parametrize("norm_constant", [1.0, 2.0])
+def test_a_canary_is_poor_above_a_share_of_the_loss_without_gradient(norm_constant):
+    options = DesignOptions(norm_constant=norm_constant, largest_loss=0.25, restarts=3)
+    designer = DenseDesigner(FactoredUpdates(1.5), options)
+    # What it is compared with is (1.5 norm_constant)².
+    zero = (1.5 * norm_constant) ** 2
+    losses = iter([0.6 * zero, 0.3 * zero, math.nan, 0.4 * zero, 0.9 * zero, 0.24 * zero])
+    sample = Sample(np.zeros((8, 8, 1)), np.eye(10)[3])
+    designer._descend = lambda *_: (sample, 7.0, next(losses), 1.25)
+    poor, healthy = (designer.design(None, noise((8, 8, 1), 10), np.random.default_rng(1)) for _ in range(2))
+    assert (poor.loss, poor.attempts, poor.healthy) == (0.3 * zero, 4, False)
+    assert (healthy.loss, healthy.attempts, healthy.healthy) == (0.24 * zero, 2, True)
+    assert (healthy.initial_loss, healthy.norm, healthy.health) == (7.0, 1.25, 1.0 - 0.24 * zero / 7.0)
 
 
 def test_starts(handwriting):

@@ -45,11 +45,29 @@ def test_numbers_are_those_of_the_audit(found):
     moments = from_dimension(scores.observed["final"], DIM)
     assert audit.distance == float(moments.distance)
     assert audit.estimates["fitted"].epsilon == float(estimators.fitted(moments, DELTA).epsilon)
-    direct = audited(Scores(scores.observed["change"], scores.unobserved["change"], DIM), DELTA, 0.9)
-    assert found["change"]["unobserved"].distance_error == direct.mean_error
-    assert found["change"]["unobserved"].bounds["fixed-sequence"].value == next(
-        bound.low for bound in direct.bounds if bound.name == "fixed-sequence"
+    direct, record = (
+        audited(Scores(scores.observed["change"], scores.unobserved["change"], DIM), DELTA, 0.9),
+        found["change"]["unobserved"],
     )
+    assert (record.observed, record.unobserved) == (direct.count, direct.null_count)
+    assert (record.distance, record.distance_error) == (direct.standardised_mean, direct.mean_error)
+    assert (record.ratio, record.ratio_error) == (direct.deviation_ratio, direct.ratio_error)
+    assert record.variance_p_value == direct.variance_p_value
+    for fit, own in ((direct.normality, record.normality), (direct.null_law, record.null_law)):
+        assert (fit.statistic, fit.p_value) == (own.statistic, own.p_value)
+    assert list(record.estimates) == [row.name for row in direct.estimates]
+    for row in direct.estimates:
+        own = record.estimates[row.name]
+        assert (own.epsilon, own.standard_error) == (row.epsilon, row.standard_error)
+        assert (own.low, own.high, own.certified) == (row.low, row.high, row.certified)
+    for row in direct.bounds:
+        own = record.bounds[row.name]
+        assert (own.value, own.kind, own.coverage, own.cap) == (row.low, row.kind, row.coverage, row.cap)
+        assert own.upper is None
+    # Posterior intervals alone have an upper end.
+    assert [name for name, own in record.bounds.items() if own.upper is not None] == [
+        name for name, own in record.bounds.items() if own.kind == "posterior interval"
+    ]
     # Not told the dimension, as maxima have another law.
     assert (found["all"]["unobserved"].observed, found["all"]["unobserved"].unobserved) == (40, 40)
 
