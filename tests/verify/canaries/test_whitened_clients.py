@@ -50,6 +50,17 @@ def test_whitened_scores_have_the_noise_of_the_claim(epochs):
     assert trained(made(epochs), share=0.5).evidence(noise).alarm() is not None
 
 
+def test_the_sensitivity_is_the_longest_whitened_sum_of_a_member_whatever_its_updates_signs():
+    rounds = 4
+    strategy = np.tril(np.random.default_rng(5).uniform(0.2, 3.0, (rounds, rounds)))
+    participation = shuffled_epochs(rounds // 2, 1, 2, 0, Insertion(2 * COUNT, COUNT))
+    clients = WhitenedClients(Canaries(7, 2 * COUNT, DIM), participation, strategy)
+    signs = 1.0 - 2.0 * np.array(np.unravel_index(np.arange(2**rounds), (2,) * rounds))
+    taken = {tuple(j in clients.participants(t) for t in range(rounds)) for j in range(COUNT)}
+    longest = max(np.linalg.norm(strategy @ (signs * np.array(rows)[:, np.newaxis]), axis=0).max() for rows in taken)
+    assert clients.sensitivity == pytest.approx(longest)
+
+
 def test_a_score_is_the_best_combination_of_the_increments():
     """By hand: Σ_t C_ts u_t of a canary's round s, along the canary, up to the rounds' lengths."""
     clients = trained(made())

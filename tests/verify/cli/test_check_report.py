@@ -166,6 +166,25 @@ def test_numbers_that_differ_are_named_however_well_they_are_sealed():
 
 
 @pytest.mark.usefixtures("folder")
+def test_of_many_numbers_that_differ_twenty_are_named_and_the_others_counted():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    # A rounding is none that differs, and the seal is not counted.
+    document["audit"]["delta"] *= 1.0 + 1e-13
+    rows = [*document["audit"]["bounds"], *document["audit"]["estimates"]]
+    changed = 0
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, float) and value not in (0.0, 1.0):
+                row[name], changed = 1.5 * value, changed + 1
+    assert changed > 20
+    seal(path, document)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert (status, text.count(" in the report, ")) == (1, 20)
+    assert f"  and {changed - 20} more\n" in text
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_byte_of_the_input_is_noticed():
     path = audited("audit.json", *SCORES)
     whole = bytearray(Path("scores.npz").read_bytes())

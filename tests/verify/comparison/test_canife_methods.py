@@ -17,6 +17,12 @@ PLAN = replace(SETTING.sizes(clients=100, dim=10_000), sampling=0.01)
 BY_NAME = {method.name: method for method in METHODS}
 
 
+def test_an_epoch_has_a_last_round_of_fewer_clients():
+    epoch = replace(SETTING, batch=100, every=5).sizes(clients=1401, dim=10_000)
+    assert (epoch.rounds, epoch.audited, epoch.sampling, epoch.dim) == (15, (5, 10, 15), 100 / 1401, 10_000)
+    assert replace(SETTING, batch=100, every=5).sizes(clients=1400, dim=10_000).audited == (5, 10)
+
+
 def audit(epsilons, shift=1.0, deviation=0.5):
     capped = SimpleNamespace(**dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True)))
     separated = SimpleNamespace(**{**vars(capped), "epsilon": math.inf})

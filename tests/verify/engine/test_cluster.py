@@ -160,7 +160,7 @@ def test_a_run_whose_scheduler_is_lost_says_so_and_goes_on_elsewhere(start, loca
     wait_for(lambda: begun(tmp_path, "brisk9") or process.poll() is not None)
     cluster.end(cluster.scheduler)
     printed, errors = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, printed) == (1, "")
+    assert (process.returncode, printed) == (3, "")
     assert errors.splitlines() == [
         f"Warning: --engine {cluster.engine} is not tls://: whoever reaches it can run code as you.",
         "Error: the scheduler is lost; --resume goes on with a run in --out",

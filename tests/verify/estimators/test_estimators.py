@@ -1,3 +1,4 @@
+import dataclasses
 import math
 
 import numpy as np
@@ -401,3 +402,21 @@ def test_the_error_of_adaptive_counts_the_jump_between_its_estimators():
     # The quadrature is right to 2%, the deviation of 20,000 runs to 0.5%; without the jump it is much less.
     assert estimators.adaptive(found, DELTA).standard_error == pytest.approx(spread, rel=0.05)
     assert abs(estimators.fitted(found, DELTA).standard_error / spread - 1.0) > 0.1
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95])
+@pytest.mark.parametrize("known", [True, False])
+def test_limits_of_distance_and_ratio_hold_together(known, confidence):
+    """Mean and variance of a normal sample are independent, so that the probabilities of their limits multiply."""
+    rng = np.random.default_rng(2)
+    observed, unobserved = 3.0 + 1.5 * rng.normal(size=60), rng.normal(size=60)
+    moments = from_dimension(observed / 40.0, 1600) if known else from_unobserved(observed, unobserved)
+    moments = dataclasses.replace(moments, shape=None, null_shape=None)
+    nearest, farthest, smallest, largest = estimators._rectangle(moments, confidence)
+    error = (farthest - nearest) / 2.0 / estimators._distance_error(moments)
+    mean = 1.0 - 2.0 * stats.t.sf(float(error), 59.0)
+    # Quotients of the limits, so that how the ratio is made unbiased does not matter.
+    law = stats.chi2(59) if known else stats.f(59, 59)
+    least, most = (law.ppf(at) for at in (0.5 - 0.5 * mean, 0.5 + 0.5 * mean))
+    assert (largest / smallest) ** 2 == pytest.approx(most / least)
+    assert mean**2 == pytest.approx(confidence)

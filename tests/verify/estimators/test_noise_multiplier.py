@@ -185,6 +185,20 @@ def test_evidence_goes_on_as_it_began():
     assert first.log_evidence(1.0) == pytest.approx(traces.log_evidence(1.0)[:5])
 
 
+def test_rounds_of_unequal_noise_widen_the_interval_by_the_deviation_of_their_scores():
+    # In many dimensions √d times a cosine is normal, with the mean ‖S‖/σ and variance 1.
+    dim, length, sigma, off = 10**12, 300.0, 2.0, np.array([-7.0, 7.0, -7.0, 7.0])
+    shifts = length / sigma + off
+    measured = RoundTraces(shifts / np.sqrt(shifts**2 + dim), np.full(4, length), dim, False, 4).noise_multiplier(0.9)
+    widened = math.sqrt(4.0 * 7.0**2 / 3.0) / (math.sqrt(4.0) * length)
+    assert measured.value == pytest.approx(sigma, rel=1e-9)
+    reach = stats.norm.isf(0.05) * widened
+    assert (1.0 / measured.high, 1.0 / measured.low) == pytest.approx((1.0 / sigma - reach, 1.0 / sigma + reach))
+    error = 0.5 * (1.0 / (1.0 / sigma - widened) - 1.0 / (1.0 / sigma + widened))
+    assert measured.standard_error == pytest.approx(error)
+    assert measured.spread_p_value == pytest.approx(stats.chi2.sf(4.0 * 7.0**2, 3))
+
+
 def test_no_trace_is_an_infinite_noise_multiplier():
     traces = RoundTraces(np.array([-0.05]), np.array([30.0]), 10_000, False, 1)
     measured = traces.noise_multiplier()

@@ -221,6 +221,18 @@ def test_a_file_that_shrinks_meanwhile_is_named(path: Path) -> None:
         release.read(0, release.dim)
 
 
+def test_a_release_is_opened_again_as_its_record_says(path: Path) -> None:
+    base = path.with_name("base.safetensors")
+    base.write_bytes(safetensors(model(1)))
+    for options in ({}, {"only": ["*weight", "c"], "skip": ["a.*"], "base": base, "canary_norm": 0.25}):
+        release = open_release(path, **options)
+        again = stored_release.reopened(path, release.record())
+        assert again == release
+        assert again.record() == release.record()
+        assert again.canary_norm == (options or {"canary_norm": 1.0})["canary_norm"]
+    assert [name for name, _ in release.record()["tensors"]] == ["b.weight", "c"]
+
+
 @pytest.mark.parametrize("norm", [0.0, -1.0, np.inf, np.nan])
 def test_a_canary_norm_is_positive(path: Path, norm: float) -> None:
     with pytest.raises(InputError, match="canary_norm: must be positive and finite"):
