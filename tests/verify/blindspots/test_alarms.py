@@ -56,6 +56,16 @@ def test_the_default_estimators_lower_end_is_its_own():
     np.testing.assert_array_equal(estimators.adaptive_low(found, 1e-5, 1.0 - 2.0 * alarms.ALPHA), adaptive.low)
 
 
+def test_lower_ends_are_exceeded_by_chance_in_five_percent():
+    """One end of an interval at 90%, as a bound at 95% has all of it at one end."""
+    moments = from_dimension((np.random.default_rng(0).standard_normal((3, 200)) + 2.0) / 1000.0, 10**6)
+    rows = list(alarms.estimates(moments, 1e-5))
+    assert [name for name, *_ in rows] == ["adaptive", "pinned", "fitted", "threshold"]
+    for name, values, low in rows:
+        estimate = getattr(estimators, name)(moments, 1e-5, 0.9)
+        np.testing.assert_array_equal((values, low), (estimate.epsilon, estimate.low))
+
+
 @pytest.mark.parametrize(("name", "value"), [("less-noise", 0.5), ("other-canaries", 0.5)])
 def test_moments_drawn_from_their_laws_are_those_of_scores(name, value):
     """At level 1e-6, differences of 0.1 are noticed."""

@@ -113,6 +113,21 @@ def test_the_truth_of_normal_noise_encloses_the_fast_kernels(sigma, factor):
     assert found.low * (1 - 1e-12) <= plain <= found.high * (1 + 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "variance"),
+    [
+        ("less-noise", 0.3, 0.09),
+        ("dilution", 4.0, 0.25),
+        ("no-noise-on-a-share", 0.1, 0.9),
+        ("half-noise-on-a-share", 0.1, 0.9 + 0.1 * 0.25),
+        ("low-rank", 0.1, 1.0),
+    ],
+)
+def test_canife_measures_the_mean_variance_of_the_coordinates(name, value, variance):
+    claim = AtlasClaim(1.5, 1e-5, 10**6)
+    assert MECHANISMS[name].canife(value, claim) == pytest.approx(1.5 * math.sqrt(variance))
+
+
 def test_no_noise_leaves_no_epsilon():
     found = gaussian_truth(CLAIM, 0.0, "none")
     assert (found.low, found.high, found.reason) == (math.inf, math.inf, "none")

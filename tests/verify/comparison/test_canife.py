@@ -1,6 +1,7 @@
 import json
 import math
 from dataclasses import astuple
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from canaryproof.verify.check import json_records
 from canaryproof.verify.check.json_records import written
 from canaryproof.verify.check.results import Verdict
 from canaryproof.verify.claims.canife.rules import with_printed
+from canaryproof.verify.comparison import canife
 from canaryproof.verify.comparison.canife import DIGITS, POISSON, PRINTED, BenchmarkRun, on_cluster, read, train
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.benchmark_record import BenchmarkRecord
 from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.training_record import BoundRecord
 
 
 def test_the_record_goes_through_json_and_has_all_parts(record):
@@ -56,6 +59,34 @@ def test_more_scores_raise_the_cap(record):
 def test_the_sweep_has_its_rates(record):
     assert [one.rate for one in record.sweep] == [0.1]
     assert 0.0 <= record.sweep[0].accuracies[0] <= 1.0
+
+
+def test_a_bound_is_of_the_exact_null_where_it_has_one():
+    def nulls(training):
+        rows = {"both": (1.0, 3.0), "unobserved alone": (2.0,), "exact alone": (math.nan, 4.0)}
+        found = {"unobserved": {}, "exact": {}}
+        for name, values in rows.items():
+            for null, value in zip(found, values, strict=False):
+                if not math.isnan(value):
+                    found[null][name] = BoundRecord(training + value, None, "lower bound", "exact", math.inf)
+        return {null: SimpleNamespace(bounds=bounds, estimates={}) for null, bounds in found.items()}
+
+    trainings = [
+        SimpleNamespace(
+            oneshot={attack: nulls(run) for attack in ("all", "final", "change")}, canife=[SimpleNamespace(bounds={})]
+        )
+        for run in (0.0, 10.0)
+    ]
+    shown = {(row.source, row.name): row.epsilon.mean for row in canife._audits(trainings)}
+    assert shown == {
+        ("Algorithm 3", "both"): 6.0,
+        ("Algorithm 3", "unobserved alone"): 7.0,
+        **{
+            (f"Algorithm 2, {of}", name): mean
+            for of in ("final model", "change")
+            for name, mean in (("both", 8.0), ("unobserved alone", 7.0), ("exact alone", 9.0))
+        },
+    }
 
 
 def test_digits_serve_who_has_no_data(tmp_path):

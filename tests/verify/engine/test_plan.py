@@ -14,7 +14,7 @@ import pytest
 
 from canaryproof.verify.check.results import Context, Level, Result, Subject, Verdict
 from canaryproof.verify.engine import plan as module
-from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Waiting, run_plan
+from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting, run_plan
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
 
@@ -93,6 +93,21 @@ def test_what_is_done_is_told_with_the_first_that_is_not():
             file.add(i, answer[0])
         run_plan(plan, file, AtOnce(2), lambda *state: told.append(state))
     assert told == [(2, 3, "broken"), (3, 3, "")]
+
+
+@pytest.mark.usefixtures("fake_suites")
+def test_a_check_that_was_lost_is_in_the_run_and_not_in_its_file(tmp_path):
+    class LosesOne(AtOnce):
+        def results(self, function, tasks, kinds=()):
+            for i, answer in super().results(function, tasks, kinds):
+                yield i, Lost("its worker was lost") if i == 1 else answer
+
+    plan, path = Plan("fake_suites:SUITES", ("good", "bad"), Context(Level.QUICK, 0)), tmp_path / "run.sqlite"
+    with RunFile(path, {}, plan.checks) as file:
+        run = run_plan(plan, file, LosesOne(2, 1, 0), lambda *_: None)
+    assert [result.verdict for result in run.results] == ["confirmed", "inconclusive", "refuted"]
+    assert run.results[1].finding == "could not be judged: its worker was lost"
+    assert sorted(kept(path)) == ["broken", "own"]
 
 
 @pytest.mark.usefixtures("fake_suites")
