@@ -197,7 +197,7 @@ def test_scores_are_taken_for_the_largest_of_several_at_a_level_of_one_in_ten_mi
     assert largest_of(centred + 1.01 * critical) > 1.0
 
 
-@pytest.mark.parametrize("rounds", [1, 20])
+@pytest.mark.parametrize("rounds", [20, pytest.param(1, marks=pytest.mark.deep)])
 def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
     rng, count, audits, exceeded = np.random.default_rng([3, rounds]), 400, 25, 0
 
