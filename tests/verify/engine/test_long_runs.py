@@ -22,7 +22,7 @@ def test_a_process_that_judges_run_after_run_does_not_grow():
         for seed in range(RUNS):
             plan = Plan("canaryproof.verify.suites.catalogue:SUITES", SUITES, Context(Level.QUICK, seed))
             with inherited():
-                answers = pool.map(partial(judge, plan, limit=None), range(len(plan.checks)))
+                answers = pool.map(partial(judge, plan, limit=None), *zip(*plan.checks, strict=True))
             assert all(judged for _, judged in answers)
             # Pages of the other process, not of this one.
             held.append(int(pool.submit(Path("/proc/self/statm").read_text).result().split()[1]))
