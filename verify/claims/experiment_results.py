@@ -170,6 +170,8 @@ def _check_audit(audit: AuditRecord, path: str) -> None:
         raise ValueError(f"{path}.ratio: must be above 0, and errors not below")
     if not 2 <= audit.observed <= _MOST_CANARIES:
         raise ValueError(f"{path}.observed: must be from 2 to {_MOST_CANARIES:,}")
+    if audit.normality is not None and audit.normality.statistic <= 0.0:
+        raise ValueError(f"{path}.normality.statistic: must be above 0")
     for part, name in (("estimates", "fitted"), ("estimates", "pinned"), ("bounds", BOUND)):
         if name not in getattr(audit, part):
             raise ValueError(f"{path}.{part}.{name}: is missing")

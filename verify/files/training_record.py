@@ -242,6 +242,10 @@ class Timings:
     trainings: tuple[TrainingSeconds, ...]
 
 
+class NoAuditsError(KeyError):
+    """A repetition has no audits of random canaries."""
+
+
 @dataclass(frozen=True)
 class RepetitionRecord:
     """A repetition of a cell: its trainings, and by attack and null the audits of all random canaries in them."""
@@ -252,7 +256,9 @@ class RepetitionRecord:
 
     def audit(self, attack: str) -> AuditRecord:
         """Return the audit that an attack is shown by; a KeyError names what is not there."""
-        return (self.audits or {})[attack][NULLS[attack]]
+        if self.audits is None:
+            raise NoAuditsError("audits")
+        return self.audits[attack][NULLS[attack]]
 
 
 @dataclass(frozen=True)

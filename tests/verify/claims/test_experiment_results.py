@@ -104,6 +104,7 @@ def damage(folder, change):
                 (lambda audit: audit.update(ratio=0.0), "ratio: must be above 0, and errors not below"),
                 (lambda audit: audit.update(distance_error=-1e-9), "ratio: must be above 0, and errors not below"),
                 (lambda audit: audit.update(ratio_error=-1e-9), "ratio: must be above 0, and errors not below"),
+                (lambda audit: audit["normality"].update(statistic=0), "normality.statistic: must be above 0"),
                 (lambda audit: audit.update(observed=1), "observed: must be from 2 to 20,000"),
                 (lambda audit: audit.update(observed=20_001), "observed: must be from 2 to 20,000"),
                 (lambda audit: audit["estimates"].pop("fitted"), "estimates.fitted: is missing"),
@@ -206,6 +207,17 @@ def test_the_benchmark_on_fashion_mnist_in_full_alone_decides(tmp_path, change, 
             experiment_results.read(tmp_path)
     else:
         assert experiment_results.read(tmp_path).benchmark is None
+
+
+@pytest.mark.parametrize("claim", ["final.figure1.measured", "final.figure2.measured", "final.table6.row1.measured"])
+def test_trainings_without_audits_decide_nothing(tmp_path, claim):
+    figure(tmp_path, "final_figure2")
+    whole = RULES[claim](context(tmp_path)).verdict
+    damage(tmp_path, lambda d: d["cells"][0]["results"][0].update(audits=None))
+    decided = RULES[claim](context(tmp_path))
+    assert decided.verdict is (Verdict.NEEDS_DATA if whole is not Verdict.NEEDS_DATA else whole)
+    damage(tmp_path, lambda d: [repetition.pop("audits") for cell in d["cells"] for repetition in cell["results"]])
+    assert RULES[claim](context(tmp_path)).verdict is Verdict.NEEDS_DATA
 
 
 def test_a_file_of_the_users_own_with_a_known_name_is_none_of_the_papers(tmp_path):
