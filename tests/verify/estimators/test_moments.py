@@ -76,3 +76,9 @@ def test_the_kurtosis_is_about_bonetts_trimmed_mean(count):
     trimmed = np.sort(scores)[cut : count - cut].mean()
     expected = ((scores - trimmed) ** 4).mean() / scores.var() ** 2
     assert shape_of(scores).kurtosis == pytest.approx(expected, rel=1e-10)
+
+
+def test_eight_scores_have_a_shape_and_seven_have_none():
+    scores = np.random.default_rng(0).normal(size=8)
+    assert shape_of(scores[:7]) is None
+    assert shape_of(scores) is not None

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.verify.estimators.noise_multiplier import (
+    Evidence,
     NoiseMultiplier,
     RoundTraces,
     log_likelihood,
@@ -177,6 +178,32 @@ def test_evidence_is_an_e_process():
     # Half of the noise is seen at once.
     seen = [drawn(0.5, lengths, 2000, rng).log_evidence(1.0)[0] > math.log(20.0) for _ in range(200)]
     assert np.mean(seen) > 0.9
+
+
+def test_the_alarm_is_at_the_first_round_above_it_and_the_picture_counts_rounds_from_one():
+    evidence = Evidence(np.array([2, 5, 9]), np.log([1.0, 999.0, 1001.0]))
+    assert [evidence.alarm(level) for level in (2e-3, 1e-3, 1e-4)] == [5, 9, None]
+    assert evidence.alarm() == 9
+    for level in (0.0, 1.0):
+        with pytest.raises(ValueError, match="level: must lie strictly between 0 and 1"):
+            evidence.alarm(level)
+    (axes,) = evidence.plot(0.01).axes
+    drawn, alarm, start = ([np.asarray(part) for part in line.get_data()] for line in axes.lines)
+    np.testing.assert_allclose(drawn, ([3, 6, 10], [1.0, 999.0, 1001.0]))
+    assert (set(alarm[1]), set(start[1])) == ({100.0}, {1.0})
+
+
+def test_evidence_is_of_noise_from_a_fifth_to_98_percent_of_the_claimed():
+    traces = RoundTraces(np.array([0.3]), np.array([5.0]), 1000, True, 1)
+    (ratios,) = traces.log_ratios(2.0)
+    for ratio, share in zip(ratios[[0, -1]], (1.0 / 1.02, 0.2), strict=True):
+        held = (log_likelihood(np.array([0.3]), np.array([5.0 / noise]), 1000)[0] for noise in (share * 2.0, 2.0))
+        assert ratio == pytest.approx(next(held) - next(held))
+
+
+def test_one_round_has_no_spread_and_three_dimensions_suffice():
+    for dim in (3, 10_000):
+        assert RoundTraces(np.array([0.5]), np.array([30.0]), dim, True, 1).noise_multiplier().spread_p_value is None
 
 
 def test_evidence_goes_on_as_it_began():
