@@ -738,7 +738,7 @@ class Deciding:
     hides: float = 0.0
 
     @property
-    def map_faults(self) -> bool:
+    def maps_faults(self) -> bool:
         """Whether the atlas has faults of this dimension, and a test of known power decides."""
         return self.claim.dim >= SMALLEST_DIM and bool(self.bound or self.lengths or self.crowd)
 
@@ -801,7 +801,7 @@ def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
     -------
     The lists; None below 1,000 dimensions, or if no test of known power decides.
     """
-    if not deciding.map_faults:
+    if not deciding.maps_faults:
         return None
     noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.epsilon)
     return BlindSpots(deciding.claim.noise_multiplier, deciding.epsilon, given, noticed, unnoticed)

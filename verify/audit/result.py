@@ -547,13 +547,13 @@ class AuditResult:
 
     @property
     def maps_faults(self) -> bool:
-        """Whether ``blind_spots`` has lists. Making them takes seconds; this does not."""
-        return self._deciding is not None and self._deciding.map_faults
+        """Whether ``blind_spots`` has lists; making them takes most of a second."""
+        return self._deciding is not None and self._deciding.maps_faults
 
     @cached_property
     def _deciding(self) -> "Deciding | None":
         """Return the tests that decide on the claim; None where the atlas has no faults for these scores."""
-        # These imports load the atlas, which a summary does not need.
+        # These imports load the atlas, which a summary without a claim does not need.
         from canaryproof.verify.audit.notice import Deciding
         from canaryproof.verify.blindspots.mechanisms import AtlasClaim
 
