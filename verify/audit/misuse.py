@@ -515,11 +515,12 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
             withholds=Withheld.ALL,
         )
         return
-    with np.errstate(divide="ignore"):
-        rounds = max(1.0, -count / float(np.log(probability).sum()))
+    log_rounds = max(0.0, math.log(count) - float(special.logsumexp(_log_exceedance(facts.unobserved, dim))))
 
     def normal(scores: Array) -> Array:
-        return np.asarray(special.ndtri(np.clip(null_cosine.cdf(scores, dim) ** rounds, 1e-300, 1.0 - 1e-16)))
+        with np.errstate(over="ignore"):
+            law = np.exp(-np.exp(log_rounds + _log_exceedance(scores, dim)))
+        return np.asarray(special.ndtri(np.clip(law, 1e-300, 1.0 - 1e-16)))
 
     step = 0.5 * _resolution(facts.unobserved)
     widths = normal(np.minimum(facts.unobserved + step, 1.0)) - normal(np.maximum(facts.unobserved - step, -1.0))
@@ -534,6 +535,13 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
             p_value,
             withholds=Withheld.NOTHING,
         )
+
+
+def _log_exceedance(scores: Array, dim: int) -> Array:
+    """Return log(−log F) of cosines, also where F rounds to 1 and −log F is the probability of a larger cosine."""
+    minus_log = -null_cosine.logcdf(scores, dim)
+    with np.errstate(divide="ignore"):
+        return np.where(minus_log > 0.0, np.log(minus_log), null_cosine.logsf(scores, dim))
 
 
 def _shown(z: Array) -> str:

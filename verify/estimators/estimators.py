@@ -284,7 +284,8 @@ def both_directions(delta: float, distance: Array, ratio: Array) -> Array:
 
 def _log_deviation_variance(shape: Shape | None) -> Array:
     """Return the variance of the log deviation of a sample, times its size."""
-    return 0.25 * ((shape or NORMAL).kurtosis - 1.0)
+    # The kurtosis of two values, as often each, is 1, and rounds below.
+    return 0.25 * np.maximum((shape or NORMAL).kurtosis - 1.0, 1e-12)
 
 
 def _skewness(shape: Shape | None) -> Array:

@@ -251,6 +251,8 @@ FRACTIONS = st.floats(0.0, 1.0, exclude_min=True, exclude_max=True)
 @example([1.0, -1.0], None, 10**12, 5e-324, 1.0 - 1e-9)
 @example([1.0, 1.0 - 1e-6], None, 2, 0.5, 1.0 - 1e-9)
 @example([1.0, 0.0], [1e-7, 0.0], 2, 1e-300, 1.0 - 1e-9)
+@example([0.0, 1.0], [0.9375, 1.0], 34, 0.5, 0.5)
+@example([0.0] * 4 + [1.0] * 4, None, 2, 0.5, 0.5)
 def test_any_cosines_are_audited_or_refused(
     observed: list[float], unobserved: list[float] | None, dim: int, delta: float, confidence: float
 ) -> None:

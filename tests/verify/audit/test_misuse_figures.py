@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy import stats
@@ -114,6 +115,20 @@ def test_unobserved_scores_are_held_against_each_property_of_the_largest(name):
     found = warning("null-law", cosines(2.0), NOT_THE_LARGEST[name], DIM)
     assert found.withholds is Withheld.NOTHING
     assert found.p_value == pytest.approx(p_values[name], rel=0.01, abs=0.0)
+
+
+@pytest.mark.parametrize("mean", [30.0, 100.0])
+def test_unobserved_scores_above_all_cosines_are_no_largest_ones_either(mean):
+    # Their law F rounds to 1, and at 100 deviations what is left of it is below the smallest number.
+    scores = cosines(mean, count=60, seed=1)
+    above = [mpmath.betainc((DIM - 1) / 2, 0.5, 0, 1 - mpmath.mpf(score) ** 2) for score in scores]
+    total = sum(above)
+    law = [float(mpmath.exp(-60 * one / total)) for one in above]
+    z = stats.norm.ppf(np.clip(law, 1e-300, 1.0 - 1e-16))
+    found = warning("null-law", scores + 6.0 / ROOT, scores, DIM)
+    assert found.withholds is Withheld.NOTHING
+    p_values = stats.chi2.sf(60 * z.var(), 59), stats.kstest(z - z.mean(), "norm").pvalue
+    assert found.p_value == pytest.approx(min(p_values), rel=0.01, abs=0.0)
 
 
 def test_figures_of_an_unobserved_law_that_is_nearly_that_of_cosines():
