@@ -218,8 +218,9 @@ def audit(
     Raises
     ------
     ValueError
-        If an argument breaks a rule, a named bound does not serve these scores, the claim does not hold against who
-        has these scores, or the scores' mean or deviation is beyond any that a run produces.
+        If an argument breaks a rule, a named bound does not serve these scores, the claim has no finite ε at ``delta``
+        or does not hold against who has these scores, or the scores' mean or deviation is beyond any that a run
+        produces.
 
     Examples
     --------
@@ -383,6 +384,8 @@ def _audit(
         claimed, traces = None, None
     else:
         pure, claimed = None, None if claim is None else as_claim(claim, delta, neighbours)
+        if claimed is not None and math.isinf(claimed.epsilon(delta)):
+            raise ValueError(f"claim: must have a finite ε at δ = {delta:g}, and {claimed} has none")
     if noise_multiplier is not None:
         if scores.kind is ScoreKind.ANY and record is None:
             raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")

@@ -34,6 +34,7 @@ from canaryproof.verify.audit.shape import (
     fit,
     missing_below,
     missing_share,
+    plain,
     some_left_a_trace,
     some_missing,
     two_clusters,
@@ -545,7 +546,7 @@ def _log_exceedance(scores: Array, dim: int) -> Array:
 
 
 def _shown(z: Array) -> str:
-    return f"in the null's deviations, their mean is {z.mean():.2g} and their deviation {z.std():.2g}"
+    return f"in the null's deviations, their mean is {plain(z.mean())} and their deviation {plain(z.std())}"
 
 
 def _normal_p_value(z: Array, rounding: float) -> float:
@@ -588,7 +589,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
     if narrow < _LEVEL:
         yield MisuseWarning(
             "narrow",
-            f"The observed scores' deviation is {ratio:.2g} times the null's.",
+            f"The observed scores' deviation is {plain(ratio)} times the null's.",
             "Check the dimension, and that scores are cosines. Largest cosines over rounds need unobserved ones beside "
             "them.",
             p_value,
@@ -604,13 +605,13 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         best = "clusters"
     if best == "missing":
         share = 100.0 * missing_share(z)[0]
-        yield _fewer(f"It is as if {share:.2g}% of the canaries left a trace and the others none.", p_value)
+        yield _fewer(f"It is as if {plain(share)}% of the canaries left a trace and the others none.", p_value)
     elif best == "clusters":
         yield _clustered("observed", p_value)
     else:
         yield MisuseWarning(
             "wide",
-            f"The observed scores' deviation is {ratio:.2g} times the null's.",
+            f"The observed scores' deviation is {plain(ratio)} times the null's.",
             "Check that all canaries took part, equally often and with one norm.",
             p_value,
             withholds=Withheld.ESTIMATE,
@@ -676,7 +677,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
     if p_value >= _TRACE_LEVEL:
         return
-    message = f"{_trace_found(facts)}; the claimed noise alone would leave {expected:.3g}."
+    message = f"{_trace_found(facts)}; the claimed noise alone would leave {plain(expected, 3)}."
     if _seen(facts):
         yield MisuseWarning(
             "weak-trace",
@@ -728,7 +729,7 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         yield MisuseWarning(
             "absent",
             f"The canaries are not in this release: their trace is {_trace_found(facts)}, and in a release of this "
-            f"norm it would be {expected:.3g}.",
+            f"norm it would be {plain(expected, 3)}.",
             "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
             "canary norm.",
             p_value,
@@ -736,11 +737,12 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         )
         yield from length
         return
-    message = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
+    message = f"The canaries' trace in this release is that of vectors of norm {plain(weight, 3)} ± {error:.1g}, not 1."
     if length and facts.noise_multiplier is not None:
         ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
         if abs(weight - ratio) <= 4.0 * error:
-            yield _other_units(f"{message} The release is {ratio:.3g} times as long as claimed, too.", weight, p_value)
+            message = f"{message} The release is {plain(ratio, 3)} times as long as claimed, too."
+            yield _other_units(message, weight, p_value)
             return
     yield from length
     if weight < 1.0:
@@ -749,7 +751,7 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         distinct = excess > 7.0 * math.sqrt(2.0 / facts.count)
         mixed = float(facts.observed.var()) / scale**2 > 1.0 + 0.5 * excess
         if (distinct and mixed) or (not distinct and facts.noise_multiplier is not None and not length):
-            yield _fewer(f"{message} It is as if {100.0 * weight:.2g}% of the canaries were there.", p_value)
+            yield _fewer(f"{message} It is as if {plain(100.0 * weight)}% of the canaries were there.", p_value)
             return
         if not distinct:
             yield _fewer(f"{message} Either canaries are missing, or the release is in other units.", p_value)
@@ -761,7 +763,7 @@ def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "units",
         message,
-        f"Divide the release by the canaries' norm in it, some {weight:.3g}, or mend it if it was meant to be 1. "
+        f"Divide the release by the canaries' norm in it, some {plain(weight, 3)}, or mend it if it was meant to be 1. "
         "Until then the estimate norm means nothing.",
         p_value,
         withholds=Withheld.NOTHING,
@@ -784,7 +786,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "less-noise",
             f"The release is {short:.3g} times as long as the claimed noise: its noise multiplier is at most "
-            f"{norm / math.sqrt(dim):.3g}, not {facts.noise_multiplier:.4g}.",
+            f"{plain(norm / math.sqrt(dim), 3)}, not {facts.noise_multiplier:.4g}.",
             "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
             "noise is missing.",
             p_short,
@@ -793,8 +795,8 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
     elif p_long < _LEVEL and long > _LONG:
         yield MisuseWarning(
             "dilution",
-            f"The release is {long:.3g} times as long as the claimed noise with the canaries. Canaries see data as "
-            f"noise: their trace is {1.0 / long:.2g} of what the claimed noise alone would leave.",
+            f"The release is {plain(long, 3)} times as long as the claimed noise with the canaries. Canaries see data "
+            f"as noise: their trace is {1.0 / long:.2g} of what the claimed noise alone would leave.",
             "Do not read a low ε̂ as evidence of the claimed noise. Audit a release with less data, or each round; "
             "check the claimed multiplier.",
             p_long,

@@ -19,7 +19,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.notice import MOST_SCORES, least_count, least_part, residuals, trace_power
-from canaryproof.verify.audit.text import rounded_down
+from canaryproof.verify.audit.text import number, rounded_down
 from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check import rules
@@ -210,9 +210,9 @@ class AuditPlan:
             scored = "The release" + (f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
         neighbours = ", neighbours: replace" if self.neighbours == "replace" else ""
         yield from wrapped(
-            f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}{neighbours}. {scored} has noise of "
-            f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {self.release_epsilon:.3g} for a "
-            "client who takes part once."
+            f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}{neighbours}. {scored} has noise of "
+            f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {number(self.release_epsilon)} for "
+            "a client who takes part once."
         )
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
@@ -224,7 +224,7 @@ class AuditPlan:
             yield f"  {so_many(self.present)} notice that they are missing from the release;"
         # A share that is rounded up might not be noticed.
         share = rounded_down(100.0 * self.short_noise, 2)
-        short = f"noise at {share}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g})"
+        short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)})"
         yield f"  {so_many(self.seeing)} notice {short}."
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from wrapped(

@@ -13,7 +13,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.misuse import MisuseWarning
 from canaryproof.verify.audit.shape import GoodnessOfFit, ShapeTest, many_ties
 from canaryproof.verify.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
-from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage
+from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
 from canaryproof.verify.canaries.scores import Score, Scores
 from canaryproof.verify.check.levels import EPSILON, POWER
 from canaryproof.verify.estimators.estimators import TEST_LEVEL
@@ -424,7 +424,7 @@ class AuditResult:
                 count=self.count,
                 null_count=self.null_count,
                 rounds=self.largest_of,
-                inclusion=self.scores.inclusion,
+                inclusion=self.relied_on,
             )
             shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
@@ -503,6 +503,12 @@ class AuditResult:
         return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS) and not tied
 
     @property
+    def relied_on(self) -> Inclusion:
+        """Inclusion that the deciding bound relies on: no coins that their numbers refute, or with an exact null."""
+        coins = self.bound is not None and self.bound.name == DEFAULT_WITH_COINS
+        return Inclusion.COIN if coins else Inclusion.FIXED
+
+    @property
     def _by_participations(self) -> bool:
         """Whether the bound that decides holds each canary against the claim at its own number of rounds."""
         return self.bound is not None and self.bound.name == PARTICIPATIONS
@@ -575,7 +581,7 @@ class AuditResult:
             level=self.level,
             count=self.count,
             null_count=self.null_count,
-            inclusion=self.scores.inclusion,
+            inclusion=self.relied_on,
             lengths=lengths,
             bound=self._by_default and self.scores.record is None,
             orthonormal=orthonormal,

@@ -14,7 +14,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting import accountant
 from canaryproof.verify.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.notice import MOST_SCORES, least_count, least_part
-from canaryproof.verify.audit.text import rounded_down
+from canaryproof.verify.audit.text import number, rounded_down
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.fault_map import summary
 from canaryproof.verify.check.levels import POWER
@@ -179,14 +179,14 @@ class RoundsPlan:
         """Yield lines, and the indentation of what does not fit on each."""
         from canaryproof.verify.audit.plan import so_many
 
-        yield f"Claimed: ε = {self.claim:.3g} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
+        yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
         yield "", ""
         yield f"Take {self.count:,} canaries, and as many that never do. With probability {100.0 * POWER:g}%,", ""
         yield f"  {so_many(self.present)} see that they are there;", ""
         data = ", if others' updates are known" if self.known else ""
         # A share that is rounded up might not be noticed.
         share = rounded_down(100.0 * self.short_noise, 2)
-        short = f"noise at {share}% of the claim (ε = {_WORTH_SEEING * self.claim:.3g}){data}."
+        short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data}."
         yield f"  {so_many(self.seeing)} notice {short}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} to the variance of all rounds' noise.", "  "
         yield "", ""
@@ -201,7 +201,7 @@ class RoundsPlan:
         others = "others' data unknown" if not self.data_norm else f"others' norm {self.data_norm:g}, unknown"
         rows = (
             ("noise, share of the claimed", [f"{row.share:g}" for row in self.shares]),
-            ("its ε", [f"{row.epsilon:.3g}" for row in self.shares]),
+            ("its ε", [number(row.epsilon) for row in self.shares]),
             (others, [_cell(row.count) for row in self.shares]),
             ("others' data known", [_cell(row.count_of_known) for row in self.shares]),
         )
@@ -275,7 +275,7 @@ def plan_rounds(
     >>> print(" ".join(str(planned).split()).partition(" at δ")[0])
     Claimed: ε = 16.9
     """
-    dimension, number = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
+    dimension, total = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta, data = rules.DELTA.number("delta", delta), _DATA.number("data_norm", data_norm)
     if rate is not None and participations is not None:
         raise ValueError("participations: must be left out where a rate is given")
@@ -283,14 +283,14 @@ def plan_rounds(
     first: Array
     if rate is not None:
         q = Rule("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
-        mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=number, neighbours=neighbours)
-        each, first = np.asarray(q * np.ones(number)), np.asarray(q * (1.0 - q) ** np.arange(number))
+        mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=total, neighbours=neighbours)
+        each, first = np.asarray(q * np.ones(total)), np.asarray(q * (1.0 - q) ** np.arange(total))
         never, rarely = 1.0 - float(first.sum()), 1.0 - q
     else:
-        rule = Rule(f"be a whole number from 1 to {number:,}", 1, number, whole=True)
+        rule = Rule(f"be a whole number from 1 to {total:,}", 1, total, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))
-        mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=number, neighbours=neighbours)
-        each, first = np.asarray(np.ones(number) * taken / number), _first_rounds(number, taken)
+        mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=total, neighbours=neighbours)
+        each, first = np.asarray(np.ones(total) * taken / total), _first_rounds(total, taken)
         never = rarely = 0.0
     sigma, least = float(noise_multiplier), mechanism.epsilon(delta)
     claimed = least if claim is None else rules.CLAIM.number("claim", claim)
@@ -330,7 +330,7 @@ def plan_rounds(
         short_noise=short,
         known=needs_data,
         count=count,
-        noise_share=count * float(each.sum()) / (sigma**2 * number * dimension),
+        noise_share=count * float(each.sum()) / (sigma**2 * total * dimension),
         shares=shares,
     )
 

@@ -470,7 +470,7 @@ def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Tabl
     for row in rows:
         # A lower bound that is rounded up is invalid.
         value = rounded_down(row.low)
-        shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {row.high:.3g}"
+        shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {number(row.high)}"
         table.add_row(row.name, say(shown), row.kind, row.basis, rounded_down(row.cap))
     return table
 
@@ -570,7 +570,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
 
 def claim_of_faults(spots: "BlindSpots") -> str:
     """Name the claim whose faults are noticed or not."""
-    claim = f"a claim of ε = {spots.epsilon:.3g} (noise multiplier {spots.noise_multiplier:.4g})"
+    claim = f"a claim of ε = {number(spots.epsilon)} (noise multiplier {spots.noise_multiplier:.4g})"
     return claim if spots.given else f"{claim}; give the noise multiplier if yours is another"
 
 
@@ -656,7 +656,7 @@ def _enough(result: AuditResult, claim: float) -> str:
         confidence=1.0 - result.level,
         exact=result.null_count is None,
         rounds=result.largest_of,
-        inclusion=result.scores.inclusion,
+        inclusion=result.relied_on,
     )
     if count is None:
         return f"No lower bound from up to a million canaries would notice half of the noise of {claimed(claim)}."
@@ -689,7 +689,7 @@ def rounded_down(value: float, digits: int = 3) -> str:
 
 def number(value: float) -> str:
     """Print a number in three digits, or whole."""
-    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
+    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
 
 
 _ALL_DIGITS = 16  # of a float, after the first
@@ -699,7 +699,7 @@ def rounded(value: float, error: float) -> str:
     """Print a number with two digits of its standard error, or with three digits where that is 0."""
     # Adding 0 turns −0 into 0.
     if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
-        return f"{value + 0.0:.3g}"
+        return "inf" if math.isinf(value) else number(value + 0.0)
     decimals = 1 - _exponent(f"{error:.1e}")
     try:
         near = round(value, decimals) + 0.0

@@ -303,6 +303,13 @@ def test_a_release_has_the_bounds_of_its_cosines() -> None:
     assert rows(found) == shown(lower_bounds(prepare(cosines, null=cosine_null(1000)), DELTA, 0.95, ("bonferroni",)))
 
 
+def test_a_claim_of_a_larger_delta_is_refused() -> None:
+    rule = r"^claim: must have a finite ε at δ = 1e-06, and ε = 3 at δ = 1e-05 \(neighbours: add-or-remove\) has none$"
+    with pytest.raises(ValueError, match=rule):
+        audit(Scores(run(), dim=DIM), 1e-6, claim=accountant.stated(3.0, 1e-5))
+    assert audit(Scores(run(), dim=DIM), 1e-5, claim=accountant.stated(3.0, 1e-6)).claim == 3.0
+
+
 def test_a_bound_that_does_not_serve_is_refused() -> None:
     with pytest.raises(ValueError, match="one-run needs unobserved scores"):
         of(run(), bounds=("one-run",))
@@ -508,6 +515,18 @@ def test_coins_that_the_numbers_refute_prove_nothing() -> None:
     result = audit(Scores(observed, unobserved, kind="any", inclusion="coin"), 1e-5, claim=0.5)
     assert [warning.kind for warning in result.warnings] == ["coin"]
     assert all(row.coverage != "proven" for row in result.bounds)
+
+
+@pytest.mark.parametrize("unobserved", [None, np.random.default_rng(1).normal(size=2000)])
+def test_what_is_noticed_is_what_the_bound_without_coins_notices(unobserved: Any) -> None:
+    # An exact null needs no coins, and the unequal numbers refute them.
+    observed, dim = np.random.default_rng(0).normal(0.5, 1.0, 1000), 10_000
+    scores = observed / 100.0, None if unobserved is None else unobserved / 100.0, dim
+    coin, fixed = (audit(Scores(*scores, inclusion=name), DELTA, claim=3.0) for name in ("coin", "fixed"))
+    assert fixed.noticed is not None
+    assert coin.noticed == fixed.noticed
+    assert coin.blind_spots == fixed.blind_spots
+    assert answer(coin) == answer(fixed)
 
 
 @pytest.mark.parametrize(("rate", "steps", "noise"), [(1 / 8, 64, 0.5), (1 / 20, 20, 0.3)])

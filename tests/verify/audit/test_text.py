@@ -216,6 +216,7 @@ def test_a_number_has_two_digits_of_its_error():
         (1_234_567.0, 12_000.0): "1.235e+06",
         (3.3884, 0.0): "3.39",
         (3.3884, math.inf): "3.39",
+        (3450.6, 0.0): "3,451",
         (math.inf, 0.1): "inf",
     }
     assert {pair: text.rounded(*pair) for pair in shown} == shown
@@ -240,9 +241,10 @@ def test_a_confidence_has_all_its_digits():
 
 
 def test_large_numbers_are_whole():
-    assert [number(value) for value in (math.inf, 12_345.6, 1000.0, 999.4, 0.01234)] == [
+    assert [number(value) for value in (math.inf, 12_345.6, 1000.0, 999.6, 999.4, 0.01234)] == [
         "∞",
         "12,346",
+        "1,000",
         "1,000",
         "999",
         "0.0123",
