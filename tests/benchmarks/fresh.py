@@ -21,11 +21,8 @@ from canaryproof.verify.canaries.round_scores import RoundScores
 from canaryproof.verify.estimators import algorithm_1
 from canaryproof.verify.files.stored_release import open_release
 from tests.benchmarks.rivals import numpy_algorithm_1
+from tests.memory import held, peak
 
-# Writing 5 here sets a process's peak memory back to what it holds. ru_maxrss cannot be set back, and begins with the
-# peak of the process that started this one.
-RESET = Path("/proc/self/clear_refs")
-_STATUS = Path("/proc/self/status")
 RELEASE = "release.safetensors"
 
 
@@ -48,16 +45,10 @@ def memory(operation: str, dim: str, count: str, block: str) -> dict[str, int]:
     run, vectors = OPERATIONS[operation]
     run(2 * 4096, 3, 2)()
     prepared = run(int(dim), int(count), int(block))
-    RESET.write_text("5")
-    before = _peak()
+    before = held()
     prepared()
     own = vectors(int(dim), int(block))
-    return {"vectors": own, "extra": max(0, _peak() - before - own)}
-
-
-def _peak() -> int:
-    line = next(line for line in _STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
+    return {"vectors": own, "extra": max(0, peak() - before - own)}
 
 
 def _algorithm_1(dim: int, count: int, _block: int) -> Callable[[], object]:
@@ -192,10 +183,9 @@ def audited(folder: str, count: str) -> dict[str, Any]:
 
 def _measured(run: Callable[[], object]) -> dict[str, float]:
     """Measure seconds, and peak memory beyond what the process holds."""
-    RESET.write_text("5")
-    before, begun = _peak(), time.perf_counter()
+    before, begun = held(), time.perf_counter()
     run()
-    return {"seconds": time.perf_counter() - begun, "peak": max(0, _peak() - before)}
+    return {"seconds": time.perf_counter() - begun, "peak": max(0, peak() - before)}
 
 
 _JOBS: dict[str, Callable[..., Any]] = {

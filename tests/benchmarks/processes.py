@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.fresh import RESET
 from tests.benchmarks.timing import Skipped
+from tests.memory import RESET
 
 _ONE_THREAD = {"NUMBA_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 _TWO_THREADS = {"NUMBA_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}

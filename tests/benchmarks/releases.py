@@ -10,11 +10,11 @@ import numba
 
 from canaryproof.kernels.slices import BLOCK
 from canaryproof.reports.markdown import Section, made_by, page
-from tests.benchmarks.fresh import RESET
 from tests.benchmarks.kernels import environment
 from tests.benchmarks.performance import digits
 from tests.benchmarks.processes import FailedError, answer
 from tests.benchmarks.timing import Skipped
+from tests.memory import RESET
 
 DIMS = {"full": (2**20, 2**24, 2**27), "small": (2**14,)}
 LARGEST = 2**30

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks import fresh
+from tests.memory import RESET
 
 DIM = 2**18
 
@@ -21,7 +22,7 @@ print(json.dumps(fresh.memory("hold", "{DIM}", "1", "1")))
 
 
 @pytest.mark.deep
-@pytest.mark.skipif(not fresh.RESET.exists(), reason="peak memory cannot be set back here")
+@pytest.mark.skipif(not RESET.exists(), reason="peak memory cannot be set back here")
 def test_memory_is_seen():
     found = json.loads(subprocess.run([sys.executable, "-c", HOLD], capture_output=True, check=True).stdout)
     assert found["vectors"] == 8 * DIM
@@ -36,7 +37,7 @@ def test_operations_do_what_they_are_called():
     assert fresh.OPERATIONS["RoundScores"][0](300, 4, 2)() is None
 
 
-@pytest.mark.skipif(not fresh.RESET.exists(), reason="peak memory cannot be set back here")
+@pytest.mark.skipif(not RESET.exists(), reason="peak memory cannot be set back here")
 def test_a_release_in_a_file_is_scored_and_audited(tmp_path):
     assert fresh.released(str(tmp_path), "9000", "2000") == {"bytes": 18_000}
     assert min(fresh.reading(str(tmp_path)).values()) > 0.0

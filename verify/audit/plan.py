@@ -218,14 +218,13 @@ class AuditPlan:
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
         others = ", and as many that never do" if self.all_rounds else ""
         yield f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%,"
-        if self.all_rounds:
-            yield f"  {so_many(self.present)} see that they are there: the lower bound is above 0;"
-        else:
-            yield f"  {so_many(self.present)} notice that they are missing from the release;"
+        there = "see that they are there: the lower bound is above 0"
+        missing = "notice that they are missing from the release"
+        yield from wrapped(f"{so_many(self.present)} {there if self.all_rounds else missing};", "  ", "    ")
         # A share that is rounded up might not be noticed.
         share = rounded_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)})"
-        yield f"  {so_many(self.seeing)} notice {short}."
+        yield from wrapped(f"{so_many(self.seeing)} notice {short}.", "  ", "    ")
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from wrapped(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "

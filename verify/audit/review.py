@@ -462,7 +462,7 @@ def _answer(reviewed: Review) -> str:
         return (
             f"{valid} No ε is reported that could be judged." if valid else "No ε is reported, and no scores are given."
         )
-    subject = f"The reported ε = {reported:.4g}"
+    subject = f"The reported ε = {number(reported) if reported >= 1000.0 else f'{reported:.4g}'}"
     match reviewed.opinion:
         case Opinion.AT_ITS_CAP:
             text = (

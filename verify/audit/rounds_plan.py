@@ -285,7 +285,11 @@ def plan_rounds(
         q = Rule("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
         mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=total, neighbours=neighbours)
         each, first = np.asarray(q * np.ones(total)), np.asarray(q * (1.0 - q) ** np.arange(total))
-        never, rarely = 1.0 - float(first.sum()), 1.0 - q
+        if (drawn := float(first.sum())) <= delta:
+            raise ValueError(
+                f"delta: must be below {drawn:.4g}, with which a client takes part, or no noise is too little"
+            )
+        never, rarely = 1.0 - drawn, 1.0 - q
     else:
         rule = Rule(f"be a whole number from 1 to {total:,}", 1, total, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))

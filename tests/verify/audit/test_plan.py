@@ -175,6 +175,7 @@ def test_more_rounds_hide_more():
         usual,
         all_rounds,
         partial(plan, 0.05, 10**12, 10**6, claim=20.0),
+        partial(plan, 10**6, 10**4, 1000, 1e-12, claim=0.001),
         pytest.param(partial(plan, 1.0, 10**6, 500, claim=3.0), marks=pytest.mark.deep),
         pytest.param(partial(plan, 0.01, 10**12, 10**9, claim=10**4, all_rounds=True), marks=pytest.mark.deep),
     ],
