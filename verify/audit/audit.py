@@ -521,7 +521,8 @@ def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | Non
     epsilon = partial(epsilon_at, claim=claim, delta=delta)
     value, low, high = (epsilon(each) for each in (measured.value, measured.high, measured.low))
     error = measured.standard_error
-    step = epsilon(max(measured.value - error, 0.0)) - epsilon(measured.value + error) if error < math.inf else math.inf
+    above = epsilon(max(measured.value - error, 0.0))
+    step = above - epsilon(measured.value + error) if max(above, error) < math.inf else math.inf
     enclose: Callable[[], tuple[float, float]] = _unproven
     if claim.participations is not None and 0.0 < value < math.inf:
         distance = math.sqrt(claim.participations) / measured.value * (2.0 if claim.neighbours == "replace" else 1.0)

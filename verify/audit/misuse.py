@@ -737,7 +737,9 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         )
         yield from length
         return
-    message = f"The canaries' trace in this release is that of vectors of norm {plain(weight, 3)} ± {error:.1g}, not 1."
+    message = (
+        f"The canaries' trace in this release is that of vectors of norm {plain(weight, 3)} ± {plain(error, 1)}, not 1."
+    )
     if length and facts.noise_multiplier is not None:
         ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
         if abs(weight - ratio) <= 4.0 * error:

@@ -712,6 +712,8 @@ def test_noise_beyond_the_range_of_an_accounting_has_the_epsilon_of_its_end() ->
     result = audit(trained(0.0, 3).scores("known rounds"), 1e-5, force=True)
     row = next(row for row in result.bounds if row.name == "composed-bound")
     assert row.low == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 0.01)), rel=1e-9)
+    composed = next(row for row in result.estimates if row.name == "composed")
+    assert (composed.epsilon, composed.standard_error) == (math.inf, math.inf)
     claim = accountant.gaussian(1.0)
     assert [module.epsilon_at(noise, claim, 1e-5) for noise in (0.0099, 1.01e6)] == [math.inf, 0.0]
     for noise in (0.01, 0.7, 1e6):
