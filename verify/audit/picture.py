@@ -80,21 +80,22 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
     for side in ("left", "right"):
         axes.spines[side].set_visible(False)
     axes.set_xlabel(f"ε at δ = {result.delta!r}")
-    ends = [1.0]
+    ends = [1.0, result.claim or 0.0, 0.0 if bound is None else bound.low]
+    ends += [] if estimate is None else [estimate.epsilon, estimate.high]
+    right = 1.08 * max(end for end in ends if math.isfinite(end))
     if estimate is not None:
-        reach = [[estimate.epsilon - estimate.low], [max(0.0, estimate.high - estimate.epsilon)]]
+        # Infinite values stand at the edge.
+        value, low, high = (min(each, right) for each in (estimate.epsilon, estimate.low, estimate.high))
         label = f"estimate {estimate.name}, {percent(result.confidence)} interval"
-        axes.errorbar([estimate.epsilon], [2.2], xerr=reach, fmt="o", color=_OBSERVED, capsize=4.0, label=label)
-        ends += [estimate.epsilon, estimate.high]
+        label += ", infinite" if math.isinf(estimate.epsilon) else ""
+        reach = [[value - low], [max(0.0, high - value)]]
+        axes.errorbar([value], [2.2], xerr=reach, fmt="o", color=_OBSERVED, capsize=4.0, label=label)
     if bound is not None:
-        axes.plot([bound.low], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
-        ends.append(bound.low)
+        low = min(bound.low, right)
+        axes.plot([low], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
+        axes.hlines(1.2, low, right, color=_BOUND, linewidth=1.0)
     if result.claim is not None:
         axes.axvline(result.claim, color=_CLAIM, linestyle="--", label=claimed(result.claim))
-        ends.append(result.claim)
-    right = 1.08 * max(ends)
-    if bound is not None:
-        axes.hlines(1.2, bound.low, right, color=_BOUND, linewidth=1.0)
     axes.set_xlim(0.0, right)
     if result.withheld:
         axes.set_xticks([])

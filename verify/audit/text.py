@@ -707,6 +707,8 @@ def rounded(value: float, error: float) -> str:
         return f"{value:.{decimals + _exponent(f'{value:e}')}e}"
     if decimals <= 6 and abs(near) < 1e6:
         return f"{near:.{max(0, decimals)}f}"
+    if not near:
+        return "0"
     digits = decimals + _exponent(f"{near:e}")
     return f"{near:.{min(max(0, digits), _ALL_DIGITS)}e}"
 

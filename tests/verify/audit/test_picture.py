@@ -1,4 +1,6 @@
 import base64
+import dataclasses
+import math
 import re
 from xml.etree import ElementTree
 
@@ -44,6 +46,23 @@ def test_it_shows_the_null_the_scores_the_estimate_and_the_claim(found):
     assert areas == pytest.approx([1.0] * (1 + (found.null_count is not None)))
     right = below.get_xlim()[1]
     assert all(x < right for x in (found.claim or 0.0, *(row.high for row in [found.estimate] if row is not None)))
+
+
+def test_what_is_infinite_stands_at_the_edge():
+    found = audit(Scores(OBSERVED, dim=10**6), 1e-6, claim=4.0)
+    row = dataclasses.replace(found.estimate, epsilon=math.inf, low=2.0, high=math.inf)
+    bound = dataclasses.replace(found.bound, low=math.inf)
+    below = dataclasses.replace(found, estimates=(row,), bounds=(bound,)).plot().axes[1]
+    right = below.get_xlim()[1]
+    assert right == pytest.approx(1.08 * 4.0)
+    assert f"estimate {row.name}, 95% interval, infinite" in [
+        text.get_text() for text in below.get_legend().get_texts()
+    ]
+    (bars,) = below.containers
+    assert bars[0].get_xydata().tolist() == [[right, 2.2]]
+    ((interval,),) = (part.get_segments() for part in bars[2])
+    assert interval[:, 0] == pytest.approx([2.0, right])
+    assert [right, 1.2] in [line.get_xydata()[0].tolist() for line in below.lines]
 
 
 def test_everything_stands_where_its_numbers_are(found):

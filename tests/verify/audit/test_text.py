@@ -217,6 +217,7 @@ def test_a_number_has_two_digits_of_its_error():
         (3.3884, 0.0): "3.39",
         (3.3884, math.inf): "3.39",
         (3450.6, 0.0): "3,451",
+        (0.0, 1e-9): "0",
         (math.inf, 0.1): "inf",
     }
     assert {pair: text.rounded(*pair) for pair in shown} == shown
