@@ -37,6 +37,8 @@ _POWER = 0.9
 _SAMPLE, _COMPARED = 2**13, 2**22
 # Rounds whose span is tested: the cost grows with their fourth power.
 _SPANNED = 64
+# Layers of one coordinate leave a sign alone: of fewer such layers two rounds are parallel too often.
+_FEWEST_COORDINATES = 32
 # Lags at which batches are compared.
 _LAGS = 64
 # Limits on the absolute value of a coordinate, in standard deviations.
@@ -239,7 +241,8 @@ class ResidualTests:
         """Test whether rounds differ in their deviation: each one's ratio to those before it is an independent F."""
         before = np.cumsum(squares)[:-1]
         earlier = self.dim * np.arange(1.0, len(squares))
-        ratios = squares[1:] / self.dim / np.maximum(before / earlier, np.finfo(float).tiny)
+        with np.errstate(over="ignore"):
+            ratios = squares[1:] / self.dim / np.maximum(before / earlier, np.finfo(float).tiny)
         below, above = special.fdtr(self.dim, earlier, ratios), special.fdtrc(self.dim, earlier, ratios)
         tails = np.maximum(np.minimum(below, above), np.finfo(float).tiny)
         shares = np.sqrt(squares / self.dim) / self.noise_multiplier
@@ -322,6 +325,8 @@ class ResidualTests:
         return _signs("repeats between rounds", "two rounds", strongest, len(pairs[0]) + len(lags), samples.shape[1])
 
     def _span(self) -> InstrumentTest:
+        if len(self._samples[0]) < _FEWEST_COORDINATES:
+            return InstrumentTest("span", "There are too few coordinates for a test of the rounds' span.", None)
         samples = np.asarray(self._samples[: min(_SPANNED, len(self._samples[0]) - 1)], dtype=np.float64)
         p_value = float(rounds_p_value(samples @ samples.T, 1.0, samples.shape[1]))
         observed = f"The noise of the first {len(samples)} rounds is compared with the span of those before."

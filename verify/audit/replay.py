@@ -262,12 +262,14 @@ def _extremes(members: Any) -> dict[str, NDArray[Any]]:
     longest, axis = max(1.0, float(lengths.max())), np.zeros(values.shape[1])
     axis[0] = 1.0
     direction = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(58,))).normal(size=values.shape[1])
-    huge = 1e6 * longest
+    # Numbers in half precision end before.
+    factor = min(1e6, 0.99 * float(np.finfo(members.dtype).max) / longest)
+    huge, times = factor * longest, "10⁶" if factor == 1e6 else f"{factor:,.0f}"
     made = {
-        "10⁶ times the longest, in a random direction": huge * _unit(direction),
-        "10⁶ times the longest, along the sum": huge * _unit(values.sum(axis=0)),
-        "10⁶ times the longest, against the sum": -huge * _unit(values.sum(axis=0)),
-        "10⁶ times the longest, in one coordinate": huge * axis,
+        f"{times} times the longest, in a random direction": huge * _unit(direction),
+        f"{times} times the longest, along the sum": huge * _unit(values.sum(axis=0)),
+        f"{times} times the longest, against the sum": -huge * _unit(values.sum(axis=0)),
+        f"{times} times the longest, in one coordinate": huge * axis,
         "zero": np.zeros(len(axis)),
         "not a number": np.full(len(axis), math.nan),
         "infinite in one coordinate": np.where(axis > 0.0, math.inf, 0.0),

@@ -59,7 +59,8 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
         with_them, square = products[..., :before, before], products[..., before, before]
         inverse = np.linalg.pinv(products[..., :before, :before], hermitian=True)
         inside = np.einsum("...i,...ij,...j->...", with_them, inverse, with_them)
-        outside = np.maximum(square - inside, 1e-12 * square)
+        # A round without noise is outside any span, and within it too.
+        outside = np.maximum(np.maximum(square - inside, 1e-12 * square), np.finfo(float).tiny)
         ratio = (inside / before) / (outside / (dim - before))
         tail = 1.0 - special.ncfdtr(before, dim - before, noncentrality, ratio)
         with np.errstate(divide="ignore"):

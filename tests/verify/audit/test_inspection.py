@@ -48,6 +48,7 @@ def test_an_honest_training_is_not_refuted():
 def test_before_the_first_round_there_are_no_tests():
     inspection = cp.Inspection(**CLAIM)
     assert (inspection.tests(), inspection.failed, inspection.rounds) == ((), False, 0)
+    assert str(inspection).startswith("No round was looked at so far.\n")
 
 
 def test_a_canary_that_is_not_clipped_is_seen():

@@ -45,6 +45,22 @@ def test_honest_noise_is_not_refuted_in_any_number_format(kind):
     }
 
 
+@pytest.mark.parametrize(("dim", "layers"), [(2, None), (3, [1, 1, 1]), (9, [2, 7]), (31, None), (32, [1] * 32)])
+def test_honest_noise_in_few_coordinates_is_not_refuted(dim, layers):
+    # Layers of one coordinate leave signs, of which two rounds of 3 are parallel a quarter of the time.
+    for seed in range(20):
+        tests = residual_tests([noise([seed, t], dim) for t in range(8)], layers=layers)
+        assert not refuted(tests)
+        assert (tests["span"].p_value is None) == (dim < 32)
+
+
+def test_rounds_without_noise_are_refuted_without_a_warning():
+    nothing = np.zeros(DIM)
+    assert "noise" in refuted(residual_tests([nothing] * 8, layers=[1500, 500]))
+    assert "equal rounds" in refuted(residual_tests([nothing, nothing, 1e6 * noise(0)]))
+    assert residual_tests([nothing] * 8)["span"].p_value == 1.0
+
+
 def test_more_noise_than_claimed_is_not_refuted():
     assert not refuted(residual_tests([3.0 * noise(0), 3.0 * noise(1)]))
     layers = np.repeat([1.0, 4.0], [1500, 500])

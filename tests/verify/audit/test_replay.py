@@ -111,6 +111,16 @@ def test_bits_of_half_precision_are_within_the_limit():
     assert max(case.limit for case in found.cases) > 1.0 / MEMBERS
 
 
+def test_extremes_of_half_precision_are_finite_and_said():
+    members = UPDATES.astype(np.float16)
+    longest = max(1.0, np.linalg.norm(members.astype(np.float64), axis=1).max())
+    found = cp.replay(lambda updates: honest(updates.astype(np.float64)), members, 1.0 / MEMBERS)
+    assert f"{0.99 * 65504 / longest:,.0f} times the longest, along the sum" in str(found)
+    summed = cp.replay(lambda updates: updates.astype(np.float64).sum(axis=0), members, 1.0)
+    along = next(case.distance for case in summed.cases if "along the sum" in case.member)
+    assert along == pytest.approx(0.99 * 65504, rel=1e-3)
+
+
 @pytest.mark.parametrize("unit", [1e-4, 1.0, 1e4])
 def test_the_limit_is_a_share_of_the_sensitivity_in_every_unit(unit):
     long = {"a long one": 1e6 * UPDATES[0]}
