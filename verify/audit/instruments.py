@@ -102,7 +102,8 @@ class ResidualTests:
     -----
     The null hypothesis is normal noise of at least (1 − ``tolerance``) times the claim, independent between coordinates
     and rounds. The tests ``normal law`` and ``span`` need one deviation within each part and round too, and ``equal
-    rounds`` needs one for all rounds. The test ``values`` takes a generator for honest that has 2²⁰ values or more.
+    rounds`` needs one for all rounds. ``span`` needs 32 coordinates. The test ``values`` takes a generator for
+    honest that has 2²⁰ values or more.
 
     Examples
     --------
