@@ -48,6 +48,7 @@ def test_fitted_is_the_larger_direction_of_the_fitted_pair():
 def test_adaptive_is_pinned_until_the_variance_test_rejects():
     near, far = moments(0.5, 1.03), moments(0.5, 1.1)
     assert estimators.variance_p_value(near) > estimators.TEST_LEVEL > estimators.variance_p_value(far)
+    assert f"equal variances at level {estimators.TEST_LEVEL:g} " in str(estimators.adaptive.__doc__)
     assert estimators.adaptive(near, DELTA).epsilon == estimators.pinned(near, DELTA).epsilon
     assert estimators.adaptive(far, DELTA).epsilon == estimators.fitted(far, DELTA).epsilon
 
