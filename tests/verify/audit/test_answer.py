@@ -248,6 +248,7 @@ def test_no_answer_contradicts_itself() -> None:
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(5400)
 def test_no_answer_of_ten_thousand_contradicts_itself() -> None:
     check(100, 2500, drawn=25)
 
