@@ -15,6 +15,7 @@ SUITES, RUNS = ("bounds", "claims"), 30
 
 
 @pytest.mark.deep
+@pytest.mark.timeout(5400)
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 def test_a_process_that_judges_run_after_run_does_not_grow():
     held = []
