@@ -91,11 +91,11 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
         reach = [[value - low], [max(0.0, high - value)]]
         axes.errorbar([value], [2.2], xerr=reach, fmt="o", color=_OBSERVED, capsize=4.0, label=label)
     if bound is not None:
-        low = min(bound.low, right)
-        axes.plot([low], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
-        axes.hlines(1.2, low, right, color=_BOUND, linewidth=1.0)
+        axes.plot([min(bound.low, right)], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
     if result.claim is not None:
         axes.axvline(result.claim, color=_CLAIM, linestyle="--", label=claimed(result.claim))
+    if bound is not None:
+        axes.hlines(1.2, min(bound.low, right), right, color=_BOUND, linewidth=1.0)
     axes.set_xlim(0.0, right)
     if result.withheld:
         axes.set_xticks([])
