@@ -476,10 +476,9 @@ def _answer(reviewed: Review) -> str:
                 f"{percent(reviewed.confidence)} confidence {at}."
             )
         case Opinion.CONDITIONAL:
-            bound = next(
-                each for each in reviewed.bounds if each.condition and reported <= each.epsilon * (1.0 + _CLOSE)
-            )
-            text = f"{subject} is supported under a condition alone: {bound.condition} ({bound.name})."
+            bound = next(each for each in reviewed.bounds if reported <= each.epsilon * (1.0 + _CLOSE))
+            condition = bound.condition or "the bound was chosen before the scores were seen"
+            text = f"{subject} is supported under a condition alone: {condition} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
                 f"{subject} is impossible as a lower bound: so many canaries give at most "

@@ -132,6 +132,18 @@ def test_a_bound_below_the_cap_of_another_method_is_no_cap():
     assert review(labelled(observed, UNOBSERVED), delta=_DELTA, epsilon=4.90).opinion is Opinion.SUPPORTED
 
 
+def test_a_bound_that_is_not_the_first_had_to_be_chosen_before():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"score": rng.normal(size=1050) + np.repeat([10.0, 0.0], [1000, 50])})
+    table["member"] = np.repeat([1, 0], [1000, 50])
+    found = review(table, delta=0.01, epsilon=3.0, inclusion="coin")
+    first, second = found.bounds[:2]
+    assert first.epsilon < 3.0 < second.epsilon
+    assert found.opinion == Opinion.CONDITIONAL
+    condition = "the bound was chosen before the scores were seen (fixed-sequence)"
+    assert f"is supported under a condition alone: {condition}." in found.answer
+
+
 def test_bounds_are_those_of_an_audit():
     import canaryproof as cp
 
