@@ -252,10 +252,10 @@ class Inspection:
             else f"None of {number} tests refutes the claim"
         )
         answer = f"{answer} ({looked})."
-        behaves = f"The training behaves as if its noise multiplier were {self._residuals.measured:.5g}"
-        lines = [answer, f"{behaves}; claimed {self._residuals.noise_multiplier:.5g}."]
-        if not self.rounds:
-            lines = ["No round was looked at so far."]
+        lines = [answer if number else "No round was looked at so far."]
+        if self.rounds:
+            behaves = f"The training behaves as if its noise multiplier were {self._residuals.measured:.5g}"
+            lines.append(f"{behaves}; claimed {self._residuals.noise_multiplier:.5g}.")
         lines += [f"- {test.name}: {test.observed} ({shown_p_value(test.p_value or 0.0, '1e-300')})" for test in wrong]
         lines += [f"- replay: {' '.join(str(case).splitlines()[: 2 if case.failed else 1])}" for case in self.replays]
         lines += ["", "What was looked at, and the smallest fault that is noticed with 90%:"]

@@ -286,9 +286,7 @@ def plan_rounds(
         mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=total, neighbours=neighbours)
         each, first = np.asarray(q * np.ones(total)), np.asarray(q * (1.0 - q) ** np.arange(total))
         if (drawn := float(first.sum())) <= delta:
-            raise ValueError(
-                f"delta: must be below {drawn:.4g}, with which a client takes part, or no noise is too little"
-            )
+            raise ValueError(f"delta: must be below {drawn:.4g}, the probability that a client takes part at all")
         never, rarely = 1.0 - drawn, 1.0 - q
     else:
         rule = Rule(f"be a whole number from 1 to {total:,}", 1, total, whole=True)

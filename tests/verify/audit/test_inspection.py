@@ -84,6 +84,12 @@ def test_a_replay_is_part_of_the_answer():
     assert inspection.failed
     assert "replay: Refuted" in str(inspection)
     assert str(inspection).startswith("The claim is refuted by 1 of 16 tests")
+    # A replay needs no round, and what it refutes is the answer then too.
+    inspection = cp.Inspection(**CLAIM)
+    inspection.replay(lambda updates: updates.sum(axis=0), np.zeros((2, 500)))
+    assert str(inspection).startswith(
+        "The claim is refuted by 1 of 1 tests (0 rounds, 10 canaries).\n- replay: Refuted"
+    )
 
 
 def test_the_weight_of_a_canary_has_the_law_of_a_regression():

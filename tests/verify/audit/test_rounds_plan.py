@@ -136,7 +136,7 @@ def test_data_hide_the_noise_and_knowing_them_does_not():
         ({"participations": 11}, "participations: must be a whole number from 1 to 10"),
         ({"claim": 1.0}, "claim: must be at least 4.377, not 1; this noise has ε = 4.377"),
         ({"data_norm": -1.0}, "data_norm: must be a number from 0 to 1e12"),
-        ({"rate": 1e-7}, "delta: must be below 1e-06, with which a client takes part, or no noise is too little"),
+        ({"rate": 1e-7}, "delta: must be below 1e-06, the probability that a client takes part at all$"),
     ],
 )
 def test_bad_arguments_are_refused(options, rule):
