@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.accounting import analytical as accountants
 from canaryproof.verify.accounting.accountant import Claim
-
-Members = Literal["clients", "canaries"]
+from canaryproof.verify.accounting.sampling import SCHEDULED, Members, Sampling
 
 # Neighbours of the Gaussian mechanism: both the average's divisor m and the other members' updates are as they were.
 ADD_OR_REMOVE = "one member more or less, the divisor m unchanged"
@@ -26,27 +25,6 @@ REPLACE = "one member replaced by another"
 
 _DRAWN_BY = {"clients": "client_sampling", "canaries": "canary_sampling"}
 _UNCOUNTED = "for the sums before division by m, whose value tells how many took part"
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """How the rounds of one member of the population were drawn, which privacy accounting may profit from.
-
-    Attributes
-    ----------
-    kind
-        ``scheduled``: nothing to profit from; ``poisson``: in each round with probability ``rate``, independently of
-        all others; ``without replacement``: each round's cohort is a uniform sample of fixed size; ``poisson number``:
-        in a random number of rounds.
-    rate
-        Probability to take part in a round; a fraction cohort/population for ``without replacement``.
-    """
-
-    kind: Literal["scheduled", "poisson", "without replacement", "poisson number"]
-    rate: float | Fraction | None = None
-
-
-SCHEDULED = Sampling("scheduled")
 
 
 class AccountedRounds(Protocol):

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.slices import PartialProducts
-from canaryproof.verify.accounting.training import SCHEDULED
+from canaryproof.verify.accounting.sampling import SCHEDULED
 from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import (
     Participation,

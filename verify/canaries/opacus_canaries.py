@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import on_host
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.accounting.training import SCHEDULED
+from canaryproof.verify.accounting.sampling import SCHEDULED
 from canaryproof.verify.canaries.canary_clients import CanaryClients, Pair
 from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.canaries.participation import Participation

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Ints
-from canaryproof.verify.accounting.training import SCHEDULED, Members, Sampling
+from canaryproof.verify.accounting.sampling import SCHEDULED, Members, Sampling
 from canaryproof.verify.bounds.lower_bound import Inclusion
 from canaryproof.verify.canaries.seeds import Purpose, Seed, generator
 

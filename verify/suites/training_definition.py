@@ -10,7 +10,8 @@ from scipy import linalg, optimize, special, stats
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.accounting import sampled_gaussian
-from canaryproof.verify.accounting.training import Members, analytical_epsilon, noise_without_counts
+from canaryproof.verify.accounting.sampling import Members
+from canaryproof.verify.accounting.training import analytical_epsilon, noise_without_counts
 from canaryproof.verify.canaries import participation as schedules
 from canaryproof.verify.canaries.participation import Participation
 from canaryproof.verify.canaries.round_scores import AnyCanaries

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from canaryproof.verify.accounting.training import Accounting, Members, analytical_epsilon
+from canaryproof.verify.accounting.sampling import Members
+from canaryproof.verify.accounting.training import Accounting, analytical_epsilon
 from canaryproof.verify.engine.executors import EngineError, Lost
 from canaryproof.verify.files.training_record import (
     Analytical,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.accounting.training import SCHEDULED, Sampling
+from canaryproof.verify.accounting.sampling import SCHEDULED, Sampling
 from canaryproof.verify.canaries.participation import (
     Insertion,
     LastRounds,
