@@ -9,7 +9,7 @@ from canaryproof.reports.figures import description
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.check.results import Check, Context, Level, Run, perform
-from canaryproof.verify.files.writing import write_files
+from canaryproof.verify.files.output_files import write_files
 from canaryproof.verify.suites import numerics
 from tests.reports.made_up import claim
 

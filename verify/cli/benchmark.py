@@ -17,8 +17,8 @@ from canaryproof.verify.cli.command_line import EngineLost, FilePath, cluster, e
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.files.errors import InputError, extra
+from canaryproof.verify.files.output_files import check_files, write_files
 from canaryproof.verify.files.report_input import CANIFE
-from canaryproof.verify.files.writing import check_files, write_files
 
 if TYPE_CHECKING:
     from canaryproof.reports.markdown import Section

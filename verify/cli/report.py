@@ -10,8 +10,8 @@ import click
 from canaryproof.verify.cli.command_line import FilePath, one_line
 from canaryproof.verify.engine.run_folder import read_material
 from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.output_files import write_files
 from canaryproof.verify.files.report_input import CANIFE, RESULTS
-from canaryproof.verify.files.writing import write_files
 
 if TYPE_CHECKING:
     from canaryproof.reports.formats import Report

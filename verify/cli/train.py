@@ -18,10 +18,11 @@ from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine.executors import EngineError
 from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.files.errors import InputError, extra
+from canaryproof.verify.files.output_files import write_files
 from canaryproof.verify.files.reading import read_json
 from canaryproof.verify.files.report_input import RESULTS, TIMINGS
 from canaryproof.verify.files.training_record import ExperimentRecord, Timings
-from canaryproof.verify.files.writing import locked, replaced, write_files
+from canaryproof.verify.files.writing import locked, replaced
 from canaryproof.verify.training.configuration import SIZES, Configuration, names, read
 
 _EXTRA = ("jax", "flax", "optax")

@@ -34,8 +34,8 @@ from canaryproof.verify.engine.provenance import origin
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
 from canaryproof.verify.files.errors import InputError
+from canaryproof.verify.files.output_files import check_files, write_files
 from canaryproof.verify.files.report_input import ENVIRONMENT, RESULTS
-from canaryproof.verify.files.writing import check_files, write_files
 from canaryproof.verify.suites.catalogue import lacking
 
 if TYPE_CHECKING:

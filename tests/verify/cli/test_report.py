@@ -13,8 +13,8 @@ from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run
 from canaryproof.verify.cli import report as report_command
 from canaryproof.verify.cli.command_line import main
 from canaryproof.verify.engine import run_folder
+from canaryproof.verify.files.output_files import write_files
 from canaryproof.verify.files.report_input import Material, read_run
-from canaryproof.verify.files.writing import write_files
 from canaryproof.verify.suites import estimators
 
 SERIES = {

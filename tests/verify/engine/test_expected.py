@@ -9,7 +9,7 @@ from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdic
 from canaryproof.verify.check.verdicts import is_fixed
 from canaryproof.verify.engine.expected import changes, main, read, read_findings, updated, updated_findings
 from canaryproof.verify.engine.plan import load
-from canaryproof.verify.files.writing import write_files
+from canaryproof.verify.files.output_files import write_files
 
 
 def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCUMENT):
