@@ -9,10 +9,11 @@ from canaryproof.reports.pages import RESULTS, as_written
 from canaryproof.verify.check.results import Context, Level
 from canaryproof.verify.cli.benchmark import prepare, write
 from canaryproof.verify.cli.progress import progress
-from canaryproof.verify.engine.executors import Local, run_plan, threads
+from canaryproof.verify.engine.executors import Local, threads
 from canaryproof.verify.engine.plan import Plan
 from canaryproof.verify.engine.provenance import origin
 from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.engine.run_plan import run_plan
 from other_tools import accountants, auditors, page
 
 SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}

@@ -28,11 +28,12 @@ from canaryproof.verify.cli.command_line import (
 )
 from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
-from canaryproof.verify.engine.executors import EngineError, Executor, Local, run_plan, threads
+from canaryproof.verify.engine.executors import EngineError, Executor, Local, threads
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.provenance import origin
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
+from canaryproof.verify.engine.run_plan import run_plan
 from canaryproof.verify.files.errors import InputError
 from canaryproof.verify.files.output_files import check_files, write_files
 from canaryproof.verify.files.report_input import ENVIRONMENT, RESULTS

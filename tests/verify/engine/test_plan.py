@@ -14,9 +14,10 @@ import pytest
 
 from canaryproof.verify.check.results import Context, Level, Result, Subject, Verdict
 from canaryproof.verify.engine import plan as module
-from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting, run_plan
+from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting
 from canaryproof.verify.engine.plan import Plan, load
 from canaryproof.verify.engine.run_file import RunFile
+from canaryproof.verify.engine.run_plan import run_plan
 
 
 @pytest.fixture
