@@ -30,7 +30,6 @@ from canaryproof.verify.cli.progress import progress
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, threads
 from canaryproof.verify.engine.plan import Plan, load
-from canaryproof.verify.engine.provenance import origin
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_folder import unjudged
 from canaryproof.verify.engine.run_plan import run_plan
@@ -131,7 +130,7 @@ def verify_command(
     executor = cluster(engine_name, limit) or Local(threads(), limit)
     plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements))
     table, findings = expected.read(), expected.read_findings()
-    made_by = origin(plan.suites, plan.context)
+    made_by = plan.origin
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     with (
         RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file,

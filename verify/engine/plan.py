@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 from canaryproof.verify.check.results import Check, Context, Result, Subject, Verdict, perform
+from canaryproof.verify.engine.provenance import code_and_machine
 
 # The JSON of a check's result, and whether it is to be kept: one that could not be judged is tried again.
 Answer = tuple[str, bool]
@@ -37,6 +39,19 @@ class Plan:
     def kinds(self) -> list[tuple[str, str]]:
         """Suite of each check, and the name of what it shares with others, in order."""
         return [(suite, _checks(self.source, suite)[name].shared_key) for suite, name in self.checks]
+
+    @property
+    def origin(self) -> dict[str, str]:
+        """What the results depend on, by name; equal origins give equal bytes."""
+        measurements = self.context.measurements
+        return {
+            "version": version("canaryproof"),
+            "level": str(self.context.level),
+            "seed": str(self.context.seed),
+            "suites": " ".join(self.suites),
+            **({} if measurements is None else {"measurements": measurements.digest}),
+            **code_and_machine(),
+        }
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The origin of results: code, versions, machine and options. Equal origins give equal bytes."""
+"""What results depend on beside options: code, versions and machine. Where these are equal, so are the bytes."""
 
 import hashlib
 import platform
@@ -8,20 +8,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
 from threadpoolctl import threadpool_info
-
-from canaryproof.verify.check.results import Context
-
-
-def origin(suites: tuple[str, ...], context: Context) -> dict[str, str]:
-    """Return what a run's results depend on, by name."""
-    return {
-        "version": version("canaryproof"),
-        "level": str(context.level),
-        "seed": str(context.seed),
-        "suites": " ".join(suites),
-        **({} if context.measurements is None else {"measurements": context.measurements.digest}),
-        **code_and_machine(),
-    }
 
 
 def code_and_machine() -> dict[str, str]:

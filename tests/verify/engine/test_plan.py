@@ -7,8 +7,10 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,6 +18,7 @@ from canaryproof.verify.check.results import Context, Level, Result, Subject, Ve
 from canaryproof.verify.engine import plan as module
 from canaryproof.verify.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting
 from canaryproof.verify.engine.plan import Plan, load
+from canaryproof.verify.engine.provenance import code_and_machine
 from canaryproof.verify.engine.run_file import RunFile
 from canaryproof.verify.engine.run_plan import run_plan
 
@@ -345,3 +348,11 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, fake_sui
     assert len(kept(out / "run.sqlite")) == fake_suites.MANY + 2
     for name in ("results.json", "summary.md"):
         assert (out / name).read_bytes() == (tmp_path / "calm" / name).read_bytes()
+
+
+def test_the_origin_is_of_the_plan_and_of_code_and_machine():
+    plan = Plan("fake_suites:SUITES", ("a", "b"), Context(Level.FULL, 3))
+    expected = {"version": version("canaryproof"), "level": "full", "seed": "3", "suites": "a b"}
+    assert plan.origin == {**expected, **code_and_machine()}
+    measured = replace(plan, context=replace(plan.context, measurements=SimpleNamespace(digest="a digest")))
+    assert measured.origin == {**plan.origin, "measurements": "a digest"}

@@ -7,30 +7,27 @@ import sys
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from llvmlite.binding import get_host_cpu_name
 
-from canaryproof.verify.check.results import Context, Level
 from canaryproof.verify.engine import provenance as module
-from canaryproof.verify.engine.provenance import origin
+from canaryproof.verify.engine.provenance import code_and_machine
 
 
-def test_it_names_the_plan_the_code_the_versions_and_the_machine():
-    found = origin(("a", "b"), Context(Level.FULL, 3))
-    assert {k: found[k] for k in ("level", "seed", "suites")} == {"level": "full", "seed": "3", "suites": "a b"}
+def test_it_names_the_code_the_versions_and_the_machine():
+    found = code_and_machine()
     assert found["numpy"] == version("numpy")
     assert {"numba", "sympy", "python-flint", "python", "platform"} <= found.keys()
     # Trainings need more, where that is installed.
     assert ("jax" in found) == (find_spec("jax") is not None)
     assert "pytest" not in found
     assert all(found.values())
-    assert found == origin(("a", "b"), Context(Level.FULL, 3))
+    assert found == code_and_machine()
 
 
 def test_it_names_the_machine(monkeypatch):
-    found = module.code_and_machine()
+    found = code_and_machine()
     assert found["platform"].split() == list(
         filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))
     )
@@ -56,7 +53,7 @@ def test_it_names_the_code_of_every_blas(monkeypatch):
         [],
     ):
         monkeypatch.setattr(module, "threadpool_info", lambda libraries=libraries: libraries)
-        shown[origin((), Context(Level.FULL, 3))["linear algebra"]] = libraries
+        shown[code_and_machine()["linear algebra"]] = libraries
     assert list(shown) == [
         "openblas 0.3.30, openblas 0.3.31 Haswell",
         "openblas 0.3.30, openblas 0.3.31 SkylakeX",
@@ -89,16 +86,6 @@ def code(tmp_path, monkeypatch):
         (tmp_path / room / "part" / "a.py").write_text("a")
     monkeypatch.setattr(module, "__file__", str(tmp_path / "verify" / "engine" / "origin.py"))
     return tmp_path
-
-
-def test_a_run_with_measurements_is_another_origin():
-    plain, other = (
-        origin(("a",), Context(Level.QUICK, 0, measurements))
-        for measurements in (None, SimpleNamespace(digest="a digest"))
-    )
-    assert other == {**plain, "measurements": "a digest"}
-    assert plain["version"] == version("canaryproof")
-    assert plain["python"] == platform.python_version()
 
 
 def test_the_digest_is_of_names_and_contents_in_their_order(code):
