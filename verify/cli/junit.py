@@ -17,7 +17,6 @@ from canaryproof.verify.files.errors import InputError
 if TYPE_CHECKING:
     from canaryproof.verify.audit.plan_file import Comparison
     from canaryproof.verify.audit.result import AuditResult
-    from canaryproof.verify.check.results import Run
 
 # XML 1.0 has none of these characters, not even escaped.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -87,32 +86,6 @@ def _numbers(cases: Sequence[JUnitCase]) -> dict[str, str]:
 
 def _legal(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
-
-
-def of_run(run: "Run", changes: Sequence[str], budget: str) -> dict[str, list[JUnitCase]]:
-    """Return a case for each check of a run, which fails where the run does: in the same checks.
-
-    Parameters
-    ----------
-    run
-        The run.
-    changes
-        Lines on verdicts that are not the expected ones; each begins with a check's id.
-    budget
-        Why the levels of the tests are too large together; empty if they are not.
-    """
-    from canaryproof.verify.check.results import Verdict
-
-    changed = {line.partition(": ")[0]: line.partition(": ")[2] for line in changes}
-    suites: dict[str, list[JUnitCase]] = {}
-    for result in run.results:
-        failure = f"{result.verdict}: {result.finding}" if result.failed else changed.pop(result.id, "")
-        skipped = result.finding if result.verdict is Verdict.NEEDS_DATA and not failure else ""
-        text = f"{result.verdict}: {result.statement}\n{result.finding}"
-        suites.setdefault(result.suite, []).append(JUnitCase(result.id, text, failure, skipped))
-    run_cases = [JUnitCase(name, line, line) for name, line in changed.items()]
-    run_cases.append(JUnitCase("levels of the tests", budget or "within the budget of false alarms", budget))
-    return suites | {"run": run_cases}
 
 
 def of_audit(

@@ -27,6 +27,7 @@ from canaryproof.verify.cli.command_line import (
     junit_option,
 )
 from canaryproof.verify.cli.progress import progress
+from canaryproof.verify.cli.run_junit import cases
 from canaryproof.verify.engine import expected
 from canaryproof.verify.engine.executors import EngineError, Executor, Local, threads
 from canaryproof.verify.engine.plan import Plan, load
@@ -146,7 +147,7 @@ def verify_command(
         file.finish()
     changes = expected.changes(run, table, plan.suites, findings=findings, with_data=measurements is not None)
     if junit is not None:
-        junit_file.write(junit, junit_file.of_run(run, changes, over_budget(run)))
+        junit_file.write(junit, cases(run, changes, over_budget(run)))
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:

@@ -1,56 +1,17 @@
-"""A JUnit file shows the checks of a run or an audit, and fails where the command does."""
+"""A JUnit file shows the questions of an audit, and fails where the command does."""
 
 import json
 import math
-from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import canaryproof as cp
-from canaryproof.verify.cli import junit, verify
+from canaryproof.verify.cli import junit
 from canaryproof.verify.cli.command_line import main
-from canaryproof.verify.engine import expected
+from tests.junit import shape
 from tests.printed import numbers
-
-
-def shape(path):
-    """Names of all cases, of those that fail and of those that are skipped; totals are checked on the way."""
-    root = ET.parse(path).getroot()
-    assert root.tag == "testsuites"
-    for element in (root, *root.iter("testsuite")):
-        cases = list(element.iter("testcase"))
-        counted = [len(cases), *(sum(case.find(tag) is not None for case in cases) for tag in ("failure", "skipped"))]
-        assert [int(element.get(name)) for name in ("tests", "failures", "skipped")] == counted
-    return [
-        {case.get("name") for case in root.iter("testcase") if tag is None or case.find(tag) is not None}
-        for tag in (None, "failure", "skipped")
-    ]
-
-
-@pytest.fixture
-def run(fake_suites, monkeypatch, tmp_path):
-    monkeypatch.setenv("FAKE_LOG", str(tmp_path / "log"))
-    monkeypatch.setattr(verify, "SUITES", "fake_suites:SUITES")
-    monkeypatch.setattr(expected, "read", lambda: fake_suites.EXPECTED)
-    monkeypatch.setattr(verify, "threads", lambda: 1)
-    return lambda *arguments: CliRunner().invoke(main, ["verify", *map(str, arguments)])
-
-
-def test_a_run_fails_in_the_checks_that_fail(run, tmp_path):
-    assert run("good", "--junit", tmp_path / "good.xml").exit_code == 0
-    assert run("good", "bad", "--junit", tmp_path / "bad.xml").exit_code == 1
-    assert shape(tmp_path / "good.xml")[1:] == [set(), set()]
-    assert shape(tmp_path / "bad.xml")[1] == {"broken"}
-
-
-def test_an_unexpected_verdict_fails_its_check(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(expected, "read", dict)
-    assert run("good", "--junit", tmp_path / "run.xml").exit_code == 1
-    failing = next(ET.parse(tmp_path / "run.xml").iter("failure"))
-    assert "not in expected_verdicts.csv" in failing.get("message")
-
 
 DIM = 20_000
 CANARIES = ["--canaries", "1000", "--canary-seed", "7", "--delta", "1e-6"]
@@ -106,19 +67,6 @@ def test_an_audit_without_a_claim_is_skipped(tmp_path):
         main, ["audit", str(tmp_path / "cosines.npy"), "--dim", "1e4", "--delta", "1e-5", "--junit", str(path)]
     )
     assert shape(path)[2] == {"the audit"}
-
-
-@pytest.mark.parametrize(
-    ("name", "rule"),
-    [("a.txt", "must end in .xml"), ("old.xml", "must not exist already"), ("none/a.xml", "No such file")],
-)
-def test_a_file_that_cannot_be_written_costs_no_work(run, tmp_path, name, rule):
-    (tmp_path / "old.xml").write_text("precious")
-    shown = run("good", "--junit", tmp_path / name)
-    assert shown.exit_code == 2
-    assert rule in shown.stderr
-    assert not (tmp_path / "log").exists()
-    assert (tmp_path / "old.xml").read_text() == "precious"
 
 
 def test_characters_that_xml_does_not_have_are_replaced(tmp_path):
