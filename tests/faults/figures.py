@@ -194,9 +194,9 @@ FAULTS = (
     _fault(
         "alarms.unobserved",
         "alarms beside unobserved canaries as if their mean were known",
-        "verify.blindspots.alarms:_power",
+        "verify.blindspots.ranges:power",
         lambda f: lambda law, claimed: f(dataclasses.replace(law, null_count=math.inf), claimed),
-        "verify.blindspots.test_alarms:test_alarms_beside_unobserved_canaries_are_those_of_drawn_scores",
+        "verify.blindspots.test_ranges:test_alarms_beside_unobserved_canaries_are_those_of_drawn_scores",
     ),
     _fault(
         "pages.limit",

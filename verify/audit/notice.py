@@ -20,8 +20,8 @@ from scipy import optimize, special
 from scipy.stats import qmc
 
 from canaryproof.kernels.arrays import Array, Ints
-from canaryproof.verify.blindspots.alarms import SMALLEST_DIM, BlindSpots, ranges
 from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism
+from canaryproof.verify.blindspots.ranges import SMALLEST_DIM, BlindSpots, ranges
 from canaryproof.verify.bounds import one_run
 from canaryproof.verify.bounds.block_tests import BLOCK, NESTED, SHARP, designs
 from canaryproof.verify.bounds.fixed_sequence import least_rejecting, sum_design

@@ -20,8 +20,8 @@ from canaryproof.verify.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.misuse import visible_trace
 from canaryproof.verify.audit.notice import MOST_SCORES, least_count, least_part, residuals, trace_power
 from canaryproof.verify.audit.text import number, rounded_down
-from canaryproof.verify.blindspots.alarms import SMALLEST_DIM
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
+from canaryproof.verify.blindspots.ranges import SMALLEST_DIM
 from canaryproof.verify.check import rules
 from canaryproof.verify.check.fault_map import noticed_by, summary
 from canaryproof.verify.check.levels import POWER

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from canaryproof.verify.accounting.accountant import Claim, Neighbours
     from canaryproof.verify.audit.notice import Deciding
-    from canaryproof.verify.blindspots.alarms import BlindSpots
+    from canaryproof.verify.blindspots.ranges import BlindSpots
     from canaryproof.verify.bounds.participations import Crowd
     from canaryproof.verify.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.estimators.noise_multiplier import NoiseMultiplier, RoundTraces

@@ -28,7 +28,7 @@ from canaryproof.verify.canaries.scores import Score
 from canaryproof.verify.files.reading import ScoreKind
 
 if TYPE_CHECKING:
-    from canaryproof.verify.blindspots.alarms import BlindSpots, Range
+    from canaryproof.verify.blindspots.ranges import BlindSpots, Range
 
 # A function that spells out the symbols that a terminal cannot show.
 Say = Callable[[str], str]

@@ -6,18 +6,11 @@ is so for all data, or for all data of a given norm (blind_spots.md, 5). No test
 them, in the generator's states or in the noise's last bits is no easier to see than by cosines.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.blindspots.alarms import ALPHA, CONFIDENCE
-from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism, ReleaseResidual
-from canaryproof.verify.check.evidence import DiagnosticAlarms
 
 
 def norm_p_value(residual_square: ArrayLike, noise_multiplier: float, dim: ArrayLike) -> Array:
@@ -66,65 +59,3 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
         with np.errstate(divide="ignore"):
             logs += np.log(np.clip(tail, 0.0, 1.0))
     return np.asarray(special.chdtrc(2.0 * (rounds - 1), -2.0 * logs))
-
-
-def confined(mechanism: Mechanism, claim: AtlasClaim, index: int = 0) -> Mechanism:
-    """Return the mechanism that canaries see which are uniform directions of one part of the release.
-
-    Its claim is the same, with the dimension of that part.
-    """
-    return replace(
-        mechanism,
-        draw=lambda value, _claim, runs, rng: mechanism.residual(value, claim, runs, rng).part(index),
-        canife=None,
-    )
-
-
-def _diagonals(residual: ReleaseResidual) -> Array:
-    """Return squared norms summed over the rounds, shape (runs, parts)."""
-    return np.asarray(np.trace(residual.grams, axis1=2, axis2=3))
-
-
-def _norm(residual: ReleaseResidual, claim: AtlasClaim) -> Array:
-    together = residual.gram.shape[-1] * residual.dim
-    return norm_p_value(_diagonals(residual).sum(axis=1), claim.noise_multiplier, together)
-
-
-def _part_norms(residual: ReleaseResidual, claim: AtlasClaim) -> Array:
-    rounds = residual.gram.shape[-1]
-    dims = tuple(rounds * dim for dim in residual.dims)
-    return part_norms_p_value(_diagonals(residual), claim.noise_multiplier, dims)
-
-
-def _rounds(residual: ReleaseResidual, claim: AtlasClaim) -> Array | None:
-    if residual.gram.shape[-1] == 1:
-        return None
-    return rounds_p_value(residual.gram, claim.noise_multiplier, residual.dim)
-
-
-# p-values of each run by diagnostic; None where a diagnostic does not apply.
-DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, AtlasClaim], Array | None]] = {
-    "norm": _norm,
-    "part-norms": _part_norms,
-    "rounds": _rounds,
-}
-
-
-# Rates of alarms.
-
-
-def measure(
-    mechanism: Mechanism, value: float, claim: AtlasClaim, runs: int, key: np.random.SeedSequence
-) -> dict[str, DiagnosticAlarms]:
-    """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%: p-value, alarms and rate."""
-    residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
-    stated = replace(claim, noise_multiplier=mechanism.stated(value) * claim.noise_multiplier)
-    tested = {name: test(residual, stated) for name, test in DIAGNOSTICS.items()}
-    cells = {}
-    for name, p_values in tested.items():
-        if p_values is not None:
-            alarms = int((p_values <= ALPHA).sum())
-            low, high = binomial.interval(alarms, runs, CONFIDENCE)
-            rate = alarms / runs, float(low), float(high)
-            cells[name] = DiagnosticAlarms(float(np.median(p_values)), alarms, rate)
-    return cells

@@ -14,10 +14,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.blindspots import alarms as audits
 from canaryproof.verify.blindspots import diagnostics, mechanisms
-from canaryproof.verify.blindspots.alarms import Size
-from canaryproof.verify.blindspots.diagnostics import confined
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.check.documents import FINAL, FIRST_VERSION, REVIEWS, SUBMISSION
 from canaryproof.verify.check.evidence import AtlasCell, Diagnosis, MechanismAtlas, StatedPrivacy
@@ -26,7 +23,8 @@ from canaryproof.verify.check.levels import LEVEL, LOOKS, PART_LEVEL, POWER, loo
 from canaryproof.verify.check.power import visible_distance, visible_mean
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.check.verdicts import conclude, shares_hold
-from canaryproof.verify.suites import blindspots_truths
+from canaryproof.verify.suites import atlas, blindspots_truths
+from canaryproof.verify.suites.atlas import Size, confined
 
 # The one setting of the atlas: what is claimed.
 EPSILON, DELTA, DIM = 3.0, 1e-5, 10**6
@@ -63,7 +61,7 @@ def cells(name: str, context: Context) -> tuple[AtlasCell, ...]:
     """Measure a mechanism at all its values and all k; values of one k share their randomness."""
     mechanism = MECHANISMS[name]
     return tuple(
-        audits.measure(mechanism, value, claimed(), size, context.key(f"blindspots/{name}/{size.count}"))
+        atlas.measure(mechanism, value, claimed(), size, context.key(f"blindspots/{name}/{size.count}"))
         for size in sizes(mechanism, context)
         for value in mechanism.values
     )
@@ -77,12 +75,12 @@ def diagnoses(name: str, context: Context) -> tuple[Diagnosis, ...]:
     rows = []
     for value in mechanism.values:
         key = context.key(f"blindspots/{name}/diagnosed")
-        tests = diagnostics.measure(mechanism, value, setting, context.pick(400, 2000), key)
+        tests = atlas.diagnose(mechanism, value, setting, context.pick(400, 2000), key)
         dims = mechanism.residual(value, setting, 1, np.random.default_rng(key)).dims
         alarm = None
         if len(dims) > 1:
             part, rng = replace(setting, dim=dims[0]), np.random.default_rng(key)
-            alarm = audits.predict(confined(mechanism, setting), value, part, _CONFINED, rng).alarm
+            alarm = atlas.predict(confined(mechanism, setting), value, part, _CONFINED, rng).alarm
         rows.append(Diagnosis(value, tests, alarm))
     return tuple(rows)
 
@@ -107,13 +105,11 @@ def unseen(row: AtlasCell) -> bool:
 
 def wrong_bounds(rows: Sequence[AtlasCell]) -> list[tuple[AtlasCell, str]]:
     """Return cells that nothing can be seen of, with bounds that raise alarms significantly too often."""
-    pairs = [(row, name) for row in rows if unseen(row) for name in (*audits.BOUNDS, *audits.COIN_BOUNDS)]
+    pairs = [(row, name) for row in rows if unseen(row) for name in (*atlas.BOUNDS, *atlas.COIN_BOUNDS)]
     shown = [(row, name, row.methods[name]) for row, name in pairs if name in row.methods]
     allowed = 0.5 * LEVEL / max(1, len(shown))
     return [
-        (row, name)
-        for row, name, share in shown
-        if stats.binom.sf(share.alarms - 1, share.runs, audits.ALPHA) < allowed
+        (row, name) for row, name, share in shown if stats.binom.sf(share.alarms - 1, share.runs, atlas.ALPHA) < allowed
     ]
 
 
@@ -163,7 +159,7 @@ def _broken(mechanism: Mechanism) -> float:
 def _statement(mechanism: Mechanism) -> str:
     return (
         f"{mechanism.title}: the default estimator's rate of alarms is as predicted, to {TOLERANCE:g}, and that of "
-        f"false alarms of valid bounds at most {audits.ALPHA:.0%}"
+        f"false alarms of valid bounds at most {atlas.ALPHA:.0%}"
     )
 
 
@@ -263,7 +259,7 @@ def _check(name: str, statement: str, decide: Callable[[Context], Outcome]) -> C
 
 _COUNT = 1000
 _MISSED, _SEEN = 0.1, 0.9
-# A case has at most this number of audits. With 2,000, one seed of two left faults undecided that raise few more alarms
+# A case has at most this number of atlas. With 2,000, one seed of two left faults undecided that raise few more alarms
 # than an honest mechanism. For the most visible of those that are to be missed 6% are predicted.
 _RUNS = 10_000
 _MOST = 0.07
@@ -284,13 +280,13 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
         alarms, before, missed, seen = 0, 0, False, False
         for runs in looks(_RUNS):
             size = Size(_COUNT, runs - before, 0, 0, False)
-            alarms, before = alarms + audits.alarms_of(mechanism, value, setting, size, key.spawn(1)[0]), runs
+            alarms, before = alarms + atlas.alarms_of(mechanism, value, setting, size, key.spawn(1)[0]), runs
             missed = stats.binom.cdf(alarms, runs, _MISSED) < level
             seen = stats.binom.sf(alarms - 1, runs, _SEEN) < level
             if missed or seen:
                 break
         truth = mechanism.truth(value, setting)
-        limit = audits.predict(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
+        limit = atlas.predict(mechanism, value, setting, _COUNT, np.random.default_rng(key.spawn(1)[0])).epsilon
         rows.append(
             {
                 "mechanism": name,

@@ -16,11 +16,13 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.blindspots import alarms, mechanisms
+from canaryproof.verify.blindspots import mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, single
+from canaryproof.verify.blindspots.ranges import leading
 from canaryproof.verify.check.levels import PART_LEVEL, POWER
 from canaryproof.verify.check.power import visible_distance
 from canaryproof.verify.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.suites import atlas
 
 Delta = Callable[[float], float]
 Curve = Callable[[Any], Any]
@@ -385,7 +387,7 @@ def _of(name: str, value: float) -> Draw:
 
     def draw(runs: int, rng: np.random.Generator) -> Array:
         residual = mechanism.residual(value, claim, runs, rng)
-        return np.concatenate(alarms.exact(residual, mechanism.weights(value), _COUNT, _COUNT, rng), axis=1)
+        return np.concatenate(atlas.exact(residual, mechanism.weights(value), _COUNT, _COUNT, rng), axis=1)
 
     return draw
 
@@ -413,11 +415,11 @@ def _single(dim: int, count: int, data_norm: float, context: Context) -> Outcome
     def kernel(runs: int, rng: np.random.Generator) -> Array:
         return exact_law.cosines(count, dim, _SIGMA, rng, data_norm, runs)
 
-    def atlas(runs: int, rng: np.random.Generator) -> Array:
+    def drawn(runs: int, rng: np.random.Generator) -> Array:
         squares = _SIGMA**2 * rng.noncentral_chisquare(dim, (data_norm / _SIGMA) ** 2, (runs, 1))
-        return alarms.exact(single((dim,), squares), np.ones((1, 1)), count, 0, rng)[0]
+        return atlas.exact(single((dim,), squares), np.ones((1, 1)), count, 0, rng)[0]
 
-    return _compare({"kernel": kernel, "atlas": atlas}, context, context.pick(2000, 20_000))
+    return _compare({"kernel": kernel, "atlas": drawn}, context, context.pick(2000, 20_000))
 
 
 def _subspace(context: Context) -> Outcome:
@@ -448,11 +450,11 @@ def _residuals(context: Context) -> Outcome:
         rows = np.array([_in_a_subspace(10, rng) for _ in range(runs)])
         return _cosines(rows @ rows.swapaxes(1, 2))
 
-    def atlas(runs: int, rng: np.random.Generator) -> Array:
+    def drawn(runs: int, rng: np.random.Generator) -> Array:
         claim = AtlasClaim(_SIGMA, 1e-5, _SCORES_DIM)
         return _cosines(MECHANISMS["low-rank-rounds"].residual(_SHARE, claim, runs, rng).gram)
 
-    return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(2000, 20_000))
+    return _compare({"in coordinates": coordinates, "atlas": drawn}, context, context.pick(2000, 20_000))
 
 
 def _coarse_scores(bits: int, context: Context) -> Outcome:
@@ -474,7 +476,7 @@ def _leading(context: Context) -> Outcome:
         residual = mechanism.residual(0.5, claim, runs, rng)
         return math.sqrt(claim.dim) * np.concatenate(draw(residual, mechanism.weights(0.5), 50, 50, rng), axis=1)
 
-    laws: dict[str, Draw] = {"exact": partial(scores, alarms.exact), "leading": partial(scores, alarms.leading)}
+    laws: dict[str, Draw] = {"exact": partial(scores, atlas.exact), "leading": partial(scores, leading)}
     return _compare(laws, context, context.pick(2000, 20_000), _MARGIN)
 
 
@@ -493,10 +495,10 @@ def _laplace_scores(spread: int, context: Context) -> Outcome:
             rows.append(canaries @ release / np.linalg.norm(canaries, axis=1))
         return np.array(rows)
 
-    def atlas(runs: int, rng: np.random.Generator) -> Array:
+    def drawn(runs: int, rng: np.random.Generator) -> Array:
         return np.concatenate(mechanisms.laplace_scores(spread, _SIGMA, dim, _COUNT, runs, rng), axis=1)
 
-    return _compare({"in coordinates": coordinates, "atlas": atlas}, context, context.pick(1000, 4000), _MARGIN)
+    return _compare({"in coordinates": coordinates, "atlas": drawn}, context, context.pick(1000, 4000), _MARGIN)
 
 
 def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

@@ -17,8 +17,8 @@ from canaryproof.kernels.canaries import noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.reference import orthonormal_canaries as reference
 from canaryproof.proofs_check import consistency, orthonormal_canaries
-from canaryproof.verify.blindspots.alarms import ALPHA, Range, alarm_probability, by_estimate, ranges
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
+from canaryproof.verify.blindspots.ranges import ALPHA, Range, alarm_probability, by_estimate, ranges
 from canaryproof.verify.bounds.catalogue import METHODS
 from canaryproof.verify.bounds.lower_bound import GAUSSIAN_CURVE, Coverage, Method, ScoreSample, normal_null, prepare
 from canaryproof.verify.check.evidence import CoverageRow, Series

@@ -12,7 +12,7 @@ from canaryproof.verify.audit import notice, page, report
 from canaryproof.verify.audit.audit import audit, audit_release
 from canaryproof.verify.audit.notice import bound_power
 from canaryproof.verify.audit.text import _enough, claim_of_faults, details, noticed, summary, unnoticed
-from canaryproof.verify.blindspots.alarms import BlindSpots, Range
+from canaryproof.verify.blindspots.ranges import BlindSpots, Range
 from canaryproof.verify.canaries.scores import Scores
 from canaryproof.verify.check.levels import POWER
 from tests.printed import numbers

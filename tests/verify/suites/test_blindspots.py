@@ -1,10 +1,10 @@
 import pytest
 
-from canaryproof.verify.blindspots import alarms, diagnostics, mechanisms
+from canaryproof.verify.blindspots import diagnostics, mechanisms
 from canaryproof.verify.blindspots.mechanisms import MECHANISMS
 from canaryproof.verify.check.evidence import AtlasCell, MethodAlarms
 from canaryproof.verify.check.results import Context, Level, Subject, Verdict
-from canaryproof.verify.suites import blindspots
+from canaryproof.verify.suites import atlas, blindspots
 
 CONTEXT = Context(Level.QUICK, 7)
 
@@ -17,7 +17,7 @@ def test_every_mechanism_is_in_the_atlas_and_as_foretold(name, quick_run):
     assert {row["count"] for row in cells} == {100, 1000, 10_000}
     assert [row["value"] for row in cells if row["count"] == 100] == list(MECHANISMS[name].values)
     assert all(row["exact"] == (row["count"] == 100) for row in cells)
-    assert set(alarms.ESTIMATORS) | set(alarms.COIN_BOUNDS) <= set(cells[0]["methods"])
+    assert set(atlas.ESTIMATORS) | set(atlas.COIN_BOUNDS) <= set(cells[0]["methods"])
     assert len(result.evidence["diagnosed"]) == (len(MECHANISMS[name].values) if MECHANISMS[name].draw else 0)
 
 
@@ -86,7 +86,7 @@ def test_the_documents_sentences_are_judged(check, quick_run):
 
 @pytest.mark.parametrize("check", SENTENCES, ids=lambda check: check.id)
 def test_nothing_is_said_where_faults_are_seen_in_half_of_the_audits(check, monkeypatch):
-    monkeypatch.setattr(alarms, "alarms_of", lambda _m, _v, _c, size, _k: size.runs // 2)
+    monkeypatch.setattr(atlas, "alarms_of", lambda _m, _v, _c, size, _k: size.runs // 2)
     assert check.judge(CONTEXT).verdict is Verdict.INCONCLUSIVE
 
 

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.blindspots import alarms
 from canaryproof.verify.blindspots.mechanisms import gaussian_truth
 from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.suites import blindspots_truths
+from canaryproof.verify.suites import atlas, blindspots_truths
 from canaryproof.verify.suites.blindspots_truths import MECHANISMS
 
 CONTEXT = Context(Level.QUICK, 7)
@@ -55,8 +54,8 @@ def test_the_laws_agree(check, quick_run):
 
 
 def test_scores_beside_too_long_a_residual_are_found(monkeypatch):
-    right = alarms.exact
+    right = atlas.exact
     monkeypatch.setattr(
-        alarms, "exact", lambda residual, *rest: right(type(residual)(residual.dims, 1.5 * residual.grams), *rest)
+        atlas, "exact", lambda residual, *rest: right(type(residual)(residual.dims, 1.5 * residual.grams), *rest)
     )
     assert blindspots_truths._single(100, 10, 12.0, CONTEXT).verdict is Verdict.REFUTED

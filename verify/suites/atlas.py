@@ -1,47 +1,28 @@
-"""Rates of alarms of each method on a mechanism: drawn, and predicted from the residual alone.
+"""The atlas's cells: rates of alarms of each method and each diagnostic on a mechanism, drawn and predicted.
 
-By these predictions, the last part lists the faults of the atlas that an audit would have noticed, and the others.
-
-A canary is a uniformly random direction, drawn independently. Random canaries are rotation-invariant, so the joint law
-of all their cosines depends on the residuals through their inner products alone. Where one vector is released, that is
-one number, the residual's norm (proofs_check, blind_spots.md), as the data's norm is for ``exact_law``. With T
-releases, scores are drawn in a basis that begins with the T residuals. On the rest of the space, the canaries' Gram
-matrix has Bartlett's triangular factor.
+With T releases, scores are drawn in a basis that begins with the T residuals. On the rest of the space, the canaries'
+Gram matrix has Bartlett's triangular factor.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
 from canaryproof.kernels import binomial, exact_law
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism, ReleaseResidual, gaussian_truth
+from canaryproof.verify.blindspots.diagnostics import norm_p_value, part_norms_p_value, rounds_p_value
+from canaryproof.verify.blindspots.mechanisms import AtlasClaim, Mechanism, ReleaseResidual, gaussian_truth
+from canaryproof.verify.blindspots.ranges import ALPHA, RESIDUALS, leading, power, score_laws, square_root
 from canaryproof.verify.bounds.catalogue import METHODS
-from canaryproof.verify.bounds.lower_bound import (
-    BoundKind,
-    Inclusion,
-    Method,
-    ScoreSample,
-    cosine_null,
-    prepare,
-)
+from canaryproof.verify.bounds.lower_bound import BoundKind, Inclusion, Method, ScoreSample, cosine_null, prepare
 from canaryproof.verify.bounds.one_run import METHODS as ONE_RUN
-from canaryproof.verify.check.evidence import AtlasCell, MethodAlarms, Rate
-from canaryproof.verify.check.levels import POWER
+from canaryproof.verify.canife.measure import round_epsilon
+from canaryproof.verify.check.evidence import AtlasCell, DiagnosticAlarms, MethodAlarms, Rate
 from canaryproof.verify.estimators import estimators
 from canaryproof.verify.estimators.estimators import Estimate
 from canaryproof.verify.estimators.moments import Moments, Shape, from_dimension, from_unobserved, shape_of
-
-
-def _factor(gram: Array) -> Array:
-    """Return a square root of positive semi-definite matrices, rows as vectors, shape (..., T, T)."""
-    values, vectors = np.linalg.eigh(gram)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., np.newaxis, :])
 
 
 def _directions(count: int, dim: int, axes: int, rng: np.random.Generator) -> Array:
@@ -70,7 +51,7 @@ def exact(
         return cosines, own / np.sqrt(own**2 + rng.chisquare(residual.dim - 1, own.shape))
     rounds = np.arange(count) % len(weights)
     observed, unobserved = [], []
-    for basis in _factor(residual.gram):
+    for basis in square_root(residual.gram):
         axes = len(basis)
         canaries = _directions(count, residual.dim, axes, rng)
         releases = weights[rounds].T @ canaries
@@ -80,31 +61,9 @@ def exact(
         # The releases do not depend on unobserved canaries, so that only their span matters.
         own = rng.standard_normal((null_count, axes))
         norms = np.sqrt((own**2).sum(axis=1) + rng.chisquare(residual.dim - axes, null_count))
-        cosines = own @ (_factor(releases @ releases.T) / lengths[:, np.newaxis]).T
+        cosines = own @ (square_root(releases @ releases.T) / lengths[:, np.newaxis]).T
         unobserved.append((cosines / norms[:, np.newaxis]).max(axis=1))
     return np.array(observed), np.array(unobserved)
-
-
-def leading(
-    residual: ReleaseResidual, weights: Array, count: int, null_count: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Draw scores to leading order, independently for each canary; arguments and shapes as for ``exact``.
-
-    √d times a cosine is normal with variance 1, about √d times the canary's weight over the release's norm, whose
-    square is the residual's with what all canaries add.
-    """
-    runs, dim = len(residual.gram), residual.dim
-    rounds = np.arange(count) % len(weights)
-    gram = residual.gram + count * (weights.T @ weights) / len(weights)
-    lengths = np.sqrt(np.diagonal(gram, axis1=1, axis2=2))[..., np.newaxis]
-    root = math.sqrt(dim)
-    # Single precision is enough, and takes half the time.
-    factor, shifts = (part.astype(np.float32) for part in (_factor(gram) / lengths, root * weights[rounds].T / lengths))
-    observed, unobserved = (
-        factor @ rng.standard_normal((runs, gram.shape[-1], number), dtype=np.float32) for number in (count, null_count)
-    )
-    observed += shifts
-    return observed.max(axis=1).astype(np.float64) / root, unobserved.max(axis=1).astype(np.float64) / root
 
 
 def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: np.random.Generator) -> Moments:
@@ -126,7 +85,6 @@ def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: n
 # Results of each method for scores. A method raises an alarm where its lower end is above the claimed ε.
 
 
-ALPHA = 0.05
 # A method's name, its estimate or bound for each run, and its lower end at confidence 1 − α.
 Report = tuple[str, Array, Array]
 
@@ -173,9 +131,6 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
 
     Maddock et al. (arXiv 2210.02912), Section 3.4, with δ = 1/n; the lower end is by its Clopper–Pearson limits.
     """
-    # The module takes a second to load, and an audit does not need it.
-    from canaryproof.verify.canife.measure import round_epsilon
-
     half = trials // 2
     measured = [
         round_epsilon(
@@ -188,22 +143,6 @@ def canife(deviation: float, trials: int, runs: int, rng: np.random.Generator) -
         for _ in range(runs)
     ]
     return CANIFE, np.array([each.epsilon for each in measured]), np.array([each.lower for each in measured])
-
-
-# Predictions of an audit from the residual alone; no canary is drawn where one vector is released.
-#
-# Scores depend on a release by √d times the canaries' weight over its norm (``exact``). ``pinned`` estimates that
-# distance. The default ``adaptive`` takes its lower end from ``pinned`` unless a test of level 0.01 rejects. So an
-# alarm is the rejection of a one-sample t-test, and its probability is that test's power.
-
-
-# Number of residuals that a prediction averages over, and of canaries for each where several vectors are released.
-RESIDUALS = 200
-_CANARIES = 1000
-# Size of a sample of scores that are no cosines of uniform directions.
-_SCORES = 50_000
-# Least squared norm of a residual; without any residual, canaries are recognised with certainty.
-_LEAST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -223,76 +162,13 @@ def predict(mechanism: Mechanism, value: float, claim: AtlasClaim, count: int, r
 
     There are as many unobserved canaries where scores are not single cosines.
     """
-    law, unlimited = _laws(mechanism, value, claim, count, rng, RESIDUALS)
+    law, unlimited = score_laws(mechanism, value, claim, count, rng, RESIDUALS)
     if math.isfinite(unlimited.null_count):
         epsilon = estimators.adaptive(unlimited, claim.delta).epsilon
     else:
         epsilon = estimators.both_directions(claim.delta, unlimited.distance, unlimited.ratio)
     median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
-    return Prediction(_power(law, 1.0 / claim.noise_multiplier), median, highest)
-
-
-def alarm_probability(
-    mechanism: Mechanism,
-    value: float,
-    claim: AtlasClaim,
-    count: int,
-    rng: np.random.Generator,
-    null_count: int | None = None,
-    residuals: int = RESIDUALS,
-    *,
-    orthonormal: bool = False,
-) -> float:
-    """Predict the probability of an alarm, averaged over some residuals.
-
-    The null is fitted to ``null_count`` unobserved canaries; by default to none where one vector is released. An alarm
-    is a lower end above the claim's ε. Orthonormal canaries add nothing to each other's scores; independent ones do.
-    """
-    law, alone = _laws(mechanism, value, claim, count, rng, residuals)
-    if orthonormal:
-        law = alone
-    if null_count is not None:
-        law = replace(law, null_count=null_count)
-    return _power(law, 1.0 / claim.noise_multiplier)
-
-
-def _laws(
-    mechanism: Mechanism, value: float, claim: AtlasClaim, count: int, rng: np.random.Generator, residuals: int
-) -> tuple[Moments, Moments]:
-    """Return the moments of the law of scores for each residual, with k canaries in the release and with few.
-
-    Where scores are not normal, as the largest of several cosines, both are the moments of one sample for all
-    residuals.
-    """
-    if mechanism.scores is not None:
-        observed, unobserved = mechanism.scores(value, claim, count, max(1, _SCORES // count), rng)
-    else:
-        weights = mechanism.weights(value)
-        residual = mechanism.residual(value, claim, residuals, rng)
-        if weights.shape[1] == 1:
-            square, shifts = residual.gram[:, 0, 0], weights[:, 0] * math.sqrt(residual.dim)
-            several = square + count * (weights**2).mean()
-            crowded, alone = (
-                Moments(shifts.mean() / np.sqrt(norm_square), np.sqrt(1.0 + shifts.var() / norm_square), count)
-                for norm_square in (several, np.maximum(square, _LEAST))
-            )
-            return crowded, alone
-        observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
-    sample = from_unobserved(observed.ravel(), unobserved.ravel())
-    return replace(sample, count=count, null_count=float(count)), sample
-
-
-def _power(law: Moments, claimed: float) -> float:
-    """Return the probability that the mean of scores with these moments is significantly above the claimed one."""
-    count, null_count = law.count, law.null_count
-    distance = estimators.pinned_distance(law)
-    freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), law.ratio
-    if math.isfinite(null_count):
-        freedom = min(freedom, count + null_count - 2.0)
-        error = estimators.pinned_error(law)
-        scale = np.maximum(1.0, estimators.pinned_error(law.as_normal) / error)
-    critical = stats.t.isf(ALPHA, freedom) * scale
-    return float(np.mean(stats.nct.sf(critical, freedom, (distance - claimed) / error)))
+    return Prediction(power(law, 1.0 / claim.noise_multiplier), median, highest)
 
 
 # Rates of alarms of each method, with its results.
@@ -435,130 +311,63 @@ def _summary(epsilon: Array, low: Array, claimed: float) -> MethodAlarms:
     return MethodAlarms((first, median, third), float(np.median(low)), alarms, runs, _rate(alarms, runs))
 
 
-# Faults that an audit would have noticed: there the probability of an alarm is at least ``POWER``.
+# Rates of alarms of diagnostics other than cosines.
 
 
-# Predictions are to leading order in k/d.
-SMALLEST_DIM = 1000
-# Halvings of the interval in which a parameter becomes noticed, and residuals to average over.
-_STEPS = 10
-_RESIDUALS = 40
+def confined(mechanism: Mechanism, claim: AtlasClaim, index: int = 0) -> Mechanism:
+    """Return the mechanism that canaries see which are uniform directions of one part of the release.
 
-
-@dataclass(frozen=True)
-class Range:
-    """Part of a mechanism's parameter in which an audit would have noticed the fault, or would not have."""
-
-    # mechanism, title, parameter: the mechanism's name, its fault, and the meaning of its parameter.
-    mechanism: str
-    title: str
-    parameter: str
-    # low, high: ends of the part, of the values in the atlas.
-    low: float
-    high: float
-    epsilon: float  # Largest true ε in it
-    # Probability of an alarm: the smallest in a part that would have been noticed, the largest in one that would not.
-    alarm: float
-
-
-@dataclass(frozen=True)
-class BlindSpots:
-    """Faults that an audit would have noticed, and faults that it would not have noticed."""
-
-    # noise_multiplier, epsilon: deviation of the noise that is taken to be claimed, in units of the canary norm, and
-    # its ε.
-    noise_multiplier: float
-    epsilon: float
-    given: bool  # Whether it was given, and not that of ε = 3
-    # noticed, unnoticed: faults of the atlas that would have raised an alarm with probability 90%, and faults that
-    # would not.
-    noticed: tuple[Range, ...]
-    unnoticed: tuple[Range, ...]
-
-
-# Probability of an alarm where a mechanism has a value of its parameter.
-Alarm = Callable[[Mechanism, float], float]
-
-
-def by_estimate(claim: AtlasClaim, count: int, null_count: int | None = None, *, orthonormal: bool = False) -> Alarm:
-    """Return the probability of an alarm by the default estimator; arguments as of ``alarm_probability``.
-
-    Orthonormal canaries are in a single release, and all other directions are unobserved.
+    Its claim is the same, with the dimension of that part.
     """
-    if orthonormal:
-        null_count = claim.dim - count
-
-    def alarm(mechanism: Mechanism, value: float) -> float:
-        # Equal residuals each time make the probability a function of the parameter alone.
-        rng = np.random.default_rng(0)
-        return alarm_probability(mechanism, value, claim, count, rng, null_count, _RESIDUALS, orthonormal=orthonormal)
-
-    return alarm
+    return replace(
+        mechanism,
+        draw=lambda value, _claim, runs, rng: mechanism.residual(value, claim, runs, rng).part(index),
+        canife=None,
+    )
 
 
-def ranges(
-    claim: AtlasClaim, alarm: Alarm, *, several: bool = False, above: float | None = None
-) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """List the faults that an audit notices with probability 90%, and the others whose ε is above the claimed one.
-
-    Faults of several releases are listed on demand, and the claimed ε is that of the claim's noise by default.
-    """
-    noticed, missed = [], []
-    claimed = claim.epsilon if above is None else above
-    for mechanism in MECHANISMS.values():
-        releases = max(mechanism.weights(value).shape[1] for value in mechanism.values)
-        if mechanism.scores is not None or (releases > 1 and not several):
-            continue
-        for part, seen in _parts(mechanism, claim, alarm):
-            if seen:
-                noticed.append(part)
-            elif part.epsilon > claimed * (1.0 + 1e-9):
-                missed.append(part)
-    return tuple(noticed), tuple(missed)
+def _diagonals(residual: ReleaseResidual) -> Array:
+    """Return squared norms summed over the rounds, shape (runs, parts)."""
+    return np.asarray(np.trace(residual.grams, axis1=2, axis2=3))
 
 
-def _parts(mechanism: Mechanism, claim: AtlasClaim, probability: Alarm) -> Iterator[tuple[Range, bool]]:
-    """Split the values of a mechanism where alarms become probable, or cease to be."""
-    alarm = partial(probability, mechanism)
-    values = sorted(mechanism.values)
-    alarms = dict(zip(values, map(alarm, values), strict=True))
-    whole = all(value == round(value) for value in values if math.isfinite(value))
-    points = [values[0]]
-    for before, after in pairwise(values):
-        if (alarms[before] >= POWER) != (alarms[after] >= POWER):
-            ends = _edge(alarm, before, after, alarms, whole=whole)
-            yield _range(mechanism, claim, [*points, ends[0]], alarms)
-            points = [ends[1]]
-        points.append(after)
-    yield _range(mechanism, claim, points, alarms)
+def _norm(residual: ReleaseResidual, claim: AtlasClaim) -> Array:
+    together = residual.gram.shape[-1] * residual.dim
+    return norm_p_value(_diagonals(residual).sum(axis=1), claim.noise_multiplier, together)
 
 
-def _edge(
-    alarm: Callable[[float], float], low: float, high: float, alarms: dict[float, float], *, whole: bool
-) -> tuple[float, float]:
-    """Narrow the interval in which the probability of an alarm crosses ``POWER``."""
-    seen = alarms[low] >= POWER
-    for _ in range(_STEPS):
-        if math.isinf(high) or (whole and high - low <= 1.0):
-            break
-        middle = math.sqrt(low * high) if low > 0.0 else 0.5 * (low + high)
-        middle = float(round(0.5 * (low + high))) if whole else middle
-        alarms[middle] = alarm(middle)
-        low, high = (middle, high) if (alarms[middle] >= POWER) == seen else (low, middle)
-    return low, high
+def _part_norms(residual: ReleaseResidual, claim: AtlasClaim) -> Array:
+    rounds = residual.gram.shape[-1]
+    dims = tuple(rounds * dim for dim in residual.dims)
+    return part_norms_p_value(_diagonals(residual), claim.noise_multiplier, dims)
 
 
-def _range(
-    mechanism: Mechanism, claim: AtlasClaim, points: list[float], alarms: dict[float, float]
-) -> tuple[Range, bool]:
-    probabilities = [alarms[point] for point in points]
-    seen = probabilities[0] >= POWER
-    return Range(
-        mechanism.name,
-        mechanism.title,
-        mechanism.parameter,
-        points[0],
-        points[-1],
-        max(mechanism.truth(point, claim).high for point in points),
-        min(probabilities) if seen else max(probabilities),
-    ), seen
+def _rounds(residual: ReleaseResidual, claim: AtlasClaim) -> Array | None:
+    if residual.gram.shape[-1] == 1:
+        return None
+    return rounds_p_value(residual.gram, claim.noise_multiplier, residual.dim)
+
+
+# p-values of each run by diagnostic; None where a diagnostic does not apply.
+DIAGNOSTICS: dict[str, Callable[[ReleaseResidual, AtlasClaim], Array | None]] = {
+    "norm": _norm,
+    "part-norms": _part_norms,
+    "rounds": _rounds,
+}
+
+
+def diagnose(
+    mechanism: Mechanism, value: float, claim: AtlasClaim, runs: int, key: np.random.SeedSequence
+) -> dict[str, DiagnosticAlarms]:
+    """Test residuals of a mechanism by all diagnostics that apply, each at level α = 5%: p-value, alarms and rate."""
+    residual = mechanism.residual(value, claim, runs, np.random.default_rng(key))
+    stated = replace(claim, noise_multiplier=mechanism.stated(value) * claim.noise_multiplier)
+    tested = {name: test(residual, stated) for name, test in DIAGNOSTICS.items()}
+    cells = {}
+    for name, p_values in tested.items():
+        if p_values is not None:
+            alarms = int((p_values <= ALPHA).sum())
+            low, high = binomial.interval(alarms, runs, CONFIDENCE)
+            rate = alarms / runs, float(low), float(high)
+            cells[name] = DiagnosticAlarms(float(np.median(p_values)), alarms, rate)
+    return cells
