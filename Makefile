@@ -41,8 +41,8 @@ test-frameworks:
 	test -x $(FRAMEWORKS)/python || $(PYTHON) -m venv .venv-frameworks
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,transformers,jax-privacy,flower,test]'
-	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/canaries tests/examples \
-		$(addprefix tests/verify/audit/test_,opacus_inspection.py jax_inspection.py flower_inspection.py)
+	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/audit/canaries tests/examples \
+		$(addprefix tests/verify/audit/answer/test_,opacus_inspection.py jax_inspection.py flower_inspection.py)
 
 # Federated servers whose pins clash with those of this package or of others, each in an environment of its own. pfl needs
 # a Python below 3.13, and comes without what it depends on, as examples/pfl.txt says.
@@ -61,7 +61,7 @@ test-pfl test-nvflare: test-%:
 # its own. Opacus and jax_privacy have one each. For one of them: make test-versions VERSIONS=flwr==1.22.0
 VERSIONS := opacus==1.6.0 jax_privacy==2.0.0 flwr==1.22.0 flwr==1.42.0
 versions_tests = tests/examples/test_frameworks.py $(if $(filter flwr%,$1),tests/examples/test_federated_servers.py) \
-	$(if $(filter opacus%,$1),tests/verify/canaries/test_opacus_canaries.py)
+	$(if $(filter opacus%,$1),tests/verify/audit/canaries/test_opacus_canaries.py)
 test-versions: $(VERSIONS:%=test-version/%)
 
 test-version/%:
@@ -72,7 +72,7 @@ test-version/%:
 	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 -rA $(call versions_tests,$*)
 
 # Two suites and the public calls with the lowest versions that the package takes, and with the newest.
-VERSIONED_TESTS := tests/verify/canaries $(addprefix tests/verify/audit/test_,audit.py replay.py inspection.py trade_off.py)
+VERSIONED_TESTS := tests/verify/audit/canaries $(addprefix tests/verify/audit/answer/test_,audit.py replay.py inspection.py trade_off.py)
 
 test-lowest test-newest: test-%:
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*
@@ -162,7 +162,7 @@ benchmark: $(STAMP)
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)
-	$(BIN)/python -m tests.worst_inputs 20000 verify/suites/worst_case
+	$(BIN)/python -m tests.worst_inputs 20000 verify/papers/suites/worst_case
 
 # Faults seeded into one function each, and what notices them.
 faults: $(STAMP)

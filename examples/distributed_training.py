@@ -23,7 +23,7 @@ from torch import multiprocessing, nn
 from torch.utils.data import DataLoader
 
 from canaryproof import Insertion, OpacusCanaries, audit, bernoulli  # audit
-from canaryproof.verify.accounting import accountant
+from canaryproof.verify.audit.accounting import accountant
 
 FAULTS = {"noise-halved": "half of the noise is added, where the accountant counts on all of it"}
 

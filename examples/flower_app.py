@@ -25,8 +25,8 @@ from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, 
 
 from canaryproof import Canaries, CanaryClients, Insertion  # audit
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.canaries.participation import shuffled_epochs
-from canaryproof.verify.canaries.shapes import flatten, split
+from canaryproof.verify.audit.canaries.participation import shuffled_epochs
+from canaryproof.verify.audit.canaries.shapes import flatten, split
 
 try:
     from flwr.supercore.task_identity import TaskIdentity

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import canaryproof as cp
-from canaryproof.verify.canaries import opacus_canaries
+from canaryproof.verify.audit.canaries import opacus_canaries
 
 SEEDS = 20
 DELTA = 1e-5

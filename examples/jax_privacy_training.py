@@ -30,9 +30,9 @@ from jax_privacy.matrix_factorization import toeplitz
 from sklearn.datasets import load_digits
 
 from canaryproof import Canaries, CanaryClients, Insertion, Scores, audit, bernoulli, flatten, split  # audit
-from canaryproof.verify.accounting import accountant
-from canaryproof.verify.canaries.participation import shuffled_epochs
-from canaryproof.verify.canaries.whitened_clients import WhitenedClients
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.canaries.participation import shuffled_epochs
+from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients
 
 CLIP_NORM, DELTA, RATE = 1.0, 1e-5, 0.5
 HELD_OUT = 297

@@ -25,8 +25,8 @@ from torch import nn
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli  # audit
-from canaryproof.verify.accounting import accountant
-from canaryproof.verify.canaries.participation import shuffled_epochs
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.canaries.participation import shuffled_epochs
 
 CLIP_NORM, DELTA = 1.0, 1e-5
 HELD_OUT = 297

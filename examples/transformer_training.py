@@ -25,7 +25,7 @@ from peft import LoraConfig, get_peft_model
 from torch.utils.data import DataLoader, Dataset
 
 from canaryproof import Insertion, OpacusCanaries, TrainingAudit, bernoulli, left_out  # audit
-from canaryproof.verify.accounting import accountant
+from canaryproof.verify.audit.accounting import accountant
 
 CLIP_NORM, DELTA, WINDOW = 1.0, 1e-5, 32
 HELD_OUT = 64

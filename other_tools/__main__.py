@@ -6,14 +6,13 @@ from pathlib import Path
 import click
 
 from canaryproof.reports.pages import RESULTS, as_written
-from canaryproof.verify.check.results import Context, Level
-from canaryproof.verify.cli.benchmark import prepare, write
-from canaryproof.verify.cli.progress import progress
-from canaryproof.verify.engine.executors import Local, threads
-from canaryproof.verify.engine.plan import Plan
-from canaryproof.verify.engine.provenance import origin
-from canaryproof.verify.engine.run_file import RunFile
-from canaryproof.verify.engine.run_plan import run_plan
+from canaryproof.verify.audit.cli.progress import progress
+from canaryproof.verify.audit.engine.executors import Local, threads
+from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.cli.benchmark_command import prepare, write
+from canaryproof.verify.papers.runs.plan import Plan
+from canaryproof.verify.papers.runs.run_file import RunFile
+from canaryproof.verify.papers.runs.run_plan import run_plan
 from other_tools import accountants, auditors, page
 
 SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}
@@ -32,7 +31,7 @@ def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
     prepare(out, (RESULTS, page.PAGE))
     plan = Plan("other_tools.__main__:SUITES", tuple(dict.fromkeys(suites or SUITES)), Context(Level(level), seed))
     with (
-        RunFile(None, origin(plan.suites, plan.context), plan.checks) as file,
+        RunFile(None, plan.origin, plan.checks) as file,
         progress("other_tools", equal_parts=False) as advance,
     ):
         run = run_plan(plan, file, Local(threads()), lambda done, total, current: advance(current, done, total))

@@ -18,7 +18,7 @@ from functools import cache, partial
 from typing import Any
 
 from canaryproof.kernels.certified import gaussian_mechanism
-from canaryproof.verify.check.results import Check, Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Subject, Verdict
 from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
@@ -126,7 +126,7 @@ METHODS = (
         "kernels/gaussian_mechanism.py",
     ),
     *(
-        Accountant("canaryproof", name, _NO_NOISE, called, "verify/accounting/analytical.py")
+        Accountant("canaryproof", name, _NO_NOISE, called, "verify/papers/accounting/analytical.py")
         for name, called in (("rdp", "ε by Rényi accounting"), ("pld", "ε by privacy loss distributions"))
     ),
 )  # fmt: skip
@@ -259,7 +259,7 @@ def _check(method: Accountant) -> Check:
         if method.safe
         else f"can be below the truth by more than {TOLERANCE:g} of it, as it says"
     )
-    source = "verify.accounting" if own else f"{method.tool}: {method.source}"
+    source = "verify.audit.accounting" if own else f"{method.tool}: {method.source}"
     subject = Subject.IMPLEMENTATION if own else Subject.TOOL
     return Check(method.id, subject, source, f"{method.name} {statement}", partial(_judge, method=method))
 

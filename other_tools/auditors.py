@@ -26,9 +26,9 @@ from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.check.levels import LEVEL
-from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.suites import bounds
+from canaryproof.verify.audit.levels import LEVEL
+from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.suites import bounds
 from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 ALPHA, DELTA = 0.05, 1e-5
@@ -182,7 +182,7 @@ _OPAKE = "opake/api/auditing/one_run"
 _GUARD = "privacy_guard/analysis/mia"
 _MICROSOFT = "privacy_estimates/__init__.py, compute_eps_lo"
 _EPS_LO = "“Returns eps_lo such that eps_lo <= eps with confidence 100*(1 - alpha)%”"
-_CATALOGUE = "verify/bounds/catalogue.py"
+_CATALOGUE = "verify/audit/bounds/catalogue.py"
 METHODS = (
     *(
         ToolAuditor(
@@ -529,7 +529,7 @@ def _check(method: ToolAuditor) -> Check:
         statement = f"is above ε by more than {SLACK:g} in at most {method.alpha:.1%} of audits"
     own = method.tool == "canaryproof"
     subject = Subject.IMPLEMENTATION if own else Subject.TOOL
-    source = "verify.bounds" if own else f"{method.tool}: {method.source}"
+    source = "verify.audit.bounds" if own else f"{method.tool}: {method.source}"
     return Check(method.id, subject, source, f"{method.name} {statement}", partial(_judge, method=method))
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, svg
 from canaryproof.reports.markdown import table, without_tags
-from canaryproof.verify.check.results import Result, Run
+from canaryproof.verify.papers.check.results import Result, Run
 
 PAGE, COVERAGE, ERRORS = "auditors.md", "auditors-coverage.svg", "auditors-accountants.svg"
 _SUITES = ("auditors", "accountants")

@@ -120,8 +120,8 @@ def _privacy_estimates(method):
 
 def _own(name):
     def make():
-        methods = importlib.import_module("canaryproof.verify.bounds.catalogue").METHODS
-        bound = importlib.import_module("canaryproof.verify.bounds.lower_bound")
+        methods = importlib.import_module("canaryproof.verify.audit.bounds.catalogue").METHODS
+        bound = importlib.import_module("canaryproof.verify.audit.bounds.lower_bound")
 
         def call(audit):
             scores = bound.prepare(audit["observed"], audit["unobserved"], inclusion="coin", independent=True)
@@ -344,7 +344,7 @@ def _own_gaussian():
 
 def _own_analytical(kind):
     def make():
-        analytical = importlib.import_module("canaryproof.verify.accounting.analytical")
+        analytical = importlib.import_module("canaryproof.verify.papers.accounting.analytical")
         return lambda case: getattr(analytical, kind)(case["sigma"], case["delta"], case["steps"], case["sampling"])
 
     return make

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
-from canaryproof.verify.check.results import Check, Outcome, Verdict
-from canaryproof.verify.check.verdicts import number
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.verdicts import number
 
 _TERMS = 200
 _PERIOD, _LAST_FREQUENCY = 200.0, 450.0

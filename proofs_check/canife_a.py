@@ -18,7 +18,7 @@ from sympy import Expr, Matrix, Rational, Symbol, erfc, log, pi, sqrt
 
 from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
 from canaryproof.proofs_check.formula_text import text
-from canaryproof.verify.check.results import Check, Outcome
+from canaryproof.verify.papers.check.results import Check, Outcome
 
 K, N, NOISE = sympy.symbols("k n sigma", positive=True)
 

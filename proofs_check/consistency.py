@@ -34,7 +34,7 @@ from canaryproof.proofs_check.displayed_lines import held, line
 from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.limits import bounded, limit, settled, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.results import Check, Outcome
+from canaryproof.verify.papers.check.results import Check, Outcome
 
 DISPLAYS: dict[str, int] = {}
 # The order of √k(m_(d,k) − 1/σ), the standard errors by which the cosines' mean is off 1/σ.

@@ -16,7 +16,7 @@ from canaryproof.proofs_check.displayed_lines import Kind, held, judged, kind_of
 from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.limits import KAPPA, in_proportion, limit, settled
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, expectation, mean
-from canaryproof.verify.check.results import Outcome
+from canaryproof.verify.papers.check.results import Outcome
 
 _BETA, _DATA = Symbol("beta", nonnegative=True), Symbol("n", positive=True)
 

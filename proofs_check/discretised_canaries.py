@@ -18,7 +18,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.certified import at_precision, two_gaussians
 from canaryproof.proofs_check import release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Outcome, Subject, Verdict
 
 _CELLS = 2048  # summed one by one, from the outermost on
 _PRECISION = 192

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from canaryproof.verify.check.documents import document_of
-from canaryproof.verify.check.results import Check, Context, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.documents import document_of
+from canaryproof.verify.papers.check.results import Check, Context, Outcome, Subject, Verdict
 
 
 class Kind(StrEnum):

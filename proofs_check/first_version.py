@@ -16,7 +16,7 @@ from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence, limit_law, remainder
 from canaryproof.proofs_check.limits import in_proportion, limit, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, Z, expectation
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 _SOURCE = "Section 3"
 

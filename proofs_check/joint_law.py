@@ -21,7 +21,7 @@ from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
 from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.limits import limit, settled, vanishes
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expectation, mean, release, times, vector
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 X = Symbol("x", positive=True)
 _REVIEW = "discussion of Theorem 3.3"

@@ -26,7 +26,7 @@ from canaryproof.proofs_check.theorem_3_1 import (
     moments_by_parts,
     same,
 )
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 # 1/d.
 _INVERSE = Symbol("h", positive=True)

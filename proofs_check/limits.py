@@ -14,7 +14,7 @@ from sympy import Expr, Rational, Symbol
 from canaryproof.proofs_check.displayed_lines import Kind, judged
 from canaryproof.proofs_check.formula_text import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S
-from canaryproof.verify.check.results import Outcome
+from canaryproof.verify.papers.check.results import Outcome
 
 # Where a printed line and the exact one are compared in numbers: the paper's simulations, at σ = 1 and without data.
 AT = {D: 10**6, K: 10**3, SIGMA: 1, S: 0}

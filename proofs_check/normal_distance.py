@@ -62,7 +62,7 @@ from canaryproof.kernels.certified import Enclosure, Number, at_precision
 from canaryproof.kernels.certified._ball import enclose, exact, within
 from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
 from canaryproof.proofs_check.formula_text import text
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 T = Symbol("t", real=True)
 _LARGEST_DIM = 10**12

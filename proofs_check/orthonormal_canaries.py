@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sympy import Expr, Matrix, Rational, Symbol, sqrt
 
 from canaryproof.proofs_check.displayed_lines import held, line
-from canaryproof.verify.check.results import Check, Outcome
+from canaryproof.verify.papers.check.results import Check, Outcome
 
 _SOURCE = "proofs_check/orthonormal_canaries.md"
 _D, _R, _T = Symbol("d", positive=True), Symbol("r", positive=True), Symbol("t", positive=True)

@@ -36,7 +36,7 @@ from canaryproof.proofs_check.sphere_moments import (
     times,
     vector,
 )
-from canaryproof.verify.check.results import Outcome
+from canaryproof.verify.papers.check.results import Outcome
 
 
 def _norm_square(a: str, b: str) -> Sum:

@@ -21,7 +21,7 @@ from sympy import Expr, Rational, Symbol, erfc, exp, log, pi, sqrt
 from canaryproof.kernels.certified import at_precision, gaussian_mechanism, two_gaussians
 from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
 from canaryproof.proofs_check.formula_text import text
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 X, MU1, MU2, SHIFT = sympy.symbols("x mu_1 mu_2 t", real=True)
 SIGMA, SIGMA1, SIGMA2, DIM, SCALE = sympy.symbols("sigma sigma_1 sigma_2 d s", positive=True)

@@ -15,8 +15,8 @@ from canaryproof.proofs_check import (
     theorem_3_2,
     theorem_3_3,
 )
-from canaryproof.verify.check.documents import FINAL, SUBMISSION
-from canaryproof.verify.check.results import Check
+from canaryproof.verify.papers.check.documents import FINAL, SUBMISSION
+from canaryproof.verify.papers.check.results import Check
 
 _MODULES = (theorem_3_1, lemma_a_1, theorem_3_2, theorem_3_3, data_vectors, joint_law, consistency, section_3_2)
 # Sentences that the final version adds.

@@ -26,7 +26,7 @@ from canaryproof.kernels.certified import Enclosure, at_precision, null_cosine
 from canaryproof.proofs_check.displayed_lines import Kind, held, judged, line
 from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.sphere_moments import D, expectation
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 Formula: TypeAlias = Callable[[Any], Any]
 

@@ -18,7 +18,7 @@ from canaryproof.proofs_check.formula_text import text
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.sphere_moments import D, expectation
 from canaryproof.proofs_check.theorem_3_1 import same
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 _DENSITY, _LIMIT = "Theorem 3.2, density of τ√d", "Theorem 3.2, limit of the density"
 DISPLAYS: dict[str, int] = {_DENSITY: 2, _LIMIT: 2}

@@ -38,7 +38,7 @@ from canaryproof.proofs_check.sphere_moments import (
     vector,
 )
 from canaryproof.proofs_check.theorem_3_1 import even_moment
-from canaryproof.verify.check.results import Check, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 _PROOF = "Appendix A, proof of Theorem 3.3"
 _ID = "final.theorem-3.3"

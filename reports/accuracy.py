@@ -11,8 +11,8 @@ from matplotlib.ticker import NullFormatter
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import interval, table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import EnclosuresCompared, KernelErrors, SweepErrors, records
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.papers.check.results import Run
+from canaryproof.verify.papers.records.evidence import EnclosuresCompared, KernelErrors, SweepErrors, records
 
 PICTURE = "accuracy.svg"
 _COMPARISON = "numerics.comparison."

@@ -17,9 +17,9 @@ from matplotlib.ticker import NullFormatter
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge
 from canaryproof.reports.markdown import Section, page
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import AtlasCell, MechanismAtlas, records
-from canaryproof.verify.check.fault_map import COLUMNS, fault_map
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
+from canaryproof.verify.papers.check.results import Run
+from canaryproof.verify.papers.records.evidence import AtlasCell, MechanismAtlas, records
 
 # Canaries at which pictures and verdicts are.
 COUNT = 1000

@@ -12,8 +12,8 @@ from matplotlib.patches import Rectangle
 from canaryproof.reports.figures import BLACK, BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import GridOfShapes, ShapeBounds, records
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.papers.check.results import Run
+from canaryproof.verify.papers.records.evidence import GridOfShapes, ShapeBounds, records
 
 PICTURE = "bounds-grid.svg"
 _DEFAULT = "fixed-sequence"

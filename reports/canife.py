@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, svg
 from canaryproof.reports.markdown import Section, made_by, page, rounded, without_tags
-from canaryproof.verify.files.benchmark_record import (
+from canaryproof.verify.papers.records.benchmark_record import (
     BenchmarkRecord,
     EstimateOrBound,
     PrintedRecord,
     ScenarioRecord,
     SpreadRecord,
 )
-from canaryproof.verify.files.training_record import DATA_KNOWN, MethodValue
+from canaryproof.verify.papers.records.training_record import DATA_KNOWN, MethodValue
 
 _STYLES = (("o", BLUE), ("D", ORANGE), ("s", GREEN), ("^", "#CC79A7"), ("v", "#000000"))
 # Where 0 is drawn on a logarithmic axis.

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from canaryproof.reports.markdown import interval, table
-from canaryproof.verify.check.documents import DOCUMENTS, FINAL
-from canaryproof.verify.check.evidence import SimulatedCell, records
-from canaryproof.verify.check.results import Result, Run, Subject, Verdict
-from canaryproof.verify.check.verdicts import MEANINGS, rule
+from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL
+from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
+from canaryproof.verify.papers.records.evidence import SimulatedCell, records
 
 # Titles of the documents' pages, in their order.
 TITLES = {document.id: document.title for document in DOCUMENTS}

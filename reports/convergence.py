@@ -15,8 +15,8 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.reports.markdown import plus_minus, rounded, table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import ConvergenceMeasured, Series, is_of, records
-from canaryproof.verify.check.results import Result, Run, Verdict
+from canaryproof.verify.papers.check.results import Result, Run, Verdict
+from canaryproof.verify.papers.records.evidence import ConvergenceMeasured, Series, is_of, records
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify --level {level} --seed {seed}`. A slope is that of the logarithm of the

@@ -10,7 +10,8 @@ from matplotlib.ticker import FixedLocator, NullLocator
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
 from canaryproof.reports.markdown import interval, table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import (
+from canaryproof.verify.papers.check.results import Result, Run
+from canaryproof.verify.papers.records.evidence import (
     DefaultEstimator,
     EqualVariances,
     EqualVariancesCell,
@@ -24,7 +25,6 @@ from canaryproof.verify.check.evidence import (
     is_of,
     records,
 )
-from canaryproof.verify.check.results import Result, Run
 
 _SWEEP, _ERRORS = "dimension-sweep.svg", "estimator-errors.svg"
 _CAPTIONS = {

@@ -23,9 +23,9 @@ from markupsafe import Markup, escape
 from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings, in_passing
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter, pictures_of
-from canaryproof.verify.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
-from canaryproof.verify.check.verdicts import MEANINGS, rule
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
+from canaryproof.verify.papers.records.report_input import Material
 
 # Besides its colour each verdict has a sign, so that colour never speaks alone.
 SIGNS = {

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from canaryproof.reports.markdown import Section, page
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import InstrumentSight, InstrumentsMeasured, records
-from canaryproof.verify.check.fault_map import COLUMNS
-from canaryproof.verify.check.results import Run
+from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
+from canaryproof.verify.papers.check.results import Run
+from canaryproof.verify.papers.records.evidence import InstrumentSight, InstrumentsMeasured, records
 
 _TITLE = "Which instrument sees which fault of a training"
 _ABOUT = """\

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from canaryproof.verify.check.results import Result, Run
+from canaryproof.verify.papers.check.results import Result, Run
 
 
 @dataclass(frozen=True)

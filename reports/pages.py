@@ -24,8 +24,8 @@ from canaryproof.reports import (
 from canaryproof.reports.figures import svg
 from canaryproof.reports.markdown import without_tags
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.results import Result, Run
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Result, Run
+from canaryproof.verify.papers.records.report_input import Material
 
 RESULTS = "results.json"
 # In the order in which they are read. Chapters on trainings come between the two groups.

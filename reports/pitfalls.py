@@ -12,7 +12,8 @@ from scipy import stats
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, panels
 from canaryproof.reports.markdown import table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import (
+from canaryproof.verify.papers.check.results import Run
+from canaryproof.verify.papers.records.evidence import (
     BoundCoverage,
     CoverageRow,
     DefaultBound,
@@ -20,7 +21,6 @@ from canaryproof.verify.check.evidence import (
     NominalCoverage,
     records,
 )
-from canaryproof.verify.check.results import Run
 
 PICTURE = "coverage.svg"
 _SUITE = "bounds."

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from canaryproof.reports.markdown import table
 from canaryproof.reports.page import Page
-from canaryproof.verify.check.evidence import ProofLine, records
-from canaryproof.verify.check.results import Result, Run, Subject
+from canaryproof.verify.papers.check.results import Result, Run, Subject
+from canaryproof.verify.papers.records.evidence import ProofLine, records
 
 _ABOUT = """\
 canaryproof {version}, `canaryproof verify theorems --level {level} --seed {seed}`. Lines are judged by exact rational,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from canaryproof.reports import estimators
 from canaryproof.reports.claims import TITLES, documents, page_name, statements
 from canaryproof.reports.markdown import table
-from canaryproof.verify.check.results import Run, Subject, Verdict, false_alarms
+from canaryproof.verify.papers.check.results import Run, Subject, Verdict, false_alarms
 
 
 def text(run: Run, pages: Mapping[str, str], pictures: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
 from canaryproof.reports.markdown import Section, code, page, plus_minus, without_tags, words
-from canaryproof.verify.files.training_record import (
+from canaryproof.verify.papers.records.training_record import (
     DATA_KNOWN,
     DATA_UNKNOWN,
     BoundRecord,

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from canaryproof.verify.check.results import Result, Run
+from canaryproof.verify.papers.check.results import Result, Run
 
 # Tests train tiny models for a few rounds: compiling takes most of their time. What one test has compiled, others and
 # the processes that they start load. A run as users have it does without.

@@ -1,4 +1,4 @@
-"""Measure the map of faults: ``python -m tests.fault_map [NAME]...`` writes ``verify/check/fault_map.csv`` anew.
+"""Measure the map of faults, ``verify/audit/blindspots/fault_map.csv``: ``python -m tests.fault_map [NAME]...``.
 
 Each fault is simulated as in ``canaryproof verify blindspots --level full``. There are 20 trainings of up to 32 rounds
 with 1,000 members, Poisson sampling at rate 1/8, noise multiplier 1 and 2,048 coordinates. A cell has the number of
@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 
 from canaryproof import replay
-from canaryproof.verify.check.fault_map import COLUMNS
-from canaryproof.verify.check.results import Context, Level
-from canaryproof.verify.suites.instruments import (
+from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
+from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.suites.instruments import (
     DIM,
     EXPECTED,
     FAULTS,
@@ -30,7 +30,7 @@ from canaryproof.verify.suites.instruments import (
     sights,
 )
 
-TABLE = Path(__file__).parents[1] / "verify" / "check" / "fault_map.csv"
+TABLE = Path(__file__).parents[1] / "verify" / "audit" / "blindspots" / "fault_map.csv"
 CONTEXT = Context(Level.FULL, 0)
 
 

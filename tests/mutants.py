@@ -40,7 +40,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-ROOMS = ("kernels", "verify/bounds", "verify/estimators", "verify/accounting")
+ROOMS = ("kernels", "verify/audit/bounds", "verify/audit/estimators", "verify/audit/accounting")
 # Those that make sense of most code: neighbours of a comparison, and the opposite of an operation.
 _OPERATORS = (
     "NumberReplacer",

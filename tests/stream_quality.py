@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from canaryproof.verify.check.levels import LEVEL
-from canaryproof.verify.suites.stream_quality.quality import Quality, judge, visible_moment
+from canaryproof.verify.audit.levels import LEVEL
+from canaryproof.verify.papers.suites.stream_quality.quality import Quality, judge, visible_moment
 
 
 @click.command("streams")

@@ -9,8 +9,8 @@ import sys
 
 import click
 
-from canaryproof.verify.suites.stream_quality import quality
-from canaryproof.verify.suites.stream_quality.quality import LENGTH, READINGS, read_stretch
+from canaryproof.verify.papers.suites.stream_quality import quality
+from canaryproof.verify.papers.suites.stream_quality.quality import LENGTH, READINGS, read_stretch
 
 
 @click.command("words")

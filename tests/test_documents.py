@@ -30,11 +30,11 @@ from click.testing import CliRunner
 import canaryproof
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.reports.claims import findings
-from canaryproof.verify.check.documents import DOCUMENTS
-from canaryproof.verify.check.results import Run, Verdict
-from canaryproof.verify.claims.sentences import UNJUDGED
-from canaryproof.verify.cli.command_line import main
-from canaryproof.verify.training import configuration
+from canaryproof.verify.command_line import main
+from canaryproof.verify.papers.check.documents import DOCUMENTS
+from canaryproof.verify.papers.check.results import Run, Verdict
+from canaryproof.verify.papers.claims.sentences import UNJUDGED
+from canaryproof.verify.papers.training import configuration
 from tests.faults import FAULTS
 from tests.written import written
 

@@ -83,7 +83,7 @@ BOUND = "from canaryproof.kernels import binomial; binomial.interval(3, 10, 0.95
 @pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize(
     ("file", "function", "program"),
-    [("verify/audit/audit.py", "audit", AUDIT), ("kernels/binomial.py", "_beta_quantiles", BOUND)],
+    [("verify/audit/answer/run_audit.py", "audit", AUDIT), ("kernels/binomial.py", "_beta_quantiles", BOUND)],
 )
 def test_a_breakpoint_in_the_checkout_stops_the_debugger(
     file: str, function: str, program: str, tmp_path: Path
@@ -157,7 +157,7 @@ def test_a_user_without_a_home_runs_a_wheel_that_he_cannot_write(
     user = ["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"]
     user += ["--inh-caps", right, "--ambient-caps", right]
     kept = {name: value for name, value in os.environ.items() if name not in ("HOME", "NUMBA_CACHE_DIR")}
-    program = "from canaryproof.verify.cli.command_line import main; main(prog_name='canaryproof')"
+    program = "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"
     done = subprocess.run(
         [*user, sys.executable, "-c", program, *arguments],
         capture_output=True,

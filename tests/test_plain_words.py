@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 import pytest
 
-from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.command_line import main
 from tests.plain_words import FRAGMENT, PRIVATE, comments, docstrings, longest, sentences
 
 ROOT = Path(__file__).parents[1]

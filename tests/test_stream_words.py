@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.suites.stream_quality.quality import LENGTH, read_stretch
+from canaryproof.verify.papers.suites.stream_quality.quality import LENGTH, read_stretch
 from tests.stream_words import main
 
 COMMAND = [sys.executable, "-m", "tests.stream_words"]

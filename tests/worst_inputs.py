@@ -10,9 +10,9 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from canaryproof.verify.suites.worst_case.search import Domain, search
-from canaryproof.verify.suites.worst_case.table import HASH, TABLE, WorstInput, read
-from canaryproof.verify.suites.worst_case.targets import TARGETS
+from canaryproof.verify.papers.suites.worst_case.search import Domain, search
+from canaryproof.verify.papers.suites.worst_case.table import HASH, TABLE, WorstInput, read
+from canaryproof.verify.papers.suites.worst_case.targets import TARGETS
 
 
 def main(effort: int, folder: Path) -> None:

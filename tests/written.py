@@ -22,9 +22,9 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from canaryproof.verify.check.fault_map import COLUMNS, fault_map
-from canaryproof.verify.check.results import Verdict
-from canaryproof.verify.training import configuration
+from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
+from canaryproof.verify.papers.check.results import Verdict
+from canaryproof.verify.papers.training import configuration
 
 ROOT = Path(__file__).parents[1]
 PUBLISHED = ROOT / "reports" / "published"

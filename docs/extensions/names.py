@@ -9,7 +9,7 @@ from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
 import canaryproof
-from canaryproof.verify.cli.command_line import COMMANDS
+from canaryproof.verify.command_line import COMMANDS
 
 _COMMANDS = "docs/reference/command_line"
 # A plain lower-case word may be anything; with cp., a capital, an underscore or parentheses it is a name.

@@ -1,6 +1,6 @@
 (* A band for all declared ranks at once, with an exact null: lower_bounds.md, section 2.
 
-   Code: simultaneous, band and staying_above in verify/bounds/thresholds.py. *)
+   Code: simultaneous, band and staying_above in verify/audit/bounds/thresholds.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability binomial private_pair.

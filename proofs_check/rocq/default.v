@@ -1,8 +1,8 @@
 (* Bounds that are tests in a fixed order, each of them a test of this folder: the default with an exact null, with
    unobserved scores and with coins, and the bound at declared ranks from unobserved scores.
 
-   Code: fixed_sequence in verify/bounds/fixed_sequence.py, steinke in verify/bounds/one_run.py, and precedence in
-   verify/bounds/precedence.py.
+   Code: fixed_sequence in verify/audit/bounds/fixed_sequence.py, steinke in verify/audit/bounds/one_run.py, and precedence in
+   verify/audit/bounds/precedence.py.
 
    Values of epsilon are given by E = e^epsilon, which rises with it. *)
 

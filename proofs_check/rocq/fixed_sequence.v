@@ -1,6 +1,6 @@
 (* A fixed sequence needs no correction: lower_bounds.md, section 4.
 
-   Code: fixed_sequence in verify/bounds/fixed_sequence.py, and steinke in verify/bounds/one_run.py. *)
+   Code: fixed_sequence in verify/audit/bounds/fixed_sequence.py, and steinke in verify/audit/bounds/one_run.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability.

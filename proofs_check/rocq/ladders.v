@@ -1,6 +1,6 @@
 (* Wrong guesses, and ranks and guesses together: lower_bounds.md, sections 3a and 3b.
 
-   Code: count_wrong in verify/bounds/guesses.py, _limits and ladder_bound in verify/bounds/ladders.py. *)
+   Code: count_wrong in verify/audit/bounds/guesses.py, _limits and ladder_bound in verify/audit/bounds/ladders.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability private_pair precedence sides pooled_order.

@@ -1,6 +1,6 @@
 (* The bound does not fall where it should not: lower_bounds.md, section 4, "Monotone".
 
-   Code: fixed_sequence in verify/bounds/fixed_sequence.py, ladder_bound in verify/bounds/ladders.py. *)
+   Code: fixed_sequence in verify/audit/bounds/fixed_sequence.py, ladder_bound in verify/audit/bounds/ladders.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability binomial private_pair band precedence sides pooled_order ladders one_run.

@@ -1,6 +1,6 @@
 (* One run with a fair coin for each canary: lower_bounds.md, section 6, equation (4).
 
-   Code: p_value in verify/bounds/one_run.py.
+   Code: p_value in verify/audit/bounds/one_run.py.
 
    [E] stands for e^epsilon. B is binomial with r trials of probability E/(1 + E), and b j = P(B = j). *)
 

@@ -1,6 +1,6 @@
 (* Precedence tests, from unobserved scores: lower_bounds.md, section 2a.
 
-   Code: rank_tail, order_statistic and precedence in verify/bounds/precedence.py. *)
+   Code: rank_tail, order_statistic and precedence in verify/audit/bounds/precedence.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability binomial private_pair.

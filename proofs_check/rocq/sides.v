@@ -1,6 +1,6 @@
 (* What (epsilon, delta)-privacy makes of a canary: it is shown, or is on one of two sides. lower_bounds.md, section 3a.
 
-   Code: rates_of_labels in verify/bounds/guesses.py.
+   Code: rates_of_labels in verify/audit/bounds/guesses.py.
 
    [E] stands for e^epsilon, which is at least 1. A label is true for a canary that took part (an observed one), and a
    side is true for the high side. *)

@@ -1,6 +1,6 @@
 (* Bounds at declared thresholds and ranks: lower_bounds.md, section 1.
 
-   Code: threshold_counts, best_of_thresholds and bonferroni in verify/bounds/thresholds.py. *)
+   Code: threshold_counts, best_of_thresholds and bonferroni in verify/audit/bounds/thresholds.py. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
 From canaryproof Require Import probability binomial private_pair precedence.

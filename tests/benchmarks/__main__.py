@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from canaryproof.verify.cli.benchmark import prepare, show, write
+from canaryproof.verify.papers.cli.benchmark_command import prepare, show, write
 from tests.benchmarks import kernels, performance, releases
 
 

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.slices import blocks
-from canaryproof.verify.audit.audit import audit_release
-from canaryproof.verify.audit.release_sums import all_sums
-from canaryproof.verify.audit.result import AuditResult
-from canaryproof.verify.canaries.round_scores import RoundScores
-from canaryproof.verify.estimators import algorithm_1
-from canaryproof.verify.files.stored_release import open_release
+from canaryproof.verify.audit.answer.release_sums import all_sums
+from canaryproof.verify.audit.answer.result import AuditResult
+from canaryproof.verify.audit.answer.run_audit import audit_release
+from canaryproof.verify.audit.canaries.round_scores import RoundScores
+from canaryproof.verify.audit.estimators import algorithm_1
+from canaryproof.verify.audit.files.stored_release import open_release
 from tests.benchmarks.rivals import numpy_algorithm_1
 from tests.memory import held, peak
 

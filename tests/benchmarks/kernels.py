@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_info
 from canaryproof.kernels._canary_stream import CANARY, fill
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries, _transformed, _transposed
-from canaryproof.verify.engine.provenance import _processor
-from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.audit.engine.provenance import _processor
+from canaryproof.verify.audit.estimators import algorithm_1
 from tests.benchmarks import processes
 from tests.benchmarks.arithmetic import Arithmetic, arithmetic
 from tests.benchmarks.rivals import jax_algorithm_1, numpy_algorithm_1, numpy_round_cosines

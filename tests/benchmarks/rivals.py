@@ -25,7 +25,7 @@ def numpy_algorithm_1(
     bits
         Bit generator, such as ``numpy.random.PCG64``.
     count, dim, noise_multiplier, seed
-        As for ``verify.estimators.algorithm_1.cosines``.
+        As for ``verify.audit.estimators.algorithm_1.cosines``.
 
     Returns
     -------

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.bounds.fixed_sequence import fixed_sequence
-from canaryproof.verify.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.audit.bounds.fixed_sequence import fixed_sequence
+from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
 
 
 @pytest.mark.parametrize("kind", ["exact", "unobserved"])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.verify.estimators import algorithm_1
+from canaryproof.verify.audit.estimators import algorithm_1
 from tests.benchmarks.rivals import numpy_algorithm_1
 
 COUNT, DIM, ROUNDS = 20, 2**14, 8

@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from canaryproof.reports.formats import report
-from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.records.report_input import Material
 from tests.memory import RESET, peak
 
 COUNT = 10_000

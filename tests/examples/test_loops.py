@@ -22,9 +22,9 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.audit.audit import audit, audit_release
-from canaryproof.verify.canaries.scores import Scores
-from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.audit.answer.run_audit import audit, audit_release
+from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.command_line import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LEVEL = 1e-7

@@ -7,8 +7,8 @@ import time
 import click
 from rich.console import Console
 
-from canaryproof.verify.check.results import Level
-from canaryproof.verify.engine.executors import Local, threads
+from canaryproof.verify.audit.engine.executors import Local, threads
+from canaryproof.verify.papers.check.results import Level
 from tests.faults import FAULTS
 from tests.faults.trial import Trial, alarms, trials
 

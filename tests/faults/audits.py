@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from canaryproof.kernels.certified import two_gaussians
-from canaryproof.verify.canaries.scores import Scores
+from canaryproof.verify.audit.canaries.scores import Scores
 from tests.faults.fault import Fault, Function
 
 _VERIFY = "canaryproof.verify"
@@ -28,11 +28,11 @@ def _audit(name: str, description: str, function: str, make: Callable[[Function]
         "_null_law": ("scores",),
     }.get(function, ("scores", "release"))
     checks = tuple(f"audit.{given}" for given in inputs)
-    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.audit:{function}", make, checks)
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.answer.run_audit:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    target = f"{_VERIFY}.files.reading:{function}"
+    target = f"{_VERIFY}.audit.files.reading:{function}"
     return Fault(f"input.{name}", description, target, make, ("audit.files",))
 
 
@@ -40,7 +40,7 @@ FAULTS = (
     Fault(
         "audit.planned-count",
         "a plan asks for half of the canaries that see a fault",
-        f"{_VERIFY}.audit.plan:_count",
+        f"{_VERIFY}.audit.answer.plan:_count",
         lambda f: lambda *arguments, **options: (f(*arguments, **options) or 0) // 2 or None,
         ("audit.plan",),
     ),

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from canaryproof.verify.bounds import bayesian
-from canaryproof.verify.bounds.bayesian import Rate
+from canaryproof.verify.audit.bounds import bayesian
+from canaryproof.verify.audit.bounds.bayesian import Rate
 from tests.faults.fault import Fault, Function
 
-_BOUNDS = "canaryproof.verify.bounds"
+_BOUNDS = "canaryproof.verify.audit.bounds"
 
 
 def _fault(name: str, description: str, target: str, make: Callable[[Function], Function], *checks: str) -> Fault:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tests.faults.fault import Fault, Function
 
-_CANIFE = "canaryproof.verify.canife"
+_CANIFE = "canaryproof.verify.papers.canife"
 
 
 def _fault(name: str, description: str, target: str, make: Callable[[Function], Function], *checks: str) -> Fault:

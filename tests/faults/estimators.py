@@ -12,11 +12,11 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.kernels import two_gaussians
-from canaryproof.verify.estimators import estimators
-from canaryproof.verify.estimators.moments import Moments
+from canaryproof.verify.audit.estimators import epsilon_estimators
+from canaryproof.verify.audit.estimators.moments import Moments
 from tests.faults.fault import Fault, Function
 
-_ESTIMATORS = "canaryproof.verify.estimators"
+_ESTIMATORS = "canaryproof.verify.audit.estimators"
 # Of the checks that call each function of the estimators, those that it matters to most.
 _CALLED = {
     "both_directions": ("enclosures", "standard-errors"),
@@ -65,10 +65,10 @@ def _unbiased(moments: Moments) -> Moments:
 
 
 def _student_by_normal(pinned: Function) -> Function:
-    def faulty(moments: Moments, delta: float, confidence: float = 0.95) -> estimators.Estimate:
+    def faulty(moments: Moments, delta: float, confidence: float = 0.95) -> epsilon_estimators.Estimate:
         degrees = min(moments.count - 1.0, moments.count + moments.null_count - 2.0)
         reached = stats.norm.ppf(0.5 + 0.5 * confidence)
-        found: estimators.Estimate = pinned(moments, delta, 2.0 * float(stats.t.cdf(reached, degrees)) - 1.0)
+        found: epsilon_estimators.Estimate = pinned(moments, delta, 2.0 * float(stats.t.cdf(reached, degrees)) - 1.0)
         return found
 
     return faulty
@@ -95,10 +95,10 @@ def _rates(distance: Any, ratio: Any) -> tuple[Any, Any]:
 
 
 def _swapped_choice(_: Function) -> Function:
-    def faulty(moments: Moments, delta: float, confidence: float = 0.95) -> estimators.Estimate:
-        equal = estimators.variance_p_value(moments) >= estimators.TEST_LEVEL
-        fitted, pinned = (f(moments, delta, confidence) for f in (estimators.fitted, estimators.pinned))
-        return estimators.Estimate(
+    def faulty(moments: Moments, delta: float, confidence: float = 0.95) -> epsilon_estimators.Estimate:
+        equal = epsilon_estimators.variance_p_value(moments) >= epsilon_estimators.TEST_LEVEL
+        fitted, pinned = (f(moments, delta, confidence) for f in (epsilon_estimators.fitted, epsilon_estimators.pinned))
+        return epsilon_estimators.Estimate(
             np.where(equal, fitted.epsilon, pinned.epsilon),
             np.where(equal, fitted.low, pinned.low),
             fitted.high,
@@ -113,12 +113,12 @@ def _with(name: str, value: Any) -> Callable[[Function], Function]:
 
     def make(function: Function) -> Function:
         def faulty(*arguments: Any, **options: Any) -> Any:
-            kept = getattr(estimators, name)
-            setattr(estimators, name, value)
+            kept = getattr(epsilon_estimators, name)
+            setattr(epsilon_estimators, name, value)
             try:
                 return function(*arguments, **options)
             finally:
-                setattr(estimators, name, kept)
+                setattr(epsilon_estimators, name, kept)
 
         return faulty
 
@@ -326,7 +326,7 @@ FAULTS = (
         "biased-limits",
         "limits of the ratio of unbiased deviations for one with divisor k",
         "_ratio_limits",
-        lambda f: lambda m, tail: tuple(end * math.sqrt(estimators._unbiased(m)) for end in f(m, tail)),
+        lambda f: lambda m, tail: tuple(end * math.sqrt(epsilon_estimators._unbiased(m)) for end in f(m, tail)),
     ),
     _estimator(
         "error-of-mean",

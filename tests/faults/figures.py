@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from canaryproof.verify.check.levels import LEVEL
-from canaryproof.verify.check.p_values import mean_limits
-from canaryproof.verify.check.results import Subject, Verdict
-from canaryproof.verify.suites.canife.ratios import Ratio
+from canaryproof.verify.audit.levels import LEVEL
+from canaryproof.verify.papers.check.p_values import mean_limits
+from canaryproof.verify.papers.check.results import Subject, Verdict
+from canaryproof.verify.papers.suites.canife.ratios import Ratio
 from tests.faults.fault import Fault, Function
 
 
@@ -90,113 +90,113 @@ FAULTS = (
     _fault(
         "plan.noise",
         "σ for σ√T in the command",
-        "verify.audit.plan:AuditPlan.commands",
+        "verify.audit.answer.plan:AuditPlan.commands",
         lambda f: lambda plan: f(dataclasses.replace(plan, release_noise=plan.noise_multiplier)),
-        "verify.audit.test_plan:test_the_commands_have_the_figures_of_the_plan",
+        "verify.audit.answer.test_plan:test_the_commands_have_the_figures_of_the_plan",
     ),
     _fault(
         "plan.rounds",
         "every k-th of T canaries inserted, for every T-th of k",
-        "verify.audit.plan:AuditPlan.commands",
+        "verify.audit.answer.plan:AuditPlan.commands",
         lambda f: lambda plan: tuple(re.sub(r"(\d+), (\d+)\)\)", r"\2, \1))", line) for line in f(plan)),
-        "verify.audit.test_plan:test_the_commands_insert_each_canary_in_one_round",
+        "verify.audit.answer.test_plan:test_the_commands_insert_each_canary_in_one_round",
     ),
     _fault(
         "warnings.less-noise",
         "the release's norm for its noise multiplier",
-        "verify.audit.misuse:_length",
+        "verify.audit.answer.misuse:_length",
         _with_message(
             lambda message, _, dim, norm: message.replace(f"most {norm / math.sqrt(dim):.3g}", f"most {norm:.3g}")
         ),
-        "verify.audit.test_misuse_figures:test_figures_of_a_release_of_another_length",
+        "verify.audit.answer.test_misuse_figures:test_figures_of_a_release_of_another_length",
     ),
     _fault(
         "warnings.dilution",
         "the length for the share that it leaves of the trace",
-        "verify.audit.misuse:_length",
+        "verify.audit.answer.misuse:_length",
         _with_message(
             lambda message, *_: re.sub(
                 r"trace is ([\d.]+)", lambda share: f"trace is {1.0 / float(share[1]):.2g}", message
             )
         ),
-        "verify.audit.test_misuse_figures:test_figures_of_a_release_of_another_length",
+        "verify.audit.answer.test_misuse_figures:test_figures_of_a_release_of_another_length",
     ),
     _fault(
         "warnings.missing",
         "the share of canaries that are missing for the share that is there",
-        "verify.audit.misuse:_fewer",
+        "verify.audit.answer.misuse:_fewer",
         _share_left,
-        "verify.audit.test_misuse_figures:test_figures_of_canaries_that_are_missing",
+        "verify.audit.answer.test_misuse_figures:test_figures_of_canaries_that_are_missing",
     ),
     _fault(
         "warnings.trace-variance",
         "the variance of a trace as if the null's deviation were known",
-        "verify.audit.misuse:_Facts.trace_variance",
+        "verify.audit.answer.misuse:_Facts.trace_variance",
         lambda _: lambda facts: 1.0 / facts.count,
-        "verify.audit.test_misuse_figures:test_no_honest_audit_is_warned_of_its_trace",
+        "verify.audit.answer.test_misuse_figures:test_no_honest_audit_is_warned_of_its_trace",
     ),
     _fault(
         "warnings.one-sided",
         "a p-value of one side for both",
-        "verify.audit.misuse:_release",
+        "verify.audit.answer.misuse:_release",
         _one_sided,
-        "verify.audit.test_misuse_figures:test_figures_of_a_trace_that_its_release_contradicts",
+        "verify.audit.answer.test_misuse_figures:test_figures_of_a_trace_that_its_release_contradicts",
     ),
     _fault(
         "details.ratio",
         "the mean for the ratio of deviations",
-        "verify.audit.text:checks",
+        "verify.audit.answer.text:checks",
         _mean_for_ratio,
-        "verify.audit.test_details:test_mean_and_ratio_and_their_errors_stand_under_their_names",
+        "verify.audit.answer.test_details:test_mean_and_ratio_and_their_errors_stand_under_their_names",
     ),
     _fault(
         "bayesian.level",
         "1 − α for 1 − α/2",
-        "verify.bounds.bayesian:_quantile",
+        "verify.audit.bounds.bayesian:_quantile",
         lambda f: lambda scores, delta, above: f(scores, delta, 2.0 * above - 1.0 if above > 0.5 else 2.0 * above),
-        "verify.bounds.test_catalogue:test_the_posterior_interval_leaves_half_of_alpha_at_either_end",
+        "verify.audit.bounds.test_catalogue:test_the_posterior_interval_leaves_half_of_alpha_at_either_end",
     ),
     _fault(
         "levels.p-values",
         "each test that may refute at the level of all",
-        "verify.check.verdicts:from_p_values",
+        "verify.papers.check.verdicts:from_p_values",
         lambda f: lambda for_it, against_it, *level: f(for_it, [min(against_it)], *level),
-        "verify.check.test_verdicts:test_p_values_of_tests_that_share_a_level",
+        "verify.papers.check.test_verdicts:test_p_values_of_tests_that_share_a_level",
     ),
     _fault(
         "levels.shares",
         "each test of a share at the level of all",
-        "verify.check.verdicts:shares_hold",
+        "verify.papers.check.verdicts:shares_hold",
         _each_at_the_level,
-        "verify.check.test_verdicts:test_tests_of_shares_share_a_level",
+        "verify.papers.check.test_verdicts:test_tests_of_shares_share_a_level",
     ),
     _fault(
         "levels.limits",
         "each of four limits at the level of all",
-        "verify.suites.canife.ratios:capped_ratio",
+        "verify.papers.suites.canife.ratios:capped_ratio",
         _limits_at_the_level,
-        "verify.check.test_levels_and_power:test_four_limits_of_a_factor_share_its_level",
+        "verify.papers.check.test_levels_and_power:test_four_limits_of_a_factor_share_its_level",
     ),
     _fault(
         "levels.order",
         "each step of an order at the level of all",
-        "verify.claims.prediction:order",
+        "verify.papers.claims.prediction:order",
         lambda f: lambda name, steps, alpha: f(name, steps, alpha * len(steps)),
-        "verify.claims.test_prediction:test_steps_of_an_order_share_its_level",
+        "verify.papers.claims.test_prediction:test_steps_of_an_order_share_its_level",
     ),
     _fault(
         "prediction.worst",
         "inconclusive for worse than refuted",
-        "verify.claims.prediction:worst",
+        "verify.papers.claims.prediction:worst",
         lambda _: lambda parts: min((part.verdict for part in parts), key=_DOUBTFUL.index),
-        "verify.claims.test_prediction:test_the_worst_part_decides",
+        "verify.papers.claims.test_prediction:test_the_worst_part_decides",
     ),
     _fault(
         "alarms.unobserved",
         "alarms beside unobserved canaries as if their mean were known",
-        "verify.blindspots.ranges:power",
+        "verify.audit.blindspots.ranges:power",
         lambda f: lambda law, claimed: f(dataclasses.replace(law, null_count=math.inf), claimed),
-        "verify.blindspots.test_ranges:test_alarms_beside_unobserved_canaries_are_those_of_drawn_scores",
+        "verify.audit.blindspots.test_ranges:test_alarms_beside_unobserved_canaries_are_those_of_drawn_scores",
     ),
     _fault(
         "pages.limit",

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.faults.fault import Fault, Function
 
-_AUDIT = "canaryproof.verify.audit"
+_AUDIT = "canaryproof.verify.audit.answer"
 
 
 def _fault(name: str, description: str, target: str, make: Callable[[Function], Function], *checks: str) -> Fault:
@@ -28,7 +28,7 @@ FAULTS = (
         "the bound of sums of signs has half of its exponent",
         "instruments:_hoeffding",
         lambda f: lambda ratio, tests: f(ratio / np.sqrt(2.0), tests),
-        "tests.verify.audit.test_instruments:test_the_bound_of_many_sums_is_hoeffdings",
+        "tests.verify.audit.answer.test_instruments:test_the_bound_of_many_sums_is_hoeffdings",
     ),
     _fault(
         "many-signs",
@@ -74,21 +74,21 @@ FAULTS = (
         "no extreme member is long",
         "replay:_unit",
         lambda f: lambda vector: 1e-9 * f(vector),
-        "tests.verify.audit.test_replay:test_four_members_are_very_long_and_differ",
+        "tests.verify.audit.answer.test_replay:test_four_members_are_very_long_and_differ",
     ),
     _fault(
         "short-canaries",
         "canaries of an inspection are no longer than the clip norm",
         "inspection:Inspection.update",
         lambda f: lambda inspection, member: 0.1 * f(inspection, member),
-        "tests.verify.audit.test_inspection:test_a_canary_that_is_not_clipped_is_seen",
+        "tests.verify.audit.answer.test_inspection:test_a_canary_that_is_not_clipped_is_seen",
     ),
     _fault(
         "unclipped-others",
         "an inspection adds up others' updates as they are",
         "inspection:Inspection.clipped",
         lambda f: lambda inspection, updates: np.sum(updates, axis=0),  # noqa: ARG005
-        "tests.verify.audit.test_inspection:test_others_updates_are_clipped_apart_from_the_training",
+        "tests.verify.audit.answer.test_inspection:test_others_updates_are_clipped_apart_from_the_training",
     ),
 )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.faults.fault import Fault, Function
 
-_MODULE = "canaryproof.verify.estimators.noise_multiplier"
+_MODULE = "canaryproof.verify.audit.estimators.noise_multiplier"
 
 
 def _fault(name: str, description: str, function: str, make: Callable[[Function], Function], check: str) -> Fault:
@@ -52,7 +52,7 @@ FAULTS = (
     Fault(
         "known-rounds.wrong-norm",
         "the sum of a canary's cosines doubled",
-        "canaryproof.verify.canaries.canary_clients:CanaryClients.scores",
+        "canaryproof.verify.audit.canaries.canary_clients:CanaryClients.scores",
         lambda f: lambda self, score: _doubled(f(self, score)),
         ("audit.noise.known-rounds",),
     ),

@@ -53,7 +53,7 @@ def _canaries(name: str, description: str, function: str, make: Callable[[Functi
 
 
 def _release(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    target = "canaryproof.verify.estimators.algorithm_1:release"
+    target = "canaryproof.verify.audit.estimators.algorithm_1:release"
     return Fault(
         f"algorithm-1.{name}", description, target, make, ("algorithm1.streams.release", "algorithm1.samplers.d100")
     )
@@ -64,7 +64,9 @@ def _law(name: str, description: str, function: str, make: Callable[[Function], 
 
 
 def _simulation(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    return Fault(f"simulation.{name}", description, "canaryproof.verify.estimators.simulation:simulate", make, _RUNS)
+    return Fault(
+        f"simulation.{name}", description, "canaryproof.verify.audit.estimators.simulation:simulate", make, _RUNS
+    )
 
 
 def _with_first_twice(total: Function) -> Function:

@@ -12,8 +12,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from canaryproof.kernels import _canary_stream as stream
-from canaryproof.verify.canaries.seeds import Purpose
-from canaryproof.verify.suites.stream_quality import quality
+from canaryproof.verify.audit.canaries.seeds import Purpose
+from canaryproof.verify.papers.suites.stream_quality import quality
 from tests.faults.fault import Fault, Function
 
 _Chosen = NDArray[np.uint64]
@@ -22,12 +22,12 @@ _LOW, _SHIFT = np.uint64(2**32 - 1), np.uint64(32)
 
 
 def _streams(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    target = "canaryproof.verify.suites.stream_quality.quality:streams"
+    target = "canaryproof.verify.papers.suites.stream_quality.quality:streams"
     return Fault(f"stream.{name}", description, target, make, ("algorithm1.streams.quality",))
 
 
 def _quantiles(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
-    target = "canaryproof.verify.suites.stream_quality.quality:quantiles"
+    target = "canaryproof.verify.papers.suites.stream_quality.quality:quantiles"
     return Fault(f"stream.{name}", description, target, make, ("algorithm1.streams.quality",))
 
 
@@ -92,7 +92,7 @@ FAULTS = (
     Fault(
         "seeds.shared-purpose",
         "the noise on counts is drawn from the stream of the noise on updates",
-        "canaryproof.verify.canaries.seeds:generator",
+        "canaryproof.verify.audit.canaries.seeds:generator",
         lambda f: (
             lambda seed, purpose, place=0: f(seed, Purpose.NOISE if purpose is Purpose.COUNTS else purpose, place)
         ),

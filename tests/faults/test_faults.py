@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.proofs_check import release_moments
-from canaryproof.verify.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.engine.executors import Local, Task, call
-from canaryproof.verify.estimators import estimators, simulation
-from canaryproof.verify.estimators.moments import Moments
-from canaryproof.verify.suites.worst_case.targets import TARGETS
+from canaryproof.verify.audit.engine.executors import Local, Task, call
+from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
+from canaryproof.verify.audit.estimators.moments import Moments
+from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.suites.worst_case.targets import TARGETS
 from tests.faults import FAULTS, Fault, seeded, trial
 from tests.faults import __main__ as command
 from tests.faults.trial import CHECKS, alarms, answer, trials
@@ -107,7 +107,11 @@ def test_a_fault_is_wherever_the_function_is_kept() -> None:
 def test_a_fault_is_where_the_function_was_imported_by_name() -> None:
     imported: Any = simulation.simulate
     fault = Fault(
-        "none", "", "canaryproof.verify.estimators.simulation:simulate", lambda _: lambda *_a, **_o: "drawn wrongly", ()
+        "none",
+        "",
+        "canaryproof.verify.audit.estimators.simulation:simulate",
+        lambda _: lambda *_a, **_o: "drawn wrongly",
+        (),
     )
     with seeded(fault):
         assert imported(1, 2, 3, 1.0, np.random.SeedSequence(0)) == "drawn wrongly"
@@ -115,13 +119,15 @@ def test_a_fault_is_where_the_function_was_imported_by_name() -> None:
 
 
 def test_defaults_and_keywords_reach_the_original_and_come_back() -> None:
-    function = estimators.pinned
+    function = epsilon_estimators.pinned
     kept = function.__code__, function.__defaults__, function.__kwdefaults__
-    fault = Fault("same", "", "canaryproof.verify.estimators.estimators:pinned", lambda original: original, ())
+    fault = Fault(
+        "same", "", "canaryproof.verify.audit.estimators.epsilon_estimators:pinned", lambda original: original, ()
+    )
     moments = Moments(np.asarray(1.0), np.asarray(1.0), 10)
-    right = estimators.pinned(moments, 1e-6)
+    right = epsilon_estimators.pinned(moments, 1e-6)
     with seeded(fault):
-        assert estimators.pinned(moments, delta=1e-6) == right
+        assert epsilon_estimators.pinned(moments, delta=1e-6) == right
     assert (function.__code__, function.__defaults__, function.__kwdefaults__) == kept
 
 
@@ -361,17 +367,17 @@ REPLACED = (
     ("kernels.certified.two_gaussians:log_of", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
     ("kernels.certified.two_gaussians:epsilon", _shifted, "numerics.comparison.two-gaussians.epsilon"),
     ("kernels.reference.gaussian_mechanism:log_delta", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
-    ("verify.estimators.estimators:norm", _less_confident, "estimators.inference.norm"),
-    ("verify.estimators.estimators:pinned", _less_confident, "estimators.inference.unobserved"),
-    ("verify.estimators.estimators:fitted", _less_confident, "estimators.inference.ranges"),
-    ("verify.estimators.moments:from_dimension", _mean_too_large, "audit.release"),
-    ("verify.estimators.moments:from_unobserved", _swapped, "estimators.inference.unobserved"),
-    ("verify.estimators.moments:from_unobserved", _swapped, "audit.scores"),
+    ("verify.audit.estimators.epsilon_estimators:norm", _less_confident, "estimators.inference.norm"),
+    ("verify.audit.estimators.epsilon_estimators:pinned", _less_confident, "estimators.inference.unobserved"),
+    ("verify.audit.estimators.epsilon_estimators:fitted", _less_confident, "estimators.inference.ranges"),
+    ("verify.audit.estimators.moments:from_dimension", _mean_too_large, "audit.release"),
+    ("verify.audit.estimators.moments:from_unobserved", _swapped, "estimators.inference.unobserved"),
+    ("verify.audit.estimators.moments:from_unobserved", _swapped, "audit.scores"),
     ("kernels.threshold_attack:threshold_epsilon", _times(1.01), "estimators.threshold-is-exact"),
-    ("verify.estimators.algorithm_1:release", _times(1.01), "algorithm1.streams.release"),
-    ("verify.estimators.algorithm_1:cosines", _times(0.99), "algorithm1.streams.release"),
-    ("verify.audit.audit:audit_release", _next_seed, "audit.release"),
-    ("verify.files.reading:read_scores", _first_left_out, "audit.files"),
+    ("verify.audit.estimators.algorithm_1:release", _times(1.01), "algorithm1.streams.release"),
+    ("verify.audit.estimators.algorithm_1:cosines", _times(0.99), "algorithm1.streams.release"),
+    ("verify.audit.answer.run_audit:audit_release", _next_seed, "audit.release"),
+    ("verify.audit.files.reading:read_scores", _first_left_out, "audit.files"),
     ("proofs_check.release_moments:central_moment", _second_moment, "final.theorem-3.3.norm-converges"),
     ("proofs_check.release_moments:moments", lambda f: lambda name: f(name)[::-1], "ours.moments.table"),
     ("proofs_check.finite_bounds:mean_deviates", _times(0.5), "theorems.bounds.plain"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tests.faults.fault import Fault, Function
 
-_TRAINING = "canaryproof.verify.training"
+_TRAINING = "canaryproof.verify.papers.training"
 
 
 def _fault(name: str, description: str, target: str, make: Callable[[Function], Function], check: str) -> Fault:
@@ -58,31 +58,31 @@ FAULTS = (
     _algorithm(
         "projection",
         "canaries are not projected to the clip norm",
-        "canaries.canary_clients:CanaryClients.total",
+        "audit.canaries.canary_clients:CanaryClients.total",
         lambda f: lambda self, number, clip_norm: f(self, number, 1.0),
     ),
     _algorithm(
         "sign",
         "the gradient for the delta is scored",
-        "canaries.canary_clients:CanaryClients.add",
+        "audit.canaries.canary_clients:CanaryClients.add",
         lambda f: lambda self, delta, **turn: f(self, -np.asarray(delta), **turn),
     ),
     _algorithm(
         "round",
         "the canaries of the round before are sent",
-        "canaries.canary_clients:CanaryClients._sum_of",
+        "audit.canaries.canary_clients:CanaryClients._sum_of",
         lambda f: lambda self, number: f(self, max(0, number - 1)),
     ),
     _algorithm(
         "unobserved",
         "an unobserved canary takes part",
-        "canaries.canary_clients:CanaryClients.participants",
+        "audit.canaries.canary_clients:CanaryClients.participants",
         lambda f: lambda self, number: np.append(f(self, number), self.canaries.count - 1),
     ),
     _algorithm(
         "change",
         "the final model is scored in the place of its change",
-        "training.canary_scores:CanaryScores.of",
+        "papers.training.canary_scores:CanaryScores.of",
         lambda f: (
             lambda cls, trainer: (
                 lambda s: cls(*({**kind, "change": kind["final"]} for kind in (s.observed, s.unobserved)))
@@ -92,69 +92,69 @@ FAULTS = (
     _algorithm(
         "noise",
         "noise of clip norm 1, whatever the clip norm",
-        "training.noise:Independent.sample",
+        "papers.training.noise:Independent.sample",
         lambda f: lambda self, number, dim, clip_norm: f(self, number, dim, 1.0),
     ),
     _algorithm(
         "quantile",
         "clipped updates are counted for unclipped ones",
-        "training.clipping:AdaptiveClip.following",
+        "papers.training.clipping:AdaptiveClip.following",
         lambda f: lambda self, clip_norm, unclipped, number, t: f(self, clip_norm, number - unclipped, number, t),
     ),
     _algorithm(
         "one-layer",
         "the norm of an update is that of its first layer",
-        "training.clients:_norms",
+        "papers.training.clients:_norms",
         lambda f: lambda updates: f(next(iter(updates.values()))),
     ),
     _algorithm(
         "one-per-cent",
         "norms of updates 1% too large",
-        "training.clients:_norms",
+        "papers.training.clients:_norms",
         lambda f: lambda updates: 1.01 * f(updates),
     ),
     _algorithm(
         "repeated-client",
         "a client takes part twice in a round of a sample without replacement",
-        "canaries.participation:uniform",
+        "audit.canaries.participation:uniform",
         lambda f: lambda *arguments: _twice(f(*arguments)),
     ),
     _algorithm(
         "decay",
         "Adam's second decay 0.999 for 0.99",
-        "training.trainer:_optimiser",
+        "papers.training.trainer:_optimiser",
         lambda f: lambda name, rate, momentum: _adam(rate) if name == "adam" else f(name, rate, momentum),
     ),
     _algorithm(
         "batches",
         "examples are cut into batches from the last one on",
-        "training.data.federation:Federation.cohort",
+        "papers.training.data.federation:Federation.cohort",
         lambda f: lambda self, clients, examples: tuple(part[:, ::-1].copy() for part in f(self, clients, examples)),
     ),
     _algorithm(
         "maxima",
         "the largest cosine of all rounds is at least 0",
-        "canaries.canary_clients:CanaryClients.all_rounds",
+        "audit.canaries.canary_clients:CanaryClients.all_rounds",
         lambda f: lambda self: tuple(np.maximum(part, 0.0) for part in f(self)),
     ),
     _fault(
         "fewer",
         "a Poisson sample's size is of one member less",
-        "canaryproof.verify.canaries.participation:_tossed",
+        "canaryproof.verify.audit.canaries.participation:_tossed",
         lambda f: lambda members, rate, rounds, rng: f(members[:-1], rate, rounds, rng),
         "participation",
     ),
     _fault(
         "pairs",
         "rounds come in pairs of the same Poisson sample",
-        "canaryproof.verify.canaries.participation:_tossed",
+        "canaryproof.verify.audit.canaries.participation:_tossed",
         lambda f: lambda members, rate, rounds, rng: [one for one in f(members, rate, rounds // 2, rng) for _ in "12"],
         "participation",
     ),
     _fault(
         "places",
         "every epoch is the first one again",
-        "canaryproof.verify.canaries.participation:shuffled_epochs",
+        "canaryproof.verify.audit.canaries.participation:shuffled_epochs",
         lambda f: (
             lambda clients, cohort, epochs, *rest: (
                 lambda s: dataclasses.replace(s, client_rounds=s.client_rounds[: s.rounds // epochs] * epochs)
@@ -179,19 +179,19 @@ FAULTS = (
     _account(
         "orders",
         "Rényi orders up to 10.9 alone",
-        "accounting.sampled_gaussian:rdp",
+        "papers.accounting.sampled_gaussian:rdp",
         lambda f: lambda sigma, delta, rounds=1, sampling=1.0: _low_orders(sigma, delta, rounds),
     ),
     _account(
         "split",
         "the updates' noise is not raised for the counts",
-        "accounting.training:noise_without_counts",
+        "papers.accounting.training:noise_without_counts",
         lambda f: lambda noise_multiplier, count_noise: noise_multiplier,
     ),
     _account(
         "whole-count",
         "a count's sensitivity is 1 for ½",
-        "accounting.training:_scheduled",
+        "papers.accounting.training:_scheduled",
         lambda f: (
             lambda noise, delta, taken, clip: f(
                 noise, delta, taken, SimpleNamespace(count_noise=0.5 * clip.count_noise)
@@ -201,19 +201,19 @@ FAULTS = (
     _account(
         "sampling-rate",
         "half of the sampling rate",
-        "accounting.accountant:_sampled_losses",
+        "audit.accounting.accountant:_sampled_losses",
         lambda f: lambda claim, interval: f(dataclasses.replace(claim, rate=0.5 * claim.rate), interval),
     ),
     _account(
         "replacement",
         "a replaced update moves a sum by one clip norm",
-        "accounting.analytical:without_replacement",
+        "papers.accounting.analytical:without_replacement",
         lambda f: lambda sigma, *rest: f(2.0 * sigma, *rest),
     ),
     _account(
         "correlated",
         "correlated noise accounted for as if it were independent",
-        "training.noise:Correlated.sensitivity",
+        "papers.training.noise:Correlated.sensitivity",
         lambda f: lambda self, rounds: math.sqrt(len(rounds)),
     ),
     _fault(

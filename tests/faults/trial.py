@@ -14,9 +14,9 @@ from itertools import chain
 
 import numpy as np
 
-from canaryproof.verify.check.results import Context, Design, Level, Outcome, Subject, Verdict
-from canaryproof.verify.engine.executors import Executor
-from canaryproof.verify.suites.catalogue import SUITES
+from canaryproof.verify.audit.engine.executors import Executor
+from canaryproof.verify.papers.check.results import Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.suites.catalogue import SUITES
 from tests.faults import FAULTS
 from tests.faults.fault import Calls, Fault, forget, seeded
 

@@ -19,22 +19,31 @@ if find_spec("atheris") is None:
 import atheris
 
 with atheris.instrument_imports(include=["canaryproof.verify"]):
-    from canaryproof.verify.engine.run_file import RunFile
-    from canaryproof.verify.engine.run_folder import read_material
-    from canaryproof.verify.files import checkpoint
-    from canaryproof.verify.files.errors import InputError
-    from canaryproof.verify.files.other_results import read_result
-    from canaryproof.verify.files.reading import read_release, read_scores
-    from canaryproof.verify.training import configuration
-    from canaryproof.verify.training.data import cifar10, idx, leaf, plays, tff, tff_hdf5, tff_hdf5_reader, tokens
+    from canaryproof.verify.audit.files import checkpoint
+    from canaryproof.verify.audit.files.errors import InputError
+    from canaryproof.verify.audit.files.other_results import read_result
+    from canaryproof.verify.audit.files.reading import read_release, read_scores
+    from canaryproof.verify.papers.runs.run_file import RunFile
+    from canaryproof.verify.papers.runs.run_folder import read_material
+    from canaryproof.verify.papers.training import configuration
+    from canaryproof.verify.papers.training.data import (
+        cifar10,
+        idx,
+        leaf,
+        plays,
+        tff,
+        tff_hdf5,
+        tff_hdf5_reader,
+        tokens,
+    )
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "training" / "data"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "verify" / "papers" / "training" / "data"))
 
 import made
 import numpy as np
 from PIL import Image
 
-from canaryproof.verify.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 
 OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=30000", "-print_final_stats=1"]
 ARRAYS = {"a": np.zeros(3), "b": np.zeros((2, 2), np.int64)}

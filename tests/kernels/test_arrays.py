@@ -8,12 +8,12 @@ import pytest
 
 from canaryproof.kernels.arrays import floating, precision
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.audit import audit_release
-from canaryproof.verify.audit.inspection import Inspection
-from canaryproof.verify.audit.instruments import ResidualTests
-from canaryproof.verify.canaries.canary_clients import CanaryClients
-from canaryproof.verify.canaries.participation import Insertion, bernoulli
-from canaryproof.verify.canaries.round_scores import RoundScores
+from canaryproof.verify.audit.answer.inspection import Inspection
+from canaryproof.verify.audit.answer.instruments import ResidualTests
+from canaryproof.verify.audit.answer.run_audit import audit_release
+from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
+from canaryproof.verify.audit.canaries.round_scores import RoundScores
 
 CANARIES = Canaries(3, 6, 64)
 # bfloat16 and float16 hold these numbers exactly.

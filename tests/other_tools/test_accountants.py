@@ -4,7 +4,7 @@ import math
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict, perform
 from other_tools import accountants, process, worker
 from other_tools.accountants import METHODS, Accountant, Question, questions
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from canaryproof.verify.bounds.catalogue import METHODS as BOUNDS
-from canaryproof.verify.bounds.lower_bound import prepare
-from canaryproof.verify.check.results import Context, Level, Subject, Verdict, perform
-from canaryproof.verify.suites.catalogue import SUITES
+from canaryproof.verify.audit.bounds.catalogue import METHODS as BOUNDS
+from canaryproof.verify.audit.bounds.lower_bound import prepare
+from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict, perform
+from canaryproof.verify.papers.suites.catalogue import SUITES
 from other_tools import __main__ as main
 from other_tools import auditors, process, worker
 from other_tools.auditors import METHODS, AuditorCell, ToolAuditor, cells, draw, mechanism

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.reports.figures import svg
-from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from other_tools import __main__ as command
 from other_tools import accountants, page
 from other_tools import auditors as suite

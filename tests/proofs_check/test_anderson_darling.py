@@ -17,7 +17,7 @@ from canaryproof.proofs_check.anderson_darling import (
     samples_for_power,
 )
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

@@ -4,9 +4,9 @@ from importlib.resources import files
 import numpy as np
 from scipy import special
 
-from canaryproof.verify.blindspots import mechanisms
-from canaryproof.verify.blindspots.mechanisms import MECHANISMS, AtlasClaim
-from canaryproof.verify.suites.blindspots import CHECKS
+from canaryproof.verify.audit.blindspots import mechanisms
+from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
+from canaryproof.verify.papers.suites.blindspots import CHECKS
 
 TEXT = (files("canaryproof.proofs_check") / "blind_spots.md").read_text()
 

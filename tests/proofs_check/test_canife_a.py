@@ -9,7 +9,7 @@ from scipy.stats import multivariate_normal
 from canaryproof.proofs_check import canife_a
 from canaryproof.proofs_check.canife_a import DENSITIES, LOG_RATIO, NOISE, score_with, score_without, weighted
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

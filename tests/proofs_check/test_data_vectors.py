@@ -5,7 +5,7 @@ from canaryproof.proofs_check import data_vectors
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.limits import KAPPA
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

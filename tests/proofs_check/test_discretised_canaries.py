@@ -19,8 +19,8 @@ from canaryproof.proofs_check.discretised_canaries import (
     judge,
     moments,
 )
-from canaryproof.verify.check.results import Context, Level, Verdict
-from canaryproof.verify.suites.stream_quality import quality
+from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.suites.stream_quality import quality
 
 TEXT = (files("canaryproof.proofs_check") / "discretised_canaries.md").read_text()
 KERNEL = Source()

@@ -1,7 +1,7 @@
 import pytest
 
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, held, judged, kind_of, line
-from canaryproof.verify.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Level, Outcome, Subject, Verdict
 
 
 def test_held_is_exact_only_if_all_facts_hold():

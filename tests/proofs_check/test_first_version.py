@@ -7,7 +7,7 @@ from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.limits import in_proportion, limit
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

@@ -6,7 +6,7 @@ from sympy import Rational, Symbol, exp, gamma, log, oo, pi, sqrt
 
 from canaryproof.proofs_check.formula_text import shortened, text
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.suites.theorems import MODULES
+from canaryproof.verify.papers.suites.theorems import MODULES
 
 T, MU = Symbol("t", positive=True), Symbol("mu_1", real=True)
 LINES = [line for module in MODULES for line in module.LINES]

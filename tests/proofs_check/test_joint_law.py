@@ -10,7 +10,7 @@ from canaryproof.proofs_check.consistency import shift
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

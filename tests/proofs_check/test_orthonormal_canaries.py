@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from canaryproof.proofs_check import orthonormal_canaries as proof
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

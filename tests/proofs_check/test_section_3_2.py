@@ -29,7 +29,7 @@ from canaryproof.proofs_check.section_3_2 import (
     probabilities,
     scaling,
 )
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

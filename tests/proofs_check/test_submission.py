@@ -1,5 +1,5 @@
 from canaryproof.proofs_check import submission
-from canaryproof.verify.suites.theorems import MODULES
+from canaryproof.verify.papers.suites.theorems import MODULES
 
 FINAL = {check.id: check for module in MODULES for check in module.LINES if check.id.startswith("final.")}
 

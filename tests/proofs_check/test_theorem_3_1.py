@@ -14,7 +14,7 @@ from canaryproof.proofs_check import theorem_3_1
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.sphere_moments import D
 from canaryproof.proofs_check.theorem_3_1 import TAU, THETA, area, boundary, even_moment, exact_density, same
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 
 @pytest.mark.deep(every=2)

@@ -8,7 +8,7 @@ from canaryproof.proofs_check import theorem_3_2
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.sphere_moments import D
-from canaryproof.verify.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Level
 
 CONTEXT = Context(Level.QUICK, 0)
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from canaryproof.verify.cli.command_line import main
+from canaryproof.verify.command_line import main
 
 VALUES = [
     *(..., None, True, -1, 0, 1e308, 5e-324, 10**400, -(10**400), 2**63, "", "\ud800", "inf", "nan", "../../x"),

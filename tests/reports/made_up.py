@@ -2,8 +2,8 @@
 
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters, figures_of
-from canaryproof.verify.check.results import Design, Level, Result, Run, Subject, Verdict
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.records.report_input import Material
 
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'> & \"quoted\" 'too'"
 SERIES = {

@@ -8,9 +8,9 @@ from canaryproof.reports import accuracy
 from canaryproof.reports.figures import description
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
-from canaryproof.verify.check.results import Check, Context, Level, Run, perform
-from canaryproof.verify.files.output_files import write_files
-from canaryproof.verify.suites import numerics
+from canaryproof.verify.papers.check.results import Check, Context, Level, Run, perform
+from canaryproof.verify.papers.records.output_files import write_files
+from canaryproof.verify.papers.suites import numerics
 from tests.reports.made_up import claim
 
 CONTEXT = Context(Level.QUICK, 0)

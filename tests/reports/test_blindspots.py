@@ -11,8 +11,8 @@ from canaryproof.reports.blindspots import Visibility, atlas, sight, sight_of_te
 from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
-from canaryproof.verify.check.fault_map import COLUMNS, fault_map
-from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
+from canaryproof.verify.papers.check.results import Level, Run
 from tests.reports import made_up
 
 

@@ -8,7 +8,7 @@ from canaryproof.reports import bounds
 from canaryproof.reports.figures import BLUE, ORANGE, description, svg
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
-from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from tests.reports.made_up import legend_of
 
 

@@ -12,10 +12,10 @@ from canaryproof.reports.canife import number, render, sections, spread, values
 from canaryproof.reports.figures import GREY, svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
-from canaryproof.verify.check.json_records import read, written
-from canaryproof.verify.check.results import Level, Run
-from canaryproof.verify.files.benchmark_record import BenchmarkRecord, ScenarioRecord, SpreadRecord
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.audit.files.json_records import read, written
+from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord, ScenarioRecord, SpreadRecord
+from canaryproof.verify.papers.records.report_input import Material
 
 NEEDS = {"participation": "nothing", "noise": "nothing", "models": "the last"}
 
@@ -248,7 +248,7 @@ def test_values_are_drawn():
 
 
 def test_there_are_marks_for_all_scenarios_of_the_benchmark():
-    from canaryproof.verify.comparison.canife import SCENARIOS
+    from canaryproof.verify.papers.comparison.canife import SCENARIOS
 
     figure = values([drawn_scenario(one.name, ([1.0], ["inf"])) for one in SCENARIOS])
     drawn = {line.get_label(): (line.get_marker(), line.get_color()) for line in figure.axes[0].get_lines()}

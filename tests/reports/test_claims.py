@@ -7,7 +7,7 @@ from made_up import claim
 from canaryproof.reports.claims import described, documents, findings, number, page_name, rule, text
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
-from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 
 
 def result(name, verdict, suite="claims", **evidence):

@@ -9,8 +9,8 @@ from canaryproof.reports import convergence
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.figures import BLUE, GREY, ORANGE
 from canaryproof.reports.pages import render
-from canaryproof.verify.check.evidence import ConvergenceMeasured, records
-from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.records.evidence import ConvergenceMeasured, records
 
 SERIES = {
     "title": "Distance of the law from its limit",

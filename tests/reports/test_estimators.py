@@ -2,7 +2,7 @@ import pytest
 
 from canaryproof.reports import estimators
 from canaryproof.reports.figures import description
-from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Level, Run
 from tests.reports import made_up
 
 

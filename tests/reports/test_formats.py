@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.reports.pages import FILES, Chapter
-from canaryproof.verify.check.results import Level, Run, Subject, Verdict
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Level, Run, Subject, Verdict
+from canaryproof.verify.papers.records.report_input import Material
 from tests.reports.made_up import DESIGN, claim
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"

@@ -9,8 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 import made_up
 
 from canaryproof.reports.formats import Format, report
-from canaryproof.verify.check.results import Level, Run
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.records.report_input import Material
 
 FOLDER = Path(__file__).with_name("golden")
 ENVIRONMENT = {"command": "canaryproof verify", "processor": "a processor"}

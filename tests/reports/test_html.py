@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports.html import environment, html, rich_line, rich_text, tables
 from canaryproof.reports.pages import Chapter
-from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.records.report_input import Material
 
 PAGE = """# Title
 

@@ -7,7 +7,7 @@ import made_up
 
 from canaryproof.reports import instruments
 from canaryproof.reports.pages import render
-from canaryproof.verify.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Level, Run
 
 
 def sight(rounds, noticed):

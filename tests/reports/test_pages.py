@@ -10,11 +10,11 @@ from canaryproof.reports import summary
 from canaryproof.reports.figures import description
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import FILES, chapters, figures_of, pictures_of, render
-from canaryproof.verify.check.results import Context, Design, Level, Result, Run, Subject, Verdict, perform
-from canaryproof.verify.claims import simulated_tables
-from canaryproof.verify.files.output_files import write_files
-from canaryproof.verify.files.report_input import Material
-from canaryproof.verify.suites import estimators
+from canaryproof.verify.papers.check.results import Context, Design, Level, Result, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.claims import simulated_tables
+from canaryproof.verify.papers.records.output_files import write_files
+from canaryproof.verify.papers.records.report_input import Material
+from canaryproof.verify.papers.suites import estimators
 from tests.reports.made_up import claim
 
 

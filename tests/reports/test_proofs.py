@@ -3,8 +3,8 @@ import pytest
 from canaryproof.reports import proofs
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import chapters, render
-from canaryproof.verify.check.results import Level, Result, Run, Subject, Verdict
-from canaryproof.verify.files.report_input import Material
+from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.records.report_input import Material
 
 
 def line(name, kind, subject=Subject.DOCUMENT, source="final version, Theorem 3.3", **evidence):

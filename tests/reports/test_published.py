@@ -14,14 +14,14 @@ import pytest
 
 from canaryproof.reports import canife, pages, training
 from canaryproof.reports.markdown import without_tags
-from canaryproof.verify.check import json_records
-from canaryproof.verify.check.results import Context, Level, Run, Subject, perform
-from canaryproof.verify.check.verdicts import is_fixed
-from canaryproof.verify.claims.needs_data import NeedsData
-from canaryproof.verify.engine import expected
-from canaryproof.verify.files.benchmark_record import BenchmarkRecord
-from canaryproof.verify.files.training_record import ExperimentRecord
-from canaryproof.verify.suites.catalogue import SUITES
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.papers.check.results import Context, Level, Run, Subject, perform
+from canaryproof.verify.papers.check.verdicts import is_fixed
+from canaryproof.verify.papers.claims.needs_data import NeedsData
+from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
+from canaryproof.verify.papers.records.training_record import ExperimentRecord
+from canaryproof.verify.papers.runs import expected
+from canaryproof.verify.papers.suites.catalogue import SUITES
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports" / "published"

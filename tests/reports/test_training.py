@@ -14,10 +14,15 @@ from canaryproof.reports.figures import BLACK, description, svg
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import densities, estimates, label, render, spoken, value
-from canaryproof.verify.check.json_records import plain, read, written
-from canaryproof.verify.check.results import Level, Run
-from canaryproof.verify.files.report_input import Material, TrainingFolder
-from canaryproof.verify.files.training_record import ExperimentRecord, RepetitionRecord, Timings, TrainingSeconds
+from canaryproof.verify.audit.files.json_records import plain, read, written
+from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.records.report_input import Material, TrainingFolder
+from canaryproof.verify.papers.records.training_record import (
+    ExperimentRecord,
+    RepetitionRecord,
+    Timings,
+    TrainingSeconds,
+)
 
 BOUNDS = ("fixed-sequence", "normal-scores", "one-run", "andrew")
 COVERAGES = ("asymptotic", "asymptotic", "proven", "heuristic")

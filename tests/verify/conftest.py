@@ -13,10 +13,11 @@ HERE = Path(__file__).parent
 DRIVER = """
 import os
 import fake_suites
-from canaryproof.verify.cli import verify
-from canaryproof.verify.engine import expected, provenance
-from canaryproof.verify.cli.command_line import main
-verify.SUITES = "fake_suites:SUITES"
+from canaryproof.verify.papers.cli import verify_command
+from canaryproof.verify.papers.runs import expected
+from canaryproof.verify.audit.engine import provenance
+from canaryproof.verify.command_line import main
+verify_command.SUITES = "fake_suites:SUITES"
 expected.read, expected.read_findings = lambda: fake_suites.EXPECTED, dict
 # A run is not to stop because somebody edits the code that these suites do not use; workers of a cluster look for it.
 if "FAKE_CODE" in os.environ:

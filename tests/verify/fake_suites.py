@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from canaryproof.verify.check.results import Check, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Outcome, Subject, Verdict
 
 OURS, THEIRS = Subject.IMPLEMENTATION, Subject.DOCUMENT
 # More than all killed runs get done in a test: two of them, or fifty in the deep profile.

@@ -29,6 +29,10 @@ by Opacus, ``OpacusCanaries`` inserts them. The modules ``two_gaussians``, ``gau
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+if __name__ != "canaryproof":
+    # This file lies in the folder of another package, and a second copy of it would have names of its own.
+    raise ImportError(f"{__name__} is canaryproof itself: import canaryproof")
+
 if TYPE_CHECKING:
     from canaryproof.kernels import certified as certified
     from canaryproof.kernels import exact_law as exact_law
@@ -37,88 +41,88 @@ if TYPE_CHECKING:
     from canaryproof.kernels import two_gaussians as two_gaussians
     from canaryproof.kernels.canaries import Canaries as Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries as OrthonormalCanaries
-    from canaryproof.verify.accounting import accountant as accounting  # noqa: F401
-    from canaryproof.verify.audit.audit import Audit as Audit
-    from canaryproof.verify.audit.audit import audit as audit
-    from canaryproof.verify.audit.audit import audit_release as audit_release
-    from canaryproof.verify.audit.flower_inspection import FlowerInspection as FlowerInspection
-    from canaryproof.verify.audit.inspection import Inspection as Inspection
-    from canaryproof.verify.audit.inspection import self_test as self_test
-    from canaryproof.verify.audit.instruments import ResidualTests as ResidualTests
-    from canaryproof.verify.audit.instruments import SamplingTests as SamplingTests
-    from canaryproof.verify.audit.jax_inspection import JaxInspection as JaxInspection
-    from canaryproof.verify.audit.model_card import model_card as model_card
-    from canaryproof.verify.audit.opacus_inspection import OpacusInspection as OpacusInspection
-    from canaryproof.verify.audit.plan import plan as plan
-    from canaryproof.verify.audit.release_sums import release_sums as release_sums
-    from canaryproof.verify.audit.replay import replay as replay
-    from canaryproof.verify.audit.review import review as review
-    from canaryproof.verify.audit.rounds_plan import plan_rounds as plan_rounds
-    from canaryproof.verify.audit.training_audit import TrainingAudit as TrainingAudit
-    from canaryproof.verify.bounds import catalogue as bounds  # noqa: F401
-    from canaryproof.verify.canaries.canary_clients import CanaryClients as CanaryClients
-    from canaryproof.verify.canaries.grouped_canaries import GroupedCanaries as GroupedCanaries
-    from canaryproof.verify.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
-    from canaryproof.verify.canaries.participation import Insertion as Insertion
-    from canaryproof.verify.canaries.participation import Participation as Participation
-    from canaryproof.verify.canaries.participation import bernoulli as bernoulli
-    from canaryproof.verify.canaries.participation import scheduled as scheduled
-    from canaryproof.verify.canaries.participation import shuffled_epochs as shuffled_epochs
-    from canaryproof.verify.canaries.participation import uniform as uniform
-    from canaryproof.verify.canaries.round_scores import RoundScores as RoundScores
-    from canaryproof.verify.canaries.scores import Scores as Scores
-    from canaryproof.verify.canaries.shapes import flatten as flatten
-    from canaryproof.verify.canaries.shapes import left_out as left_out
-    from canaryproof.verify.canaries.shapes import split as split
-    from canaryproof.verify.canaries.sharded_canaries import ShardedCanaries as ShardedCanaries
-    from canaryproof.verify.canaries.whitened_clients import WhitenedClients as WhitenedClients
-    from canaryproof.verify.files.stored_release import open_release as open_release
+    from canaryproof.verify.audit.accounting import accountant as accounting  # noqa: F401
+    from canaryproof.verify.audit.answer.flower_inspection import FlowerInspection as FlowerInspection
+    from canaryproof.verify.audit.answer.inspection import Inspection as Inspection
+    from canaryproof.verify.audit.answer.inspection import self_test as self_test
+    from canaryproof.verify.audit.answer.instruments import ResidualTests as ResidualTests
+    from canaryproof.verify.audit.answer.instruments import SamplingTests as SamplingTests
+    from canaryproof.verify.audit.answer.jax_inspection import JaxInspection as JaxInspection
+    from canaryproof.verify.audit.answer.model_card import model_card as model_card
+    from canaryproof.verify.audit.answer.opacus_inspection import OpacusInspection as OpacusInspection
+    from canaryproof.verify.audit.answer.plan import plan as plan
+    from canaryproof.verify.audit.answer.release_sums import release_sums as release_sums
+    from canaryproof.verify.audit.answer.replay import replay as replay
+    from canaryproof.verify.audit.answer.review import review as review
+    from canaryproof.verify.audit.answer.rounds_plan import plan_rounds as plan_rounds
+    from canaryproof.verify.audit.answer.run_audit import Audit as Audit
+    from canaryproof.verify.audit.answer.run_audit import audit as audit
+    from canaryproof.verify.audit.answer.run_audit import audit_release as audit_release
+    from canaryproof.verify.audit.answer.training_audit import TrainingAudit as TrainingAudit
+    from canaryproof.verify.audit.bounds import catalogue as bounds  # noqa: F401
+    from canaryproof.verify.audit.canaries.canary_clients import CanaryClients as CanaryClients
+    from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries as GroupedCanaries
+    from canaryproof.verify.audit.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
+    from canaryproof.verify.audit.canaries.participation import Insertion as Insertion
+    from canaryproof.verify.audit.canaries.participation import Participation as Participation
+    from canaryproof.verify.audit.canaries.participation import bernoulli as bernoulli
+    from canaryproof.verify.audit.canaries.participation import scheduled as scheduled
+    from canaryproof.verify.audit.canaries.participation import shuffled_epochs as shuffled_epochs
+    from canaryproof.verify.audit.canaries.participation import uniform as uniform
+    from canaryproof.verify.audit.canaries.round_scores import RoundScores as RoundScores
+    from canaryproof.verify.audit.canaries.scores import Scores as Scores
+    from canaryproof.verify.audit.canaries.shapes import flatten as flatten
+    from canaryproof.verify.audit.canaries.shapes import left_out as left_out
+    from canaryproof.verify.audit.canaries.shapes import split as split
+    from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries as ShardedCanaries
+    from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients as WhitenedClients
+    from canaryproof.verify.audit.files.stored_release import open_release as open_release
 
 # The module of each public name; a name that is not in its module is the module itself.
 _MODULES = {
-    "Audit": "canaryproof.verify.audit.audit",
+    "Audit": "canaryproof.verify.audit.answer.run_audit",
     "Canaries": "canaryproof.kernels.canaries",
-    "CanaryClients": "canaryproof.verify.canaries.canary_clients",
-    "GroupedCanaries": "canaryproof.verify.canaries.grouped_canaries",
-    "FlowerInspection": "canaryproof.verify.audit.flower_inspection",
-    "Inspection": "canaryproof.verify.audit.inspection",
-    "Insertion": "canaryproof.verify.canaries.participation",
-    "OpacusCanaries": "canaryproof.verify.canaries.opacus_canaries",
-    "JaxInspection": "canaryproof.verify.audit.jax_inspection",
-    "OpacusInspection": "canaryproof.verify.audit.opacus_inspection",
+    "CanaryClients": "canaryproof.verify.audit.canaries.canary_clients",
+    "GroupedCanaries": "canaryproof.verify.audit.canaries.grouped_canaries",
+    "FlowerInspection": "canaryproof.verify.audit.answer.flower_inspection",
+    "Inspection": "canaryproof.verify.audit.answer.inspection",
+    "Insertion": "canaryproof.verify.audit.canaries.participation",
+    "OpacusCanaries": "canaryproof.verify.audit.canaries.opacus_canaries",
+    "JaxInspection": "canaryproof.verify.audit.answer.jax_inspection",
+    "OpacusInspection": "canaryproof.verify.audit.answer.opacus_inspection",
     "OrthonormalCanaries": "canaryproof.kernels.orthonormal_canaries",
-    "Participation": "canaryproof.verify.canaries.participation",
-    "ResidualTests": "canaryproof.verify.audit.instruments",
-    "RoundScores": "canaryproof.verify.canaries.round_scores",
-    "SamplingTests": "canaryproof.verify.audit.instruments",
-    "Scores": "canaryproof.verify.canaries.scores",
-    "ShardedCanaries": "canaryproof.verify.canaries.sharded_canaries",
-    "WhitenedClients": "canaryproof.verify.canaries.whitened_clients",
-    "TrainingAudit": "canaryproof.verify.audit.training_audit",
-    "accounting": "canaryproof.verify.accounting.accountant",
-    "audit": "canaryproof.verify.audit.audit",
-    "audit_release": "canaryproof.verify.audit.audit",
-    "bernoulli": "canaryproof.verify.canaries.participation",
-    "bounds": "canaryproof.verify.bounds.catalogue",
+    "Participation": "canaryproof.verify.audit.canaries.participation",
+    "ResidualTests": "canaryproof.verify.audit.answer.instruments",
+    "RoundScores": "canaryproof.verify.audit.canaries.round_scores",
+    "SamplingTests": "canaryproof.verify.audit.answer.instruments",
+    "Scores": "canaryproof.verify.audit.canaries.scores",
+    "ShardedCanaries": "canaryproof.verify.audit.canaries.sharded_canaries",
+    "WhitenedClients": "canaryproof.verify.audit.canaries.whitened_clients",
+    "TrainingAudit": "canaryproof.verify.audit.answer.training_audit",
+    "accounting": "canaryproof.verify.audit.accounting.accountant",
+    "audit": "canaryproof.verify.audit.answer.run_audit",
+    "audit_release": "canaryproof.verify.audit.answer.run_audit",
+    "bernoulli": "canaryproof.verify.audit.canaries.participation",
+    "bounds": "canaryproof.verify.audit.bounds.catalogue",
     "certified": "canaryproof.kernels.certified",
     "exact_law": "canaryproof.kernels.exact_law",
-    "flatten": "canaryproof.verify.canaries.shapes",
-    "left_out": "canaryproof.verify.canaries.shapes",
+    "flatten": "canaryproof.verify.audit.canaries.shapes",
+    "left_out": "canaryproof.verify.audit.canaries.shapes",
     "gaussian_mechanism": "canaryproof.kernels.gaussian_mechanism",
-    "model_card": "canaryproof.verify.audit.model_card",
+    "model_card": "canaryproof.verify.audit.answer.model_card",
     "null_cosine": "canaryproof.kernels.null_cosine",
-    "open_release": "canaryproof.verify.files.stored_release",
-    "plan": "canaryproof.verify.audit.plan",
-    "plan_rounds": "canaryproof.verify.audit.rounds_plan",
-    "release_sums": "canaryproof.verify.audit.release_sums",
-    "replay": "canaryproof.verify.audit.replay",
-    "review": "canaryproof.verify.audit.review",
-    "scheduled": "canaryproof.verify.canaries.participation",
-    "self_test": "canaryproof.verify.audit.inspection",
-    "shuffled_epochs": "canaryproof.verify.canaries.participation",
-    "split": "canaryproof.verify.canaries.shapes",
+    "open_release": "canaryproof.verify.audit.files.stored_release",
+    "plan": "canaryproof.verify.audit.answer.plan",
+    "plan_rounds": "canaryproof.verify.audit.answer.rounds_plan",
+    "release_sums": "canaryproof.verify.audit.answer.release_sums",
+    "replay": "canaryproof.verify.audit.answer.replay",
+    "review": "canaryproof.verify.audit.answer.review",
+    "scheduled": "canaryproof.verify.audit.canaries.participation",
+    "self_test": "canaryproof.verify.audit.answer.inspection",
+    "shuffled_epochs": "canaryproof.verify.audit.canaries.participation",
+    "split": "canaryproof.verify.audit.canaries.shapes",
     "two_gaussians": "canaryproof.kernels.two_gaussians",
-    "uniform": "canaryproof.verify.canaries.participation",
+    "uniform": "canaryproof.verify.audit.canaries.participation",
 }
 __all__ = ["__version__", *_MODULES]
 

@@ -1,1 +1,1 @@
-"""The audit of one run: scores in, estimates of ε, lower bounds and warnings out."""
+"""The auditor's library: the privacy of somebody's training, from files and scores to a decision."""

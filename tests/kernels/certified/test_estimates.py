@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from canaryproof.kernels.certified import Enclosures, at_precision, estimates
 from canaryproof.kernels.threshold_attack import threshold_epsilon
-from canaryproof.verify.estimators import estimators
+from canaryproof.verify.audit.estimators import epsilon_estimators
 
 DELTAS = st.sampled_from([1e-12, 1e-6, 1e-2])
 DISTANCES = st.floats(0.05, 5.0)
@@ -22,14 +22,16 @@ NEAR = 1e-13
 def test_pinned_encloses_the_estimate(delta, distance):
     enclosure = estimates.pinned(delta, distance)
     assert enclosure.tight
-    assert float(estimators.pinned_epsilon(delta, np.asarray(distance))) == pytest.approx(enclosure.lo, NEAR, 1e-14)
+    assert float(epsilon_estimators.pinned_epsilon(delta, np.asarray(distance))) == pytest.approx(
+        enclosure.lo, NEAR, 1e-14
+    )
 
 
 @given(DELTAS, DISTANCES, RATIOS)
 def test_fitted_encloses_the_estimate(delta, distance, ratio):
     enclosure = estimates.fitted(delta, distance, ratio)
     assert enclosure.tight
-    estimate = estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio))
+    estimate = epsilon_estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio))
     assert float(estimate) == pytest.approx(enclosure.lo, NEAR, 1e-14)
     directions = [estimates.fitted(delta, distance, ratio, way) for way in ("forward", "reverse")]
     assert enclosure == max(directions, key=lambda e: e.hi)

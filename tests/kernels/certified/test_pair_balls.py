@@ -7,7 +7,7 @@ from flint import arb, fmpq
 
 from canaryproof.kernels import two_gaussians as fast
 from canaryproof.kernels.certified import _pair_balls, at_precision, gaussian_mechanism, two_gaussians
-from canaryproof.verify.suites.worst_case.targets import TARGETS
+from canaryproof.verify.papers.suites.worst_case.targets import TARGETS
 
 BY_NAME = {target.name: target for target in TARGETS}
 

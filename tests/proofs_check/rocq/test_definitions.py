@@ -16,9 +16,17 @@ from canaryproof.proofs_check import normal_distance
 from canaryproof.proofs_check.rocq import quantile_cells, sources
 from canaryproof.proofs_check.rounding import canary_quantile
 from canaryproof.proofs_check.rounding.primitives import UNITS
-from canaryproof.verify.bounds import block_tests, fixed_sequence, guesses, ladders, one_run, precedence, thresholds
-from canaryproof.verify.bounds.lower_bound import discrete_null, prepare
-from tests.verify.bounds.test_guesses import orders
+from canaryproof.verify.audit.bounds import (
+    block_tests,
+    fixed_sequence,
+    guesses,
+    ladders,
+    one_run,
+    precedence,
+    thresholds,
+)
+from canaryproof.verify.audit.bounds.lower_bound import discrete_null, prepare
+from tests.verify.audit.bounds.test_guesses import orders
 
 _DEFINITION = re.compile(r"^Definition (\w+)((?: \([^()]* : \w+\))*) : \w+ :=\s(.*?)\.$", re.MULTILINE | re.DOTALL)
 _TOKEN = re.compile(r"\\sum_|'C|%:R|\^-1|\^\+|\.\+1|<=|==|\|\||[\w.]+|\S")

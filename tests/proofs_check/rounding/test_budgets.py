@@ -10,10 +10,10 @@ from flint import arb
 
 from canaryproof.kernels import _tails, gaussian_mechanism, null_cosine, two_gaussians
 from canaryproof.proofs_check.rounding import budgets
-from canaryproof.verify.suites.numerics import PATHS
-from canaryproof.verify.suites.worst_case.search import Domain, measure
-from canaryproof.verify.suites.worst_case.table import read
-from canaryproof.verify.suites.worst_case.targets import TARGETS
+from canaryproof.verify.papers.suites.numerics import PATHS
+from canaryproof.verify.papers.suites.worst_case.search import Domain, measure
+from canaryproof.verify.papers.suites.worst_case.table import read
+from canaryproof.verify.papers.suites.worst_case.targets import TARGETS
 
 BY_NAME = {target.name: target for target in (*TARGETS, *PATHS)}
 PROVEN = budgets.proven()

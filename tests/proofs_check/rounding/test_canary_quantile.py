@@ -10,7 +10,7 @@ from numba import njit
 from canaryproof.kernels import _canary_stream as stream
 from canaryproof.kernels.certified._ball import at_precision
 from canaryproof.proofs_check.rounding import canary_quantile as proof
-from canaryproof.verify.suites.stream_quality import quality
+from canaryproof.verify.papers.suites.stream_quality import quality
 
 CERTIFICATE = proof.read()
 TABLE = proof.polynomials()

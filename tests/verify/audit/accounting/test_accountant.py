@@ -1,0 +1,659 @@
+"""Claims give upper bounds of ε, named, and close to what independent ways compute."""
+
+import doctest
+import math
+import subprocess
+import sys
+
+import dp_accounting
+import numpy as np
+import pytest
+from dp_accounting import pld, rdp
+from dp_accounting.dp_event import ZCDpEvent
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mpmath import mp, mpf
+from scipy import special
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.reference import gaussian_mechanism as reference
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.accounting.accountant import (
+    as_claim,
+    from_event,
+    gaussian,
+    noise_multiplier,
+    poisson,
+    stated,
+)
+from tests.rows import chequered
+
+ULPS = 64 * np.finfo(float).eps
+Gaussian, Sampled = dp_accounting.GaussianDpEvent, dp_accounting.PoissonSampledDpEvent
+Composed, Repeated = dp_accounting.ComposedDpEvent, dp_accounting.SelfComposedDpEvent
+RELATIONS = {
+    "add-or-remove": dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE,
+    "replace": dp_accounting.NeighboringRelation.REPLACE_ONE,
+}
+
+
+def pair(neighbours, sigma, rate):
+    """The dominating pairs' densities of one sampled round, by mpmath."""
+
+    def density(mean):
+        return lambda x: mp.npdf(x, mean, sigma)
+
+    def mixed(mean):
+        return lambda x: (1 - mpf(rate)) * density(0)(x) + mpf(rate) * density(mean)(x)
+
+    return [(mixed(1), mixed(-1))] if neighbours == "replace" else [(mixed(1), density(0)), (density(0), mixed(1))]
+
+
+def integrated_delta(neighbours, sigma, rate, epsilon):
+    """δ(ε) of one sampled round: the hockey-stick divergence, integrated over where it is positive."""
+    with mp.workdps(25):
+        deltas = []
+        for upper, lower in pair(neighbours, mpf(sigma), rate):
+            # The likelihood ratio is monotone, so that the divergence is positive on one side of a root.
+            grid = [mpf(x) / 4 * sigma for x in range(-100, 120 + int(8 / sigma))]
+            positive = [x for x in grid if upper(x) > mp.exp(epsilon) * lower(x)]
+            if not positive:
+                deltas.append(mpf(0))
+                continue
+            low, high = (grid[0], positive[-1]) if positive[0] == grid[0] else (positive[0], grid[-1])
+            edge = low if high == grid[-1] else high
+            other = edge - sigma / 4 if edge == low else edge + sigma / 4
+            root = mp.findroot(
+                lambda x, u=upper, v=lower: mp.log(u(x)) - epsilon - mp.log(v(x)), (edge, other), solver="anderson"
+            )
+            ends = (root, grid[-1]) if high == grid[-1] else (grid[0], root)
+            steps = mp.linspace(*ends, 12)
+            deltas.append(mp.quad(lambda x, u=upper, v=lower: u(x) - mp.exp(epsilon) * v(x), steps))
+        return max(deltas)
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(
+    ("sigma", "participations", "delta"),
+    [(0.01, 1, 1e-5), (0.01, 10**6, 1e-300), (1.0, 8, 1e-5), (4.22, 1, 1e-6), (1e6, 1, 1e-30), (1e6, 10**6, 0.5)],
+)
+def test_known_rounds_are_exact(sigma, participations, delta, neighbours):
+    claim = gaussian(sigma, participations=participations, rounds=10**6, neighbours=neighbours)
+    with mp.workdps(60):
+        noise = mpf(sigma) / mp.sqrt(participations) / (2 if neighbours == "replace" else 1)
+        exact = float(reference.epsilon(delta, noise, digits=20))
+    assert claim.epsilon(delta) == pytest.approx(exact, rel=ULPS, abs=1e-15)
+    assert claim.basis(delta).startswith("exact Gaussian mechanism")
+    assert claim.attacker == "known rounds"
+
+
+@pytest.mark.parametrize(("epsilon", "printed"), [(1, "4.22"), (3, "1.54"), (10, "0.541")])
+def test_noise_of_table_1_of_andrew_et_al(epsilon, printed):
+    digits = len(printed.partition(".")[2])
+    assert f"{noise_multiplier(epsilon, 1e-6):.{digits}f}" == printed
+    assert gaussian(noise_multiplier(epsilon, 1e-6)).epsilon(1e-6) == pytest.approx(epsilon, rel=1e-14)
+
+
+@pytest.mark.deep(beyond=2)
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(
+    ("sigma", "rate", "delta"), [(1.0, 0.1, 1e-5), (0.5, 0.01, 1e-3), (3.0, 0.5, 1e-10), (0.3, 0.9, 1e-5)]
+)
+def test_one_sampled_round_is_the_integral_of_its_pair(sigma, rate, delta, neighbours):
+    claim = poisson(sigma, rate=rate, rounds=1, neighbours=neighbours)
+    epsilon = claim.epsilon(delta)
+    assert claim.basis(delta).startswith("privacy loss distributions")
+    assert integrated_delta(neighbours, sigma, rate, epsilon) <= delta
+    assert integrated_delta(neighbours, sigma, rate, epsilon * (1.0 - 1e-4)) > delta * 0.999
+
+
+def truth_of_one_round(sigma, rate, delta):
+    """ε of one Poisson-sampled round, in closed form: δ(log(1 + q(e^ε − 1))) is q times δ(ε) without sampling."""
+    return math.log1p(rate * math.expm1(float(gaussian_mechanism.epsilon(delta / rate, sigma))))
+
+
+@pytest.mark.deep(every=3)
+@pytest.mark.parametrize("delta", [1e-16, 1e-30, 1e-100, 1e-300])
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (0.5, 0.01), (5.0, 0.3)])
+def test_beyond_floats_of_distributions_the_next_bound_is_taken_and_named(sigma, rate, delta):
+    claim = poisson(sigma, rate=rate, rounds=1)
+    truth = truth_of_one_round(sigma, rate, delta)
+    assert truth <= claim.epsilon(delta) <= 1.6 * truth + 1.0
+    assert claim.basis(delta).startswith(("Rényi divergences", "exact Gaussian mechanism, as if", "rounds that"))
+
+
+@pytest.mark.parametrize("delta", [1e-5, 1e-200])
+@pytest.mark.parametrize(("sigma", "rate"), [(0.01, 0.1), (0.02, 0.5)])
+def test_epsilon_above_700_is_of_the_next_bound(sigma, rate, delta):
+    claim = poisson(sigma, rate=rate, rounds=1)
+    # The log of an e^ε that overflows.
+    truth = float(gaussian_mechanism.epsilon(delta / rate, sigma)) + math.log(rate)
+    assert truth <= claim.epsilon(delta) <= (truth - math.log(rate)) * (1.0 + 1e-7)
+    assert not claim.basis(delta).startswith("privacy loss")
+
+
+@pytest.mark.parametrize(("sigma", "rate", "rounds"), [(0.05, 0.1, 10), (0.2, 0.5, 4), (2.0, 0.3, 6)])
+def test_known_rounds_with_a_binomial_number_are_its_mean(sigma, rate, rounds):
+    delta = 1e-5
+    found = accountant._by_known_rounds(poisson(sigma, rate=rate, rounds=rounds), delta)
+
+    def mean(epsilon):
+        return sum(
+            mp.binomial(rounds, n) * mpf(rate) ** n * (1 - mpf(rate)) ** (rounds - n)
+            * reference.delta(epsilon, mpf(sigma) / mp.sqrt(n), digits=20)
+            for n in range(1, rounds + 1)
+        )  # fmt: skip
+
+    assert mean(found) <= delta
+    assert mean(found * (1.0 - 1e-5)) > delta * (1.0 - 1e-6)
+
+
+def test_blocks_of_many_numbers_bound_their_mean():
+    claim = poisson(40.0, rate=0.3, rounds=20_000)
+    found = accountant._by_known_rounds(claim, 1e-6)
+    numbers = np.arange(1, 20_001)
+    weights = np.exp(
+        special.gammaln(20_001) - special.gammaln(numbers + 1) - special.gammaln(20_001 - numbers)
+        + numbers * math.log(0.3) + (20_000 - numbers) * math.log(0.7)
+    )  # fmt: skip
+
+    def mean(epsilon):
+        return float(weights @ gaussian_mechanism.delta(epsilon, 40.0 / np.sqrt(numbers)))
+
+    assert mean(found) <= 1e-6 < mean(found * 0.995)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(("sigma", "rate", "rounds"), [(1.0, 0.125, 64), (3.0, 0.05, 1000), (0.7, 0.01, 300)])
+def test_composition_lies_between_distributions_rounded_down_and_up(sigma, rate, rounds, neighbours):
+    distance = 5e-4
+
+    def rounded(pessimistic):
+        one = pld.privacy_loss_distribution.from_gaussian_mechanism(
+            sigma, pessimistic_estimate=pessimistic, value_discretization_interval=distance, sampling_prob=rate,
+            use_connect_dots=False, neighboring_relation=RELATIONS[neighbours],
+        )  # fmt: skip
+        return one.self_compose(rounds).get_epsilon_for_delta(1e-5)
+
+    found = poisson(sigma, rate=rate, rounds=rounds, neighbours=neighbours).epsilon(1e-5)
+    low, high = rounded(False), rounded(True)
+    assert low <= found <= high
+    # Rounding to both sides is as far as a round's distance times their number; dots are connected closer.
+    assert found <= 0.5 * (low + high) + 0.05 * (high - low)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(("sigma", "rate", "rounds"), [(1.0, 1 / 8, 64), (0.5, 0.01, 100), (20.0, 0.999, 100)])
+def test_distributions_of_sampled_rounds_are_those_that_the_library_makes(sigma, rate, rounds):
+    claim = poisson(sigma, rate=rate, rounds=rounds)
+    library = pld.PLDAccountant(value_discretization_interval=accountant._interval(claim))
+    library.compose(Repeated(Sampled(rate, Gaussian(sigma)), rounds))
+    epsilon, delta = accountant._losses(claim)
+    # Their transforms may lose 1e-14 a round, and they lose some 1e-16.
+    assert epsilon(1e-5) == pytest.approx(library.get_epsilon(1e-5), rel=1e-7)
+    assert delta([0.0, 0.1, 1.0]) == pytest.approx(library.get_delta([0.0, 0.1, 1.0]), abs=1e-14 * rounds)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("sigma", "rate", "rounds", "distance"),
+    [(1.0, 0.125, 64, 2e-5), (1.0, 0.001, 10**6, 3e-5), (30.0, 0.001, 10**5, 3e-6), (1.0, 1e-6, 10**6, 1e-6)],
+)
+def test_finer_distances_of_losses_change_little(sigma, rate, rounds, distance):
+    library = pld.PLDAccountant(value_discretization_interval=distance)
+    fine = library.compose(Repeated(Sampled(rate, Gaussian(sigma)), rounds)).get_epsilon(1e-6)
+    assert poisson(sigma, rate=rate, rounds=rounds).epsilon(1e-6) == pytest.approx(fine, rel=0.05)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_two_sampled_rounds_are_the_integral_over_the_plane(neighbours):
+    sigma, rate, delta = 1.0, 0.2, 1e-3
+    epsilon = poisson(sigma, rate=rate, rounds=2, neighbours=neighbours).epsilon(delta)
+    x = np.linspace(-9.0, 10.0, 4001)
+
+    def normal(mean):
+        return np.exp(-0.5 * (x - mean) ** 2) / math.sqrt(2.0 * math.pi)
+
+    mixed, other = (1.0 - rate) * normal(0.0) + rate * normal(1.0), normal(0.0)
+    if neighbours == "replace":
+        other = (1.0 - rate) * normal(0.0) + rate * normal(-1.0)
+
+    def integrated(upper, lower, at):
+        return (
+            np.maximum(0.0, np.outer(upper, upper) - math.exp(at) * np.outer(lower, lower)).sum() * (x[1] - x[0]) ** 2
+        )
+
+    def divergence(at):
+        return max(integrated(mixed, other, at), integrated(other, mixed, at))
+
+    assert divergence(epsilon) <= delta * (1.0 + 1e-5)
+    assert divergence(epsilon * (1.0 - 1e-3)) > delta
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("epsilon", [0.0, 0.5, 2.0])
+def test_opposite_updates_dominate_every_replacement(epsilon):
+    sigma, rate, rng = 0.7, 0.3, np.random.default_rng(5)
+    axis = np.linspace(-5.5, 5.5, 401)
+    plane = np.stack(np.meshgrid(axis, axis), axis=-1)
+
+    def divergence(update, other):
+        first, second, zero = (
+            np.exp(-0.5 * ((plane - mean) ** 2).sum(axis=-1) / sigma**2) for mean in (update, other, np.zeros(2))
+        )
+        upper, lower = ((1.0 - rate) * zero + rate * part for part in (first, second))
+        area = (axis[1] - axis[0]) ** 2 / (2.0 * math.pi * sigma**2)
+        return np.maximum(0.0, upper - math.exp(epsilon) * lower).sum() * area
+
+    most = divergence(np.array([1.0, 0.0]), np.array([-1.0, 0.0]))
+    for _ in range(20):
+        angles, radii = rng.uniform(0.0, 2.0 * math.pi, 2), rng.uniform(0.0, 1.0, 2) ** 0.25
+        updates = radii[:, None] * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        # The grid's errors are below 4e-4.
+        assert divergence(*updates) <= most * (1.0 + 4e-4)
+    assert most == pytest.approx(float(integrated_delta("replace", sigma, rate, epsilon)), rel=4e-4)
+
+
+@pytest.mark.parametrize("delta", [1e-16, 1e-30, 1e-280])
+@pytest.mark.parametrize(("sigma", "rate"), [(1.0, 0.1), (3.0, 0.01)])
+def test_replacement_beyond_floats_of_distributions(sigma, rate, delta):
+    claim = poisson(sigma, rate=rate, rounds=1, neighbours="replace")
+    epsilon = claim.epsilon(delta)
+    assert claim.basis(delta).startswith(
+        ("a removal and an addition", "rounds that", "exact Gaussian mechanism, as if")
+    )
+    # A removal alone is no more than a replacement.
+    assert truth_of_one_round(sigma, rate, delta) <= epsilon <= claim.unsampled(1).epsilon(delta)
+    step = poisson(sigma, rate=rate, rounds=1)
+    assert epsilon <= 2.0 * step.epsilon(max(1e-300, delta * delta)) + 1e-9
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("delta", [1e-3, 1e-16, 1e-100])
+def test_a_removal_and_an_addition_cost_twice_epsilon_and_a_little_more_than_delta(delta):
+    claim, step = (poisson(1.0, rate=0.1, rounds=20, neighbours=each) for each in ("replace", "add-or-remove"))
+    found = accountant._by_removal_and_addition(claim, delta)
+    # The step's δ whose ε is half of what was found.
+    low, high = math.log(1e-300), math.log(delta)
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if step.epsilon(math.exp(middle)) > 0.5 * found else (low, middle)
+    both = math.exp(high) * (1.0 + math.exp(0.5 * found))
+    assert 0.99 * delta <= both <= delta * (1.0 + 1e-5)
+    if delta == 1e-3:
+        assert found > claim.epsilon(delta)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("sigma", [0.8, 2.0])
+def test_a_fixed_cohort_is_no_better_than_one_of_its_pairs(sigma):
+    # Of two records one is drawn; the other's update is 0. The pair is that of Poisson sampling at 1/2.
+    event = dp_accounting.SampledWithoutReplacementDpEvent(2, 1, Gaussian(sigma))
+    claim = from_event(event, neighbours="replace")
+    least = poisson(sigma, rate=0.5, rounds=1, neighbours="replace").epsilon(1e-5)
+    assert least * (1.0 - 1e-5) <= claim.epsilon(1e-5) <= gaussian(sigma, neighbours="replace").epsilon(1e-5)
+
+
+# Distributions lose δ to rounding by transforms; without sampling the loss is known.
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(("sigma", "rounds"), [(3.0, 100), (10.0, 1000), (100.0, 10_000)])
+def test_transforms_lose_far_less_than_is_allowed_for(sigma, rounds):
+    library = pld.privacy_loss_distribution.from_gaussian_mechanism(sigma, value_discretization_interval=2e-4)
+    losses = library.self_compose(rounds)
+    joint = sigma / math.sqrt(rounds)
+    epsilons = np.linspace(0.0, float(gaussian_mechanism.epsilon(1e-15, joint)), 40)
+    lost = gaussian_mechanism.delta(epsilons, joint) - losses.get_delta_for_epsilon(list(epsilons))
+    assert lost.max() <= 0.03 * accountant._LOST * rounds
+
+
+def test_library_s_renyi_accountant_takes_a_replacement_to_move_by_one_clip_norm():
+    # Otherwise a claim's noise would not have to be halved for it.
+    event = Gaussian(1.0)
+    relation = dp_accounting.NeighboringRelation.REPLACE_ONE
+    printed = rdp.RdpAccountant(neighboring_relation=relation).compose(event).get_epsilon(1e-5)
+    assert printed < pld.PLDAccountant(relation).compose(event).get_epsilon(1e-5)
+    assert gaussian(1.0, neighbours="replace").epsilon(1e-5) == gaussian(0.5).epsilon(1e-5)
+
+
+@given(
+    sigma=st.floats(0.01, 1e6),
+    taken=st.integers(1, 10**6),
+    exponent=st.floats(-307.0, -0.01),
+    factor=st.floats(1.001, 10.0),
+)
+def test_known_rounds_are_monotone(sigma, taken, exponent, factor):
+    delta = 10.0**exponent
+    claim = gaussian(sigma, participations=taken, rounds=10**6)
+    epsilon = claim.epsilon(delta)
+    assert claim.epsilon(min(delta * factor, 0.999)) <= epsilon
+    assert gaussian(min(1e6, sigma * factor), participations=taken, rounds=10**6).epsilon(delta) <= epsilon
+    assert claim.unsampled(max(0, taken - 1)).epsilon(delta) <= epsilon
+    assert gaussian(sigma, participations=taken, neighbours="replace").epsilon(delta) >= epsilon
+
+
+@pytest.mark.deep
+@settings(max_examples=60)
+@given(
+    sigma=st.floats(0.4, 20.0),
+    rate=st.floats(0.001, 0.9),
+    rounds=st.integers(1, 60),
+    exponent=st.floats(-290.0, -1.0),
+    factor=st.floats(1.2, 5.0),
+)
+def test_sampled_rounds_are_monotone_at_random(sigma, rate, rounds, exponent, factor):
+    are_monotone(sigma, rate, rounds, 10.0**exponent, factor)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(
+    ("sigma", "rate", "rounds", "delta", "factor"),
+    [
+        (1.0, 0.1, 20, 1e-5, 2.0),
+        pytest.param(4.0, 0.5, 60, 1e-12, 1.2, marks=pytest.mark.deep),
+        pytest.param(0.5, 0.02, 5, 1e-3, 5.0, marks=pytest.mark.deep),
+        (2.0, 0.3, 9, 1e-100, 2.0),
+    ],
+)
+def test_sampled_rounds_are_monotone_and_amplified(sigma, rate, rounds, delta, factor):
+    are_monotone(sigma, rate, rounds, delta, factor)
+
+
+def are_monotone(sigma, rate, rounds, delta, factor):
+    claim = poisson(sigma, rate=rate, rounds=rounds)
+    epsilon, tolerance = claim.epsilon(delta), 1.0 + 1e-6
+    assert truth_of_one_round(sigma, rate, delta) <= epsilon * tolerance if delta < rate else epsilon >= 0.0
+    assert epsilon <= claim.unsampled(rounds).epsilon(delta)
+    assert poisson(sigma, rate=rate, rounds=rounds, neighbours="replace").epsilon(delta) >= epsilon / tolerance
+    assert claim.epsilon(min(0.5, delta * factor)) <= epsilon * tolerance
+    assert poisson(sigma * factor, rate=rate, rounds=rounds).epsilon(delta) <= epsilon * tolerance
+    assert poisson(sigma, rate=rate / factor, rounds=rounds).epsilon(delta) <= epsilon * tolerance
+    assert poisson(sigma, rate=rate, rounds=rounds + 5).epsilon(delta) >= epsilon / tolerance
+
+
+def test_nothing_left_to_chance_is_known():
+    assert poisson(1.0, rate=1, rounds=20) == gaussian(1.0, participations=20)
+    nobody = poisson(1.0, rate=0, rounds=20)
+    assert nobody == gaussian(1.0, participations=0, rounds=20)
+    assert nobody.epsilon(1e-300) == 0.0
+    assert nobody.basis(1e-300) == "the record takes part in no round"
+    assert nobody.power([0.0, 1e-9, 1.0]) == pytest.approx([0.0, 1e-9, 1.0], rel=1e-14)
+
+
+@pytest.mark.deep(beyond=3)
+@pytest.mark.parametrize(
+    ("mechanism", "neighbours"),
+    chequered(
+        [(0.01, 0.5, 10**6), (1e6, 0.5, 10**6), (1.0, 1e-6, 10**6), (1.0, 1.0 - 1e-12, 3), (0.3, 0.01, 10**5)],
+        ["replace", "add-or-remove"],
+    ),
+)
+def test_extremes_are_served(mechanism, neighbours):
+    sigma, rate, rounds = mechanism
+    claim = poisson(sigma, rate=rate, rounds=rounds, neighbours=neighbours)
+    known = claim.unsampled(rounds)
+    for delta in (1e-5, 1e-300):
+        assert 0.0 <= claim.epsilon(delta) <= known.epsilon(delta) < math.inf
+        assert claim.basis(delta)
+
+
+def test_power_of_known_rounds_is_the_gaussian_one():
+    claim = gaussian(2.0, participations=9, rounds=20)
+    alpha = np.array([0.0, 1e-300, 1e-20, 1e-3, 0.5, 1.0 - 1e-9, 1.0])
+    power, missed = claim.power(alpha), claim.tradeoff(alpha)
+    with mp.workdps(40):
+        for each, found in list(zip(alpha, power, strict=True))[1:-1]:
+            exact = mp.ncdf(mp.sqrt(2) * mp.erfinv(2 * mpf(each) - 1) + mpf(3) / 2) if each > 1e-10 else None
+            if exact is not None:
+                assert found == pytest.approx(float(exact), rel=1e-12)
+    assert power + missed == pytest.approx(np.ones(7), abs=1e-15)
+    assert power[0] == 0.0
+    assert power[-1] == 1.0
+    assert 0.0 < power[1] < 1e-200
+    replaced = gaussian(4.0, participations=9, rounds=20, neighbours="replace")
+    assert list(replaced.power(alpha)) == list(power)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_power_of_a_sampled_round_is_that_of_the_best_test(neighbours):
+    sigma, rate = 0.8, 0.3
+    claim = poisson(sigma, rate=rate, rounds=1, neighbours=neighbours)
+    # The best tests reject above a threshold, or below it.
+    thresholds = np.linspace(-4.0, 5.0, 181)
+
+    def above(mean):
+        return special.ndtr((mean - thresholds) / sigma)
+
+    mixed = (1.0 - rate) * above(0.0) + rate * above(1.0)
+    null = (1.0 - rate) * above(0.0) + rate * above(-1.0) if neighbours == "replace" else above(0.0)
+    false, true = np.append(null, 1.0 - mixed), np.append(mixed, 1.0 - null)
+    assert np.all(true <= claim.power(false) + 1e-12)
+    # A claim is for both directions, so that tests may be mixed: this is their concave hull, by its tangents.
+    slopes = np.exp(np.linspace(-8.0, 8.0, 2001))[:, None]
+    tangents = np.max(true - slopes * false, axis=1, keepdims=True) + slopes * null
+    assert np.max(claim.power(null) - tangents.min(axis=0)) < 1e-3
+
+
+def test_power_of_a_sampled_claim_lies_between_those_of_knowing_less_and_more():
+    claim = poisson(1.0, rate=0.125, rounds=64)
+    alpha = np.array([1e-250, 1e-30, 1e-9, 1e-3, 0.1, 0.5])
+    power = claim.power(alpha)
+    assert np.all(np.diff(power) > 0.0)
+    assert np.all(power >= alpha)
+    assert np.all(power <= claim.unsampled(64).power(alpha))
+    for delta in (1e-3, 1e-6, 1e-9):
+        # Sums over few values of the mean are finer than one pair.
+        assert np.all(power <= (delta + math.exp(claim.epsilon(delta)) * alpha) * (1.0 + 1e-3))
+    assert power + claim.tradeoff(alpha) == pytest.approx(np.ones(6), abs=1e-12)
+
+
+def test_a_stated_epsilon_is_all_that_is_known():
+    claim = stated(1.0, 1e-5)
+    assert claim.attacker == "unstated"
+    assert claim.epsilon(1e-5) == claim.epsilon(1e-3) == 1.0
+    assert claim.epsilon(9e-6) == math.inf
+    assert claim.basis(9e-6) == "nothing is stated below δ = 1e-05"
+    alpha = np.array([0.0, 0.01, 0.5, 1.0])
+    expected = np.maximum.reduce([0 * alpha, 1 - 1e-5 - math.e * alpha, (1 - 1e-5 - alpha) / math.e])
+    assert claim.tradeoff(alpha) == pytest.approx(expected, abs=1e-15)
+    assert claim.power(alpha) == pytest.approx(1.0 - expected, abs=1e-15)
+
+
+@pytest.mark.deep(beyond=3)
+@pytest.mark.parametrize(
+    ("target", "known"),
+    chequered(
+        [(2.0, 1e-5), (4.0, 1e-20)],
+        [
+            ({"rate": 0.125, "rounds": 64}, lambda sigma: poisson(sigma, rate=0.125, rounds=64)),
+            ({"rate": 0.01, "rounds": 50, "neighbours": "replace"},
+             lambda sigma: poisson(sigma, rate=0.01, rounds=50, neighbours="replace")),
+            ({"rate": 1.0, "rounds": 7}, lambda sigma: gaussian(sigma, participations=7)),
+            ({"participations": 3, "rounds": 7, "neighbours": "replace"},
+             lambda sigma: gaussian(sigma, participations=3, neighbours="replace")),
+        ],
+    ),
+)  # fmt: skip
+def test_noise_multiplier_inverts_epsilon(target, known):
+    (epsilon, delta), (arguments, claim) = target, known
+    sigma = noise_multiplier(epsilon, delta, **arguments)
+    assert claim(sigma).epsilon(delta) <= epsilon * (1.0 + ULPS)
+    assert claim(sigma * (1.0 - 1e-5)).epsilon(delta) > epsilon
+
+
+def test_noise_multiplier_stays_in_its_range():
+    assert noise_multiplier(9999.0, 1e-5) == 0.01
+    assert noise_multiplier(9999.0, 1e-5, rate=0.5, rounds=1) == 0.01
+    with pytest.raises(ValueError, match=r"^epsilon: must be at least 0\.0368 for these rounds, not 0\.001$"):
+        noise_multiplier(0.001, 1e-300, participations=10**6)
+    with pytest.raises(ValueError, match=r"^epsilon: must be at least 0\.0368 for these rounds, not 0\.001$"):
+        noise_multiplier(0.001, 1e-300, rate=0.999, rounds=10**6)
+
+
+def test_quantile_of_participations_is_binomial():
+    claim = poisson(1.0, rate=0.125, rounds=64)
+    for probability in (0.0, 1e-6, 0.3, 0.5, 0.999, 1.0 - 1e-9):
+        n = claim.participation_quantile(probability)
+        assert special.bdtr(n, 64, 0.125) >= probability
+        assert n == 0 or special.bdtr(n - 1, 64, 0.125) < probability
+    assert claim.participation_quantile(1.0) <= 64
+    assert claim.unsampled(8).participation_quantile(0.9) == 8
+
+
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_events_are_the_claims_that_they_describe(neighbours):
+    def claimed(event):
+        return from_event(event, neighbours=neighbours)
+
+    known = gaussian(1.5, participations=6, neighbours=neighbours)
+    sampled = poisson(1.5, rate=0.1, rounds=6, neighbours=neighbours)
+    assert claimed(Gaussian(1.5)) == gaussian(1.5, neighbours=neighbours)
+    assert claimed(Repeated(Gaussian(1.5), 6)) == claimed(Composed([Gaussian(1.5)] * 6)) == known
+    assert claimed(Repeated(Composed([Sampled(0.1, Gaussian(1.5)), dp_accounting.NoOpDpEvent()]), 6)) == sampled
+    # Rounds of one sample are one round with less noise.
+    assert claimed(Sampled(0.1, Repeated(Gaussian(3.0), 4))) == poisson(1.5, rate=0.1, rounds=1, neighbours=neighbours)
+    # Squares of 1/σ add up: 1/0.8² + 1/0.6² = 1/0.48².
+    mixed = claimed(Composed([Gaussian(0.8), Gaussian(0.6)]))
+    assert mixed.epsilon(1e-9) == pytest.approx(gaussian(0.48, neighbours=neighbours).epsilon(1e-9), rel=1e-13)
+    assert mixed.power(0.01) == pytest.approx(gaussian(0.48, neighbours=neighbours).power(0.01), rel=1e-12)
+    assert mixed.attacker == "known rounds"
+    assert mixed.noise_multiplier is None
+    assert hash(mixed) == hash(claimed(Composed([Gaussian(0.8), Gaussian(0.6)])))
+
+
+def test_rounds_of_several_rates_compose():
+    event = Composed([Repeated(Sampled(0.1, Gaussian(1.0)), 10), Repeated(Sampled(0.2, Gaussian(1.0)), 10)])
+    claim = from_event(event)
+    fewer, more = (poisson(1.0, rate=rate, rounds=20) for rate in (0.1, 0.2))
+    for delta in (1e-5, 1e-40):
+        assert fewer.epsilon(delta) < claim.epsilon(delta) < more.epsilon(delta)
+    assert claim.attacker == "sampling"
+    assert claim.unsampled(4) == gaussian(1.0, participations=4, rounds=20)
+    assert from_event(event, neighbours="replace").basis(1e-40).endswith("as if in all of 20 rounds")
+
+
+def test_other_events_have_the_library_s_epsilon():
+    laplace = from_event(dp_accounting.LaplaceDpEvent(1.0))
+    # δ(ε) = 1 − e^((ε − 1)/2).
+    assert laplace.epsilon(1e-3) == pytest.approx(1.0 + 2.0 * math.log1p(-1e-3), abs=1e-4)
+    assert laplace.attacker == "known rounds"
+    # Losses of 500 are on a wider grid.
+    loud = from_event(dp_accounting.LaplaceDpEvent(2e-3)).epsilon(0.999)
+    assert 0.0 <= loud - (500.0 + 2.0 * math.log(1e-3)) < 0.1
+    concentrated = from_event(ZCDpEvent(0.02))
+    # A Gaussian mechanism of noise multiplier 5 is one of those with ρ = 1/50.
+    assert concentrated.epsilon(1e-5) >= gaussian(5.0).epsilon(1e-5)
+    assert concentrated.basis(1e-5).startswith("Rényi")
+    drawn = from_event(dp_accounting.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(2.0)), neighbours="replace")
+    assert drawn.epsilon(1e-5) <= gaussian(2.0, neighbours="replace").epsilon(1e-5)
+    assert drawn.attacker == "sampling"
+    revealed = from_event(dp_accounting.NonPrivateDpEvent())
+    assert revealed.epsilon(0.5) == math.inf
+    assert revealed.basis(0.5) == "no accounting gives a finite ε"
+    assert revealed.power(0.1) == 1.0
+    assert revealed.tradeoff(0.1) == 0.0
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        dp_accounting.NoOpDpEvent(),
+        dp_accounting.UnsupportedDpEvent(),
+        Sampled(0.1, Sampled(0.1, Gaussian(1.0))),
+        dp_accounting.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(1.0)),
+        Composed([Gaussian(1.0), dp_accounting.UnsupportedDpEvent()]),
+    ],
+)
+def test_events_without_an_accounting_are_refused(event):
+    rule = "^event: must be one that dp-accounting accounts for where neighbours are add-or-remove, not [^\n]+$"
+    with pytest.raises(ValueError, match=rule):
+        from_event(event)
+
+
+def test_numbers_claims_and_events_are_claims():
+    assert as_claim(3, 1e-6) == stated(3.0, 1e-6)
+    assert as_claim(3.0, 1e-6, "replace") == stated(3.0, 1e-6, neighbours="replace")
+    claim = gaussian(1.0, neighbours="replace")
+    assert as_claim(claim, 1e-6) is as_claim(claim, 1e-6, "replace") is claim
+    assert as_claim(Gaussian(1.0), 1e-6) == gaussian(1.0)
+    assert as_claim(Gaussian(1.0), 1e-6, "replace") == claim
+
+
+SAMPLED = poisson(1.0, rate=0.1, rounds=9)
+RANGE = "must lie between 0.01 and 1e+06, not"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: gaussian(0), f"noise_multiplier: {RANGE} 0"),
+        (lambda: gaussian(math.nan), f"noise_multiplier: {RANGE} nan"),
+        (lambda: gaussian(True), f"noise_multiplier: {RANGE} True"),
+        (lambda: poisson("1", rate=0.1, rounds=2), f"noise_multiplier: {RANGE} '1'"),
+        (lambda: gaussian(1, participations=3, rounds=2), "participations: must be a whole number from 0 to 2, not 3"),
+        (lambda: gaussian(1, participations=1.5), "participations: must be a whole number from 0 to 1e9, not 1.5"),
+        (lambda: gaussian(1, rounds=0), "rounds: must be a whole number from 1 to 1e9, not 0"),
+        (lambda: gaussian(1, neighbours="x"), "neighbours: must be one of add-or-remove, replace, not 'x'"),
+        (lambda: poisson(1, rate=1.1, rounds=2), "rate: must lie between 0 and 1, not 1.1"),
+        (lambda: stated(0, 1e-5), "epsilon: must lie between 0.001 and 10000, not 0"),
+        (lambda: as_claim("3", 1e-5), "claim: must lie between 0.001 and 10000, not '3'"),
+        (lambda: as_claim(SAMPLED, 1e-5, "replace"), "neighbours: must be add-or-remove, as in the claim, not replace"),
+        (lambda: from_event(3), "event: must be a dp_accounting.DpEvent, not 3"),
+        (lambda: from_event(Gaussian(0.0)), f"event: noise_multiplier: {RANGE} 0.0"),
+        (lambda: SAMPLED.power([0.5, 2]), "false_positive_rate: must lie between 0 and 1, not 2"),
+        (lambda: SAMPLED.tradeoff("x"), "false_positive_rate: must be numbers, not 'x'"),
+        (lambda: SAMPLED.unsampled(10), "participations: must be a whole number from 0 to 9, not 10"),
+        (lambda: SAMPLED.participation_quantile(2), "probability: must lie between 0 and 1, not 2"),
+        (lambda: stated(1, 1e-5).unsampled(1),
+         "unsampled: must be asked of a claim with one noise multiplier for all rounds"),
+        (lambda: stated(1, 1e-5).participation_quantile(0.5),
+         "participation_quantile: must be asked of a claim with rounds or with a sampling rate"),
+        (lambda: noise_multiplier(1, 1e-5, rate=0.1), "rounds: must be given with a rate"),
+        (lambda: noise_multiplier(1, 1e-5, rate=0.1, rounds=9, participations=2),
+         "participations: must be left out where a rate is given"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_are_refused_in_a_line(call, message):
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        call()
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("delta", [0.0, 1.0, 1e-310, math.nan, "x"])
+def test_delta_lies_in_its_range(delta):
+    for call in (SAMPLED.epsilon, SAMPLED.basis):
+        with pytest.raises(
+            ValueError, match=r"^delta: must lie strictly between 0 and 1, and be at least 2\.23e-308, "
+        ):
+            call(delta)
+
+
+def test_claims_say_what_they_are():
+    assert str(gaussian(1.0)) == "noise multiplier 1, 1 of 1 round known to the attacker (neighbours: add-or-remove)"
+    assert str(SAMPLED) == "noise multiplier 1, 9 rounds of Poisson sampling at 0.1 (neighbours: add-or-remove)"
+    assert str(stated(3, 1e-5, neighbours="replace")) == "ε = 3 at δ = 1e-05 (neighbours: replace)"
+    assert str(from_event(dp_accounting.LaplaceDpEvent(2.0))).startswith("1 × LaplaceDpEvent(noise_multiplier=2.0)")
+
+
+def test_examples_run():
+    done = doctest.testmod(accountant)
+    assert done.attempted >= 10
+    assert done.failed == 0
+
+
+@pytest.mark.deep
+def test_the_library_is_loaded_for_sampling_alone():
+    code = (
+        "import sys, canaryproof as cp\n"
+        "claim = cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)\n"
+        "claim.unsampled(8).epsilon(1e-5), claim.unsampled(8).power(0.1)\n"
+        "cp.accounting.as_claim(3.0, 1e-5).tradeoff(0.1)\n"
+        "assert 'dp_accounting' not in sys.modules\n"
+        "claim.epsilon(1e-5)\n"
+        "assert 'dp_accounting' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

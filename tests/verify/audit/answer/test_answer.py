@@ -1,0 +1,260 @@
+"""No two sentences of one answer contradict each other, whatever was audited."""
+
+import html
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.accounting.accountant import Neighbours
+from canaryproof.verify.audit.answer import page, picture, report
+from canaryproof.verify.audit.answer import run_audit as module
+from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
+from canaryproof.verify.audit.answer.text import details, percent, rounded_down
+from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
+from canaryproof.verify.audit.canaries.scores import Scores
+
+DELTAS, CLAIMS = (0.0, 1e-6, 1e-6, 1e-5, 1e-3, 0.05), (None, 0.1, 1.0, 3.0, 8.0, 40.0, 2000.0)
+NAMED = (("bayesian",), ("jagielski", "band"), ("fixed-threshold", "fixed-sequence"))
+# So many audits share sizes, δ and claim, which determine the tables of their power: those take most of the time.
+SHARED = 10
+
+
+def noise(rng: np.random.Generator) -> float:
+    return float(rng.choice([0.1, 0.5, 1.0, 1.54, 4.0, 30.0]))
+
+
+def asked(sizes: np.random.Generator) -> dict[str, Any]:
+    claim = CLAIMS[sizes.integers(len(CLAIMS))]
+    return {
+        "delta": float(sizes.choice(DELTAS)),
+        "claim": claim,
+        "confidence": float(sizes.choice([0.8, 0.95, 0.999])),
+        "force": bool(sizes.random() < 0.1),
+        "bounds": NAMED[sizes.integers(len(NAMED))] if sizes.random() < 0.2 else (),
+    }
+
+
+def inclusion_of(sizes: np.random.Generator) -> str:
+    return str(sizes.choice(["fixed", "coin", "independent"], p=[0.45, 0.45, 0.1]))
+
+
+def neighbours_of(sizes: np.random.Generator) -> Neighbours:
+    return "replace" if sizes.random() < 0.1 else "add-or-remove"
+
+
+def of_cosines(sizes: np.random.Generator, rng: np.random.Generator) -> Audit:
+    count, null_count = (int(x) for x in sizes.choice([2, 7, 30, 100, 400], 2))
+    dim, rounds = int(sizes.choice([1000, 10**6])), int(sizes.choice([1, 1, 1, 5]))
+    closed, inclusion, neighbours = sizes.random() < 0.4, inclusion_of(sizes), neighbours_of(sizes)
+    known, claimed, options = sizes.random() < 0.7, noise(sizes) if sizes.random() < 0.3 else None, asked(sizes)
+    trace = rng.choice([-1.0, 0.0, 1.0, 1.0, 1.0]) * rng.binomial(3, rng.choice([0.3, 1.0]), count) / 3.0 / noise(rng)
+    observed = rng.normal(size=(count, rounds))
+    observed[:, 0] += trace
+    unobserved = rng.normal(size=(null_count, rounds)).max(axis=1)
+    if not closed and neighbours == "replace":
+        unobserved -= trace.mean()
+    scores = Scores(
+        np.clip(observed.max(axis=1) / math.sqrt(dim), -1.0, 1.0),
+        None if closed else np.clip(unobserved / math.sqrt(dim), -1.0, 1.0),
+        dim if closed or known else None,
+        "fixed" if closed else inclusion,
+        neighbours="add-or-remove" if closed else neighbours,
+    )
+    return audit(scores, **options, noise_multiplier=claimed if options["delta"] else None)
+
+
+def of_any_kind(sizes: np.random.Generator, rng: np.random.Generator) -> Audit:
+    count, null_count = (int(x) for x in sizes.choice([2, 8, 40, 200, 800], 2))
+    inclusion, neighbours, options = inclusion_of(sizes), neighbours_of(sizes), asked(sizes)
+    draw = {
+        "normal": rng.standard_normal,
+        "exponential": rng.standard_exponential,
+        "few": lambda size: rng.integers(0, 3, size).astype(float),
+        "heavy": lambda size: rng.standard_t(2.0, size),
+    }[str(rng.choice(["normal", "exponential", "few", "heavy"]))]
+    observed = draw(count) + rng.choice([0.0, 0.0, 0.5, 3.0, 100.0])
+    unobserved = draw(null_count)
+    # Scores that are all equal are refused.
+    observed[:2], unobserved[:2] = (0.0, 1.0), (0.0, 1.0)
+    scale = rng.choice([1e-300, 1e-30, 1.0, 1.0, 1.0, 1e30, 1e300])
+    observed[0] = np.inf if rng.random() < 0.05 else 0.0
+    scores = Scores(scale * observed, scale * unobserved, kind="any", inclusion=inclusion, neighbours=neighbours)
+    return audit(scores, **options)
+
+
+def of_a_release(sizes: np.random.Generator, rng: np.random.Generator) -> Audit:
+    count, dim, kind = int(sizes.choice([5, 50, 300])), 4096, (Canaries, OrthonormalCanaries)[sizes.integers(2)]
+    claimed, neighbours, options = noise(sizes), neighbours_of(sizes), asked(sizes)
+    stated = sizes.random() < 0.7 and options["delta"] > 0.0
+    canaries, sigma = kind(int(sizes.integers(100)), count, dim), claimed / float(rng.choice([0.5, 1.0, 1.0, 2.0]))
+    release = sigma * rng.normal(size=dim) + rng.choice([0.0, 0.5, 1.0, 1.0, 1.0]) * canaries.sum()
+    release += rng.choice([0.0, 0.0, 100.0]) * rng.normal(size=dim) / math.sqrt(dim)
+    other = kind(101, count, dim) if rng.random() < 0.15 else canaries
+    multiplier = claimed if stated else None
+    release *= rng.choice([1.0, 1.0, 0.01])
+    return audit_release(release, other, **options, noise_multiplier=multiplier, neighbours=neighbours)
+
+
+def of_rounds(sizes: np.random.Generator, rng: np.random.Generator) -> Audit:
+    claimed, score = float(sizes.choice([0.3, 1.0, 3.0])), str(sizes.choice(["known rounds", "largest", "likelihood"]))
+    which, options = int(sizes.integers(3)), asked(sizes)
+    dim, rounds, seed = 2000, 6, int(rng.integers(2**32))
+    schedule = bernoulli(0, 0.3, rounds, seed, Insertion(160, observed=80))
+    sigma = claimed / float(rng.choice([0.5, 1.0, 1.0, 2.0]))
+    clients = CanaryClients(Canaries(seed, 160, dim), schedule, noise_multiplier=sigma)
+    deltas = (sigma + rng.choice([0.0, 50.0]) / math.sqrt(dim)) * rng.normal(size=(rounds, dim))
+    taken = int(rng.choice([2, 5, rounds, rounds, rounds]))
+    for t in range(taken):
+        deltas[t] += clients.total(t, 1.0)
+        deltas[t] *= rng.random() < 0.97
+        clients.add(deltas[t], t)
+    exact = score == "known rounds" and rng.random() < 0.5 and taken == rounds and deltas.any(axis=1).all()
+    scores = clients.scores(score, gram=deltas @ deltas.T if exact else None)
+    assert scores.record is not None
+    options["claim"] = (
+        accountant.gaussian(claimed, participations=scores.record.participations)
+        if which == 0 and options["delta"]
+        else accountant.stated(4.0, options["delta"])
+        if which == 1 and options["delta"]
+        else None
+    )
+    return audit(scores, **options)
+
+
+def contradictions(result: Audit) -> Iterator[str]:
+    """Yield each pair of statements of one answer that cannot both be true."""
+    summary, full = (" ".join(text.split()) for text in (str(result), details(result)))
+    answer, document = summary.split("Audited")[0], json.loads(result.to_json())
+    bound, estimate, verdict = result.bound, result.estimate, result.verdict
+    both = summary + full
+
+    def unless(truth: bool, statement: str) -> Iterator[str]:
+        if not truth:
+            yield statement
+
+    yield from unless(document["answer"].split() == answer.split(), "the answer of JSON is another one")
+    yield from unless(document["verdict"] == verdict, "the verdict of JSON is another one")
+    yield from unless(("no sign of misuse" in summary) == (not result.warnings), "misuse is denied beside warnings")
+    if result.withheld:
+        yield from unless(not result.estimates and not result.bounds, "withheld numbers are shown")
+        yield from unless("at least" not in answer and "ε̂ =" not in answer, "withheld numbers are in the answer")
+        return
+    if bound is not None:
+        shown = f"at least {rounded_down(bound.low, 2)}" if bound.low else "no lower bound above 0"
+        yield from unless(shown in answer.lower() or shown in answer, "the bound's line differs from the answer")
+        yield from unless((bound.low > 0.0) <= ("Nothing of the canaries" not in both), "nothing seen beside a bound")
+        level = percent(1.0 - result.level)
+        yield from unless(f"{level} confidence" in answer or not bound.low, "the answer's confidence is another one")
+        yield from unless(f"at {level}, {bound.basis}" in summary, "the bound's confidence is another one")
+        if result.claim is not None and bound.low > result.claim:
+            yield from unless(verdict == "exceeded", "a bound above the claim does not decide")
+        yield from unless(bound.low <= bound.cap, "a bound is above its cap")
+    proven = [row for row in result.bounds if row.coverage == "proven"]
+    coin = any(warning.kind == "coin" for warning in result.warnings)
+    yield from unless(not (coin and any("coin" in row.assumes for row in proven)), "refuted coins prove a bound")
+    if estimate is None:
+        yield from unless("ε̂ =" not in answer, "an estimate that means nothing is in the answer")
+    else:
+        yield from unless(estimate.low <= estimate.epsilon <= estimate.high, "an estimate is outside its interval")
+    mechanism = result.mechanism
+    if mechanism is not None and mechanism.claimed is not None and mechanism.p_value is not None:
+        rejected = mechanism.p_value < result.level
+        yield from unless(not rejected or verdict in {"refuted", "exceeded"}, "a rejected mechanism does not decide")
+        yield from unless(verdict != "refuted" or rejected, "a mechanism is refuted that no test rejects")
+    if verdict == "consistent":
+        yield from unless(estimate is None or estimate.low <= result.claim, "consistent below the whole interval")
+        yield from unless("nothing of the canaries" not in both.lower(), "consistent where nothing is seen")
+        noticed = result.noticed
+        if noticed is not None:
+            yield from unless(f"{math.floor(100.0 * noticed)}% of the claimed noise" in answer, "another share")
+            spots = result.blind_spots
+            for part in () if spots is None else spots.noticed:
+                if part.mechanism == "less-noise" and result.claim == pytest.approx(spots.epsilon):
+                    yield from unless(part.high == pytest.approx(noticed, rel=0.05), "the list has another share")
+    if verdict == "nothing seen":
+        yield from unless("At least" not in answer, "a bound beside nothing seen")
+    if "Take more canaries" in summary:
+        yield from unless(verdict in {"at its cap", "not decided"}, "more canaries are asked for without need")
+    yield from unless(verdict is None or result.claim is not None, "a verdict without a claim")
+    yield from unless(("ε̂ is an estimate for" in summary) == (estimate is not None), "an estimate has another meaning")
+    yield from unless(("bound is for an attacker" in summary) <= (bound is not None), "a missing bound has a meaning")
+    enough = re.search(r"Some ([\d,]+) canaries.* would notice half of the noise", full)
+    if enough is not None and "of either kind" not in enough[0] and result.noticed is not None:
+        more = int(enough[1].replace(",", "")) > result.count
+        yield from unless(not (more and result.noticed >= 0.5), "more canaries are asked for than suffice")
+    for share in re.findall(r"(\d+)% of the claimed noise or less would have been noticed", both):
+        yield from unless(int(share) == math.floor(100.0 * (result.noticed or 0.0)), "a share differs from the record")
+
+
+def drawn_contradictions(result: Audit) -> Iterator[str]:
+    """Yield what the picture or the page says otherwise than the answer."""
+    figure, words = picture.draw(result), " ".join(str(result).split())
+    answer, legend = words.split(" Audited ")[0], figure.axes[1].get_legend()
+    labels = [] if legend is None else [text.get_text() for text in legend.get_texts()]
+    shown = [label for label in labels if " ≥ " in label]
+    if figure.get_suptitle() != answer:
+        yield "the picture has another answer"
+    if any(label not in words for label in shown) or bool(shown) != (result.bound is not None):
+        yield "the picture has another bound"
+    if any(label.startswith("estimate") for label in labels) != ("ε̂ =" in answer):
+        yield "the picture has another estimate"
+    if any(label.startswith("claimed") for label in labels) != (result.claim is not None):
+        yield "the picture has another claim"
+    document = report.record(result)
+    page_of_html = html.unescape(re.sub(r"<[^>]*>", " ", page.html(result, document)))
+    page_words = " ".join(page_of_html.split())
+    if answer not in page_words:
+        yield "the page has another answer"
+    if ("No sign of misuse" in page_words) != ("no sign of misuse" in words):
+        yield "the page has other signs of misuse"
+    if ("Nothing was claimed" in page_words) != (result.claim is None):
+        yield "the page has another claim"
+    if ("consistent with the claim" in page_words.split(answer)[0]) != (result.verdict == "consistent"):
+        yield "the page's title is of another verdict"
+    for share in re.findall(r"(\d+)% of the claimed noise or less would have been noticed", page_words):
+        if int(share) != math.floor(100.0 * (result.noticed or 0.0)):
+            yield "the page has another share"
+
+
+KINDS = (of_cosines, of_any_kind, of_a_release, of_rounds)
+
+
+def random_audit(kind: int, run: int) -> Audit:
+    return KINDS[kind](np.random.default_rng([run // SHARED, kind, 0]), np.random.default_rng([run, kind, 1]))
+
+
+def check(first: int, runs: int, drawn: int) -> None:
+    """Check some runs of each kind, and the picture and the page of each so many-th."""
+    for run in range(first, first + runs):
+        for kind in range(len(KINDS)):
+            result = random_audit(kind, run)
+            pairs = [*contradictions(result), *(drawn_contradictions(result) if run % drawn == 0 else ())]
+            assert pairs == [], (KINDS[kind].__name__, run, str(result))
+
+
+def test_no_answer_contradicts_itself() -> None:
+    # The deep test has 2,500 runs. This one was chosen for its sizes alone, which need small tables.
+    check(30, 1, drawn=4)
+    assert list(drawn_contradictions(random_audit(KINDS.index(of_a_release), 30))) == []
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(5400)
+def test_no_answer_of_ten_thousand_contradicts_itself() -> None:
+    check(100, 2500, drawn=25)
+
+
+def test_a_contradiction_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = audit(Scores(np.random.default_rng(0).normal(0.7, 1.0, 300) / 1e3, dim=10**6), 1e-6, claim=3.0)
+    assert list(contradictions(result)) == []
+    monkeypatch.setattr(module.text, "rounded_down", lambda value, _=3: f"{value + 0.3:.2g}")
+    assert "the bound's line differs from the answer" in list(contradictions(result))

@@ -1,0 +1,598 @@
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+import canaryproof as cp
+from canaryproof.verify.audit.answer import instruments
+from canaryproof.verify.audit.answer.instruments import LEVEL
+
+DIM = 2000
+
+
+def noise(seed, dim=DIM):
+    return np.random.default_rng(seed).normal(size=dim)
+
+
+def residual_tests(vectors, sigma=1.0, **options):
+    tests = cp.ResidualTests(sigma, len(vectors[0]), **options)
+    for vector in vectors:
+        tests.add(vector)
+    return {test.name: test for test in tests.tests()}
+
+
+def refuted(tests):
+    return {name for name, test in tests.items() if test.failed}
+
+
+def test_nothing_is_said_before_the_first_round():
+    assert cp.ResidualTests(1.0, DIM).tests() == ()
+    assert cp.SamplingTests(0.1, 10).tests() == ()
+    assert math.isnan(cp.ResidualTests(1.0, DIM).measured)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
+def test_honest_noise_is_not_refuted_in_any_number_format(kind):
+    vectors = [noise(seed).astype(kind) for seed in range(4)]
+    tests = residual_tests(vectors, layers=[1500, 499, 1])
+    assert not refuted(tests)
+    assert set(tests) == {
+        *("noise", "noise by round", "equal rounds", "noise by layer", "mean", "normal law", "repeats within a round"),
+        *("repeats between rounds", "span", "values"),
+    }
+
+
+@pytest.mark.parametrize(("dim", "layers"), [(2, None), (3, [1, 1, 1]), (9, [2, 7]), (31, None), (32, [1] * 32)])
+def test_honest_noise_in_few_coordinates_is_not_refuted(dim, layers):
+    # Layers of one coordinate leave signs, of which two rounds of 3 are parallel a quarter of the time.
+    for seed in range(20):
+        tests = residual_tests([noise([seed, t], dim) for t in range(8)], layers=layers)
+        assert not refuted(tests)
+        assert (tests["span"].p_value is None) == (dim < 32)
+
+
+def test_rounds_without_noise_are_refuted_without_a_warning():
+    nothing = np.zeros(DIM)
+    assert "noise" in refuted(residual_tests([nothing] * 8, layers=[1500, 500]))
+    assert "equal rounds" in refuted(residual_tests([nothing, nothing, 1e6 * noise(0)]))
+    assert residual_tests([nothing] * 8)["span"].p_value == 1.0
+
+
+def test_more_noise_than_claimed_is_not_refuted():
+    assert not refuted(residual_tests([3.0 * noise(0), 3.0 * noise(1)]))
+    layers = np.repeat([1.0, 4.0], [1500, 500])
+    assert not refuted(residual_tests([layers * noise(seed) for seed in range(3)], layers=[1500, 500]))
+
+
+def test_the_smallest_noise_that_is_noticed_is_noticed_with_ninety_percent():
+    test = residual_tests([noise(0), noise(1)])["noise"]
+    share = float(test.notices.split()[4])
+    limit = 0.99**2 * stats.chi2.ppf(LEVEL, 2 * DIM)
+    # It is printed with four digits.
+    assert stats.chi2.cdf(limit / share**2, 2 * DIM) == pytest.approx(0.9, abs=0.005)
+    assert refuted(residual_tests([0.8 * noise(0), 0.8 * noise(1)])) == {"noise", "noise by round"}
+    assert refuted(residual_tests([(1.2 + 0.2 * (t % 3)) * noise(t) for t in range(6)])) == {"equal rounds"}
+    # A share within the tolerance is none, at any size.
+    assert cp.ResidualTests(1.0, DIM, tolerance=0.1)._shorter(10**12, 1) == "noise of at most 0.9 of the claim"
+
+
+def test_one_round_and_one_layer_are_looked_at_alone():
+    vectors = [noise(seed) for seed in range(8)]
+    vectors[5] = 0.75 * vectors[5]
+    tests = residual_tests(vectors)
+    assert refuted(tests) == {"noise by round", "equal rounds"}
+    assert "round 5 has 0.7" in tests["noise by round"].observed
+    layers = np.repeat([1.0, 0.5], [1900, 100])
+    tests = residual_tests([layers * noise(seed) for seed in range(8)], layers=[1900, 100])
+    assert refuted(tests) == {"noise by layer"}
+    observed = tests["noise by layer"].observed
+    assert observed.startswith("The noise of layer 1 has ")
+    assert float(observed.split()[6]) == pytest.approx(0.5, abs=0.06)
+
+
+def test_a_mean_that_is_not_zero_is_seen():
+    assert "mean" in refuted(residual_tests([noise(seed) + 0.1 for seed in range(4)]))
+    layers = np.repeat([0.0, 0.8], [1900, 100])
+    assert "mean" in refuted(residual_tests([noise(seed) + layers for seed in range(2)], layers=[1900, 100]))
+
+
+@pytest.mark.parametrize(
+    ("draw", "rounds"),
+    [
+        (lambda rng: rng.laplace(size=DIM) / math.sqrt(2.0), 4),
+        (lambda rng: rng.uniform(-math.sqrt(3.0), math.sqrt(3.0), DIM), 1),
+        (lambda rng: rng.standard_t(5, DIM), 8),
+        (lambda rng: np.clip(rng.normal(size=DIM), -2.0, 2.0) * 1.05, 2),
+        (lambda rng: rng.exponential(size=DIM) - 1.0, 1),
+    ],
+)
+def test_noise_of_another_law_is_seen(draw, rounds):
+    rng = np.random.default_rng(0)
+    assert "normal law" in refuted(residual_tests([draw(rng) for _ in range(rounds)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [
+        (lambda t: np.tile(noise(t, DIM // 4), 4), "repeats within a round"),
+        (lambda t: np.concatenate([noise(t, DIM // 2), -noise(t, DIM // 2)]), "repeats within a round"),
+        (lambda t: np.roll(noise(t), 7) * 0.6 + noise(t) * 0.8, "repeats within a round"),
+        (lambda _: noise(0), "repeats between rounds"),
+        (lambda t: (noise(t) + noise(t + 1)) / math.sqrt(2.0), "repeats between rounds"),
+        (lambda t: (noise(t) + noise(t + 9)) / math.sqrt(2.0), "repeats between rounds"),
+        (lambda t: math.sqrt(DIM / 40) * BASIS @ noise(t, 40), "span"),
+    ],
+)
+def test_noise_that_depends_on_other_noise_is_seen(make, name):
+    assert name in refuted(residual_tests([make(t) for t in range(12)]))
+
+
+BASIS = np.linalg.qr(np.random.default_rng(1).normal(size=(DIM, 40)))[0]
+
+
+def test_noise_of_few_values_is_seen():
+    states = noise(5, 500)
+    few = [np.random.default_rng(seed).choice(states, DIM) for seed in range(2)]
+    assert "values" in refuted(residual_tests(few))
+    # Half precision has few values: they are none of a fault where the release has that format.
+    coarse = noise(0).astype(np.float16)
+    assert "values" not in refuted(residual_tests([coarse]))
+    assert "values" in refuted(residual_tests([coarse.astype(np.float64)]))
+    bfloat = cp.ResidualTests(1.0, DIM)
+    bfloat.add(noise(0), resolution=2.0**-8)
+    assert bfloat.tests()[-1].p_value is None
+
+
+@pytest.mark.parametrize("weights", [np.ones(10), np.arange(10.0), np.r_[5.0, np.ones(9)]])
+def test_the_bound_of_signs_holds(weights):
+    sums = np.abs([np.dot(signs, weights) for signs in itertools.product((-1, 1), repeat=10)])
+    ratios = sums / np.linalg.norm(weights)
+    for ratio in np.unique(ratios):
+        assert np.mean(ratios >= ratio - 1e-12) <= instruments._hoeffding(ratio, 1)
+
+
+def test_the_bound_of_many_sums_is_hoeffdings():
+    assert instruments._hoeffding(6.0, 5) == pytest.approx(10.0 * math.exp(-18.0))
+    assert instruments._hoeffding(0.1, 5) == 1.0
+
+
+def test_the_comparisons_are_what_loops_say():
+    vector = noise(3, 60)
+    tests = cp.ResidualTests(1.0, 60)
+    tests.add(vector)
+    tests.add(noise(4, 60))
+    direct = []
+    for lag in range(1, 60):
+        products = vector[:-lag] * vector[lag:]
+        direct.append(abs(products.sum()) / np.linalg.norm(products))
+    once = cp.ResidualTests(1.0, 60)
+    once.add(vector)
+    assert once._lag == pytest.approx(max(direct), rel=1e-9)
+    assert once._lags == 59
+    products = vector * noise(4, 60)
+    between = {test.name: test for test in tests.tests()}["repeats between rounds"]
+    ratio = abs(products.sum()) / np.linalg.norm(products)
+    assert between.p_value == pytest.approx(min(1.0, 4.0 * math.exp(-(ratio**2) / 2.0)), rel=1e-5)
+
+
+def test_chernoffs_bound_is_above_the_binomial_tail():
+    counts = np.arange(201.0)
+    above = instruments._chernoff(counts, np.full(201, 60.0), 200, above=True)
+    below = instruments._chernoff(counts, np.full(201, 60.0), 200, above=False)
+    assert (np.exp(above) >= stats.binom.sf(counts - 1, 200, 0.3) - 1e-12).all()
+    assert (np.exp(below) >= stats.binom.cdf(counts, 200, 0.3) - 1e-12).all()
+    assert (above[:61] == 0.0).all()
+    assert (below[60:] == 0.0).all()
+
+
+def test_expected_counts_are_those_of_uniform_directions():
+    tests = cp.ResidualTests(1.0, 5)
+    rng = np.random.default_rng(0)
+    for _ in range(1500):
+        tests.add(rng.normal(size=5), resolution=0.0)
+    assert tests._least == pytest.approx(tests._most)
+    deviation = np.sqrt(tests._most * (1.0 - tests._most / 7500) + 1.0)
+    assert (np.abs(tests._above - tests._most) < 5.5 * deviation).all()
+
+
+@pytest.mark.parametrize(
+    ("vector", "options", "error"),
+    [
+        (np.zeros(3), {}, "residual: must be numbers of shape"),
+        (np.full(DIM, math.nan), {}, "residual: must be finite"),
+        (noise(0), {"resolution": -1.0}, "resolution: must be finite and not negative"),
+        (noise(0).astype(complex), {}, "residual: must be floating-point numbers, not complex128"),
+    ],
+)
+def test_wrong_residuals_change_nothing(vector, options, error):
+    tests = cp.ResidualTests(1.0, DIM)
+    with pytest.raises(ValueError, match=error):
+        tests.add(vector, **options)
+    assert tests.rounds == 0
+
+
+def test_wrong_arguments_are_refused():
+    with pytest.raises(ValueError, match="layers: must sum to dim = 10, not to 9"):
+        cp.ResidualTests(1.0, 10, layers=[5, 4])
+    with pytest.raises(ValueError, match="tolerance: must lie between 0 and"):
+        cp.ResidualTests(1.0, 10, tolerance=0.6)
+    with pytest.raises(ValueError, match="rate: must lie strictly between 0 and 1"):
+        cp.SamplingTests(1.0, 10)
+    sampling = cp.SamplingTests(0.5, 10)
+    for drawn, error in (([10], "between 0 and 9"), ([1, 1], "drawn twice"), ([0.5], "must be a list")):
+        with pytest.raises(ValueError, match=error):
+            sampling.add(drawn)
+    assert sampling.rounds == 0
+
+
+MEMBERS, RATE = 800, 0.1
+
+
+def poisson(seed, rate=RATE):
+    return np.flatnonzero(np.random.default_rng(seed).random(MEMBERS) < rate)
+
+
+def sampled(batches):
+    tests = cp.SamplingTests(RATE, MEMBERS)
+    for drawn in batches:
+        tests.add(drawn)
+    return {test.name: test for test in tests.tests()}
+
+
+def test_honest_sampling_is_not_refuted():
+    tests = sampled([poisson(seed) for seed in range(20)])
+    assert not refuted(tests)
+    assert set(tests) == {"batch size", "spread of batch sizes", "participations", "returns"}
+    empty = cp.SamplingTests(0.001, 100)
+    for _ in range(5):
+        empty.add([])
+    assert not any(test.failed for test in empty.tests())
+
+
+def epoch(t, seed):
+    return np.random.default_rng(seed).permutation(MEMBERS)[t % 10 * 80 : (t % 10 + 1) * 80]
+
+
+@pytest.mark.parametrize(
+    ("make", "rounds", "names"),
+    [
+        (lambda t: np.random.default_rng(t).choice(MEMBERS, 80, replace=False), 8, {"spread of batch sizes"}),
+        (lambda t: epoch(t, t // 10), 10, {"spread of batch sizes", "participations", "returns"}),
+        (lambda t: epoch(t, 0), 20, {"spread of batch sizes", "participations", "returns"}),
+        (lambda t: poisson(t, 0.15), 3, {"batch size"}),
+        (lambda t: poisson(t // 2), 4, {"returns"}),
+        (lambda t: poisson(t, np.where(np.arange(MEMBERS) < 80, 0.4, 0.06667)), 20, {"participations"}),
+    ],
+)
+def test_other_sampling_is_seen(make, rounds, names):
+    assert names <= refuted(sampled([make(t) for t in range(rounds)]))
+
+
+def test_so_many_rounds_of_one_size_are_noticed():
+    def fixed(rounds):
+        return sampled([np.random.default_rng(t).choice(MEMBERS, 80, replace=False) for t in range(rounds)])
+
+    stated = int(fixed(1)["spread of batch sizes"].notices.split()[-2])
+    assert fixed(stated)["spread of batch sizes"].failed
+
+
+@pytest.mark.parametrize(("size", "rate"), [(1, 0.5), (7, 0.1), (40, 0.03)])
+def test_normal_numbers_of_counts_are_normal(size, rate):
+    # The distribution function of a count, within its jump, is uniform: at each jump's quarter it is known exactly.
+    class Quarter:
+        def random(self, shape):
+            return np.full(shape, 0.25)
+
+    counts = np.arange(size + 1)
+    numbers = special.ndtr(instruments._normal(counts, size, rate, Quarter()))
+    expected = stats.binom.cdf(counts - 1, size, rate) + 0.25 * stats.binom.pmf(counts, size, rate)
+    assert numbers == pytest.approx(expected, rel=1e-9)
+
+
+def test_counts_in_the_far_tails_have_finite_numbers():
+    far = instruments._normal([0, 10**6], 10**6, 0.5, np.random.default_rng(0))
+    assert np.isfinite(far).all()
+    assert far[0] < -37.0
+    assert far[1] > 37.0
+
+
+def test_p_values_of_honest_trainings_are_not_too_small():
+    runs, small = 120, {}
+    for seed in range(runs):
+        rng = np.random.default_rng([9, seed])
+        residuals, sampling = cp.ResidualTests(1.0, 64, layers=[40, 24]), cp.SamplingTests(0.2, 30)
+        for _ in range(3):
+            residuals.add(rng.normal(size=64))
+            sampling.add(np.flatnonzero(rng.random(30) < 0.2))
+        for test in (*residuals.tests(), *sampling.tests()):
+            small[test.name] = small.get(test.name, 0) + (test.p_value is not None and test.p_value <= 0.05)
+    worst = max(small.values())
+    assert stats.binom.sf(worst - 1, runs, 0.05) > LEVEL / len(small)
+
+
+@pytest.mark.deep
+def test_the_page_has_the_smallest_faults_of_ten_thousand_and_a_million_coordinates():
+    rng, noticed = np.random.default_rng(0), []
+    for dim in (10**4, 10**6):
+        tests = cp.ResidualTests(noise_multiplier=1.0, dim=dim)
+        for _ in range(4):
+            tests.add(rng.normal(size=dim).astype(np.float32))
+        noticed.append({test.name: test.notices for test in tests.tests()})
+    page = (Path(__file__).parents[4] / "docs/how/self_test.md").read_text(encoding="utf-8")
+    rows = [f"| {name} | {text} | {noticed[1][name]} |" for name, text in noticed[0].items()]
+    assert "\n".join(rows) in page
+
+
+def test_honest_returns_are_found_at_no_more_than_the_level_over_all_lags():
+    rng, runs = np.random.default_rng(11), 300
+    small = 0
+    for _ in range(runs):
+        tests = cp.SamplingTests(rate=0.3, members=40)
+        for drawn in rng.random((16, 40)) < 0.3:
+            tests.add(np.flatnonzero(drawn))
+        (p_value,) = (test.p_value for test in tests.tests() if test.name == "returns")
+        small += p_value <= 0.05
+    # The largest of 15 lags alone would be so small in half of the runs.
+    assert small <= stats.binom.isf(LEVEL, runs, 0.05)
+
+
+def test_the_faults_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
+    """The probability of each test at its own smallest fault, from the law of its statistic there."""
+    dim, rounds, rate, members = 2000, 5, 0.3, 400
+    residuals, sampling = cp.ResidualTests(1.0, dim), cp.SamplingTests(rate, members)
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        residuals.add(rng.normal(size=dim))
+        sampling.add(np.flatnonzero(rng.random(members) < rate))
+    # Pairs of a round's values are equal with probability 2⁻²⁰ at most, and with 1/m where there are m.
+    pairs = rounds * dim * (dim - 1) / 2
+    critical = stats.binom.isf(LEVEL, rounds * dim, pairs / 2**20 / (rounds * dim)) + 1
+    repeated = rounds * dim**2 / 2 / residuals._few_values()
+    two_sided = stats.norm.isf(LEVEL / 2)
+    # A rate's error in deviations of the number drawn, and that of a share of so many who may return at one of 4 lags.
+    drawn = sampling._wrong_rate() * rate * rounds * members / math.sqrt(rounds * members * rate * (1 - rate))
+    earlier = np.array([size for lag, size, _ in sampling._overlaps if lag == 1]).sum()
+    lags, sizes, _ = np.array(sampling._overlaps).T
+    returned = sampling._wrong_return(lags, sizes) * math.sqrt(earlier / (rate * (1 - rate)))
+    # Rates of members with this deviation, as a share of the mean, add to the variance of their counts.
+    wider = 1.0 + (sampling._wrong_rates() * rate) ** 2 * rounds / (rate * (1 - rate))
+    # Rounds of unequal noise add to the variance of a round's deviation, 1/(2d). The law has 48 tests.
+    said = {test.name: test.notices.split() for test in residuals.tests()}
+    unequal = 1.0 + 2.0 * dim * float(said["equal rounds"][6]) ** 2
+    beyond = 2.0 * stats.norm.sf(2.0)
+    off = float(said["normal law"][-1]) / math.sqrt(beyond * (1.0 - beyond) / (rounds * dim))
+    powers = {
+        "values": stats.poisson.sf(critical - 1, repeated),
+        "batch size": stats.norm.sf(two_sided - drawn),
+        "returns": stats.norm.sf(stats.norm.isf(LEVEL / 2 / 4) - returned),
+        "participations": stats.chi2.sf(stats.chi2.isf(LEVEL / 2, members) / wider, members),
+        "equal rounds": stats.chi2.sf(stats.chi2.isf(LEVEL, rounds - 1) / unequal, rounds - 1),
+        "normal law": stats.norm.sf(math.sqrt(2.0 * math.log(48 / LEVEL)) - off),
+        "signs": stats.norm.sf(math.sqrt(2.0 * math.log(2.0 * 7 / LEVEL)) - instruments._beyond(7)),
+    }
+    # Those that are read from the page have two digits there.
+    assert powers == pytest.approx(dict.fromkeys(powers, 0.9), abs=0.03)
+
+
+def test_each_test_of_the_residuals_says_what_it_saw_how_likely_that_is_and_what_it_notices():
+    """The whole record of a small case, by textbook formulas and loops."""
+    sigma, sizes, dim, rounds = 2.0, (150, 50), 200, 3
+    vectors = [(1.7 + 0.2 * t) * noise(20 + t, dim) + 0.1 for t in range(rounds)]
+    tests = cp.ResidualTests(sigma, dim, layers=sizes, tolerance=0.02)
+    for vector in vectors:
+        tests.add(vector, resolution=0.0)
+    found = {test.name: test for test in tests.tests()}
+    least, number, z = 0.98 * sigma, rounds * dim, stats.norm.ppf(0.9)
+    parts = [np.split(vector, [sizes[0]]) for vector in vectors]
+    squares = np.array([[(part**2).sum() for part in row] for row in parts])
+
+    def shorter(freedom, tests=1):
+        share = 0.98 * math.sqrt(stats.chi2.ppf(1e-6 / tests, freedom) / stats.chi2.ppf(0.9, freedom))
+        return f"noise of at most {share:.4g} of the claim"
+
+    def beyond(tests):
+        return math.sqrt(2.0 * math.log(2.0 * tests / 1e-6)) + z
+
+    def signs(ratio, tests):
+        return min(1.0, 2.0 * tests * math.exp(-0.5 * ratio**2))
+
+    expected = {
+        "noise": (
+            f"The noise has {math.sqrt(squares.sum() / number) / sigma:.5g} of the claimed deviation.",
+            stats.chi2.cdf(squares.sum() / least**2, number),
+            shorter(number),
+        )
+    }
+    for part, sums, freedoms in (
+        ("round", squares.sum(axis=1), [dim] * rounds),
+        ("layer", squares.sum(axis=0), [rounds * size for size in sizes]),
+    ):
+        each = stats.chi2.cdf(sums / least**2, freedoms)
+        worst = int(each.argmin())
+        share = math.sqrt(sums[worst] / freedoms[worst]) / sigma
+        expected[f"noise by {part}"] = (
+            f"The noise of {part} {worst} has {share:.4g} of the claimed deviation.",
+            min(1.0, len(sums) * each[worst]),
+            f"{shorter(min(freedoms), len(sums))} in one {part}",
+        )
+    lengths = squares.sum(axis=1)
+    ratios = [lengths[t] / (lengths[:t].sum() / t) for t in range(1, rounds)]
+    scores = [stats.norm.ppf(stats.f.cdf(ratio, dim, dim * t)) for t, ratio in enumerate(ratios, 1)]
+    shares = np.sqrt(lengths / dim) / sigma
+    most = stats.chi2.isf(1e-6, rounds - 1) / stats.chi2.ppf(0.1, rounds - 1)
+    expected["equal rounds"] = (
+        f"Rounds have from {shares.min():.4g} to {shares.max():.4g} of the claimed deviation.",
+        stats.chi2.sf(np.square(scores).sum(), rounds - 1),
+        f"rounds' noise with a deviation of {math.sqrt((most - 1.0) / (2.0 * dim)):.2g} of its mean",
+    )
+    sums = np.array([[part.sum() for part in row] for row in parts])
+    strongest = max(
+        *np.abs(sums.sum(axis=0)) / np.sqrt(squares.sum(axis=0)), abs(sums.sum()) / math.sqrt(squares.sum())
+    )
+    expected["mean"] = (
+        f"The noise has a mean of {sums.sum() / number / sigma:.2g} of the claimed deviation.",
+        signs(strongest, 3),
+        f"a mean of {beyond(3) / math.sqrt(number):.2g} deviations",
+    )
+    # Coordinates in the deviation of their own layer and round.
+    scaled = [np.concatenate([part / np.sqrt((part**2).mean()) for part in row]) for row in parts]
+    logs, everything = [], np.concatenate(scaled)
+    for limit in np.arange(16) / 4.0:
+        law = [stats.beta.sf(min(1.0, limit**2 / size), 0.5, 0.5 * (size - 1)) for size in sizes]
+        share = sum(size * tail for size, tail in zip(sizes, law, strict=True)) / dim
+        above = everything[np.abs(everything) > limit]
+        count, positive = len(above), int((above > 0.0).sum())
+        divergence = number * stats.entropy([count / number, 1.0 - count / number], [share, 1.0 - share])
+        fair = stats.binom.cdf(min(positive, count - positive), count, 0.5)
+        logs.append((min(-divergence, math.log(2.0 * fair)), limit, count / number, share))
+    smallest, limit, count, share = min(logs)
+    two = sum(size * stats.beta.sf(4.0 / size, 0.5, 0.5 * (size - 1)) for size in sizes) / dim
+    off = math.sqrt(two * (1.0 - two) / number) * beyond(24)
+    expected["normal law"] = (
+        f"{count:.4%} of the coordinates are beyond {limit:g} deviations, where a normal law has {share:.4%}.",
+        min(1.0, 48 * math.exp(smallest)),
+        f"a share of coordinates beyond 2 deviations that is off by {off:.2g}",
+    )
+    within = max(
+        abs((vector[lag:] * vector[:-lag]).sum()) / math.sqrt(((vector[lag:] * vector[:-lag]) ** 2).sum())
+        for vector in scaled
+        for lag in range(1, dim)
+    )
+    pairs = {(s, t): scaled[s] * scaled[t] for s, t in itertools.combinations(range(rounds), 2)}
+    shifted = [np.concatenate([pairs[s, s + lag] for s in range(rounds - lag)]) for lag in range(1, rounds)]
+    between = max(abs(each.sum()) / math.sqrt((each**2).sum()) for each in [*pairs.values(), *shifted])
+    for name, compared, ratio, number_of, size in (
+        ("repeats within a round", "two coordinates at one distance", within, rounds * (dim - 1), dim),
+        ("repeats between rounds", "two rounds", between, len(pairs) + rounds - 1, dim),
+    ):
+        expected[name] = (
+            f"The strongest correlation of {compared} is {ratio:.3g} standard errors.",
+            signs(ratio, number_of),
+            f"a correlation of {min(1.0, beyond(number_of) / math.sqrt(size)):.2g} of {compared}",
+        )
+    expected["span"] = (
+        "The noise of the first 3 rounds is compared with the span of those before.",
+        found["span"].p_value,
+        "noise in a space of few dimensions",
+    )
+    # Equal values of so many are expected in no round, and one of them has a p-value of 1.
+    expected["values"] = (
+        f"0 of {number} values repeat another of their round.",
+        1.0,
+        f"noise of at most {tests._few_values():.2g} values in a round",
+    )
+    assert {name: (test.observed, test.notices) for name, test in found.items()} == {
+        name: (observed, notices) for name, (observed, _, notices) in expected.items()
+    }
+    p_values = {name: p_value for name, (_, p_value, _) in expected.items()}
+    assert {name: test.p_value for name, test in found.items()} == pytest.approx(p_values, rel=1e-5)
+
+
+def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_it_notices(monkeypatch):
+    def standardised(counts, sizes, rate, _):
+        return (np.asarray(counts) - np.asarray(sizes) * rate) / np.sqrt(np.asarray(sizes) * rate * (1.0 - rate))
+
+    # The draws within the jumps of a count are tested apart.
+    monkeypatch.setattr(instruments, "_normal", standardised)
+    members, rate, rounds, z = 60, 0.3, 4, stats.norm.ppf(0.9)
+    batches = [np.flatnonzero(np.random.default_rng(t).random(members) < 0.35) for t in range(rounds)]
+    tests = cp.SamplingTests(rate, members)
+    for drawn in batches:
+        tests.add(drawn)
+    present = np.array([np.isin(np.arange(members), drawn) for drawn in batches])
+    sizes, counts = present.sum(axis=1), present.sum(axis=0)
+    deviation = math.sqrt(members * rate * (1.0 - rate))
+    drawn = standardised(sizes, members, rate, None)
+
+    def spread(square, freedom):
+        return min(1.0, 2.0 * min(stats.chi2.cdf(square, freedom), stats.chi2.sf(square, freedom)))
+
+    # A fixed size leaves the draw within a count's jump, of the variance 1/12.
+    fixed = next(t for t in range(1, 1000) if 2.0 * stats.chi2.cdf(t / (12.0 * deviation**2), t) <= 1e-6)
+    two_sided = stats.norm.isf(0.5e-6) + z
+    wider = stats.chi2.isf(0.5e-6, members) / stats.chi2.ppf(0.1, members)
+    rates = math.sqrt((wider - 1.0) * (1.0 - rate) / (rate * rounds))
+    lags = []
+    for lag in range(1, rounds):
+        both = [(present[t] & present[t + lag]).sum() for t in range(rounds - lag)]
+        total = standardised(both, sizes[: rounds - lag], rate, None).sum() / math.sqrt(len(both))
+        lags.append((abs(total), lag, sum(both) / sizes[: rounds - lag].sum()))
+    strongest, lag, share = max(lags)
+    off = math.sqrt(rate * (1.0 - rate) / sizes[:-1].sum()) * (stats.norm.isf(0.5e-6 / 3) + z)
+    expected = [
+        (
+            "batch size",
+            f"A round has {sizes.mean():.5g} members in the mean, where the claim has 18.",
+            2.0 * stats.norm.sf(abs(drawn.sum()) / math.sqrt(rounds)),
+            f"a rate that is wrong by {math.sqrt((1.0 - rate) / (rate * members * rounds)) * two_sided:.2g} of itself",
+        ),
+        (
+            "spread of batch sizes",
+            f"The sizes of rounds have a deviation of {sizes.std():.4g}, where the claim has {deviation:.4g}.",
+            spread((drawn**2).sum(), rounds),
+            f"one fixed size, in {fixed} rounds",
+        ),
+        (
+            "participations",
+            f"A member takes part from {counts.min()} to {counts.max()} times in 4 rounds.",
+            spread((standardised(counts, rounds, rate, None) ** 2).sum(), members),
+            f"rates of members with a deviation of {rates:.2g} of their mean",
+        ),
+        (
+            "returns",
+            f"{share:.2%} of a round's members are drawn again {lag} rounds later, where the claim has 30.00%.",
+            min(1.0, 3 * 2.0 * stats.norm.sf(strongest)),
+            f"a share at the next round that is off by {off:.2g}",
+        ),
+    ]
+    found = tests.tests()
+    assert [(test.name, test.observed, test.notices) for test in found] == [(a, b, d) for a, b, _, d in expected]
+    assert [test.p_value for test in found] == pytest.approx([p_value for _, _, p_value, _ in expected], rel=1e-9)
+
+
+@pytest.mark.parametrize("resolution", [0.0, 2.5e-5])
+def test_repeated_values_are_held_against_those_of_an_honest_generator(resolution):
+    sigma, dim, repeated = 2.0, 1000, 60
+    vector = 3.0 * noise(0, dim)
+    # Places apart, so that no two differ by less than the resolution.
+    vector = np.sort(vector)
+    vector[1::16][:repeated] = vector[::16][:repeated]
+    tests = cp.ResidualTests(sigma, dim, tolerance=0.02)
+    for _ in range(2):
+        tests.add(vector, resolution=resolution)
+    # A normal law of the least honest deviation has this probability at most in a step of four rounding errors.
+    step = 4.0 * resolution
+    most = 2.0**-20 + step / (math.sqrt(2.0 * math.pi) * 0.98 * sigma)
+    values = np.floor(vector / step) if step else vector
+    number = 2 * (dim - len(np.unique(values)))
+    assert number >= 2 * repeated
+    expected = 2 * 0.5 * dim * (dim - 1) * most
+    (test,) = (test for test in tests.tests() if test.name == "values")
+    assert test.p_value == pytest.approx(stats.binom.sf(number - 1, 2 * dim, expected / (2 * dim)), rel=1e-9, abs=0.0)
+    assert test.observed == f"{number} of 2000 values repeat another of their round."
+
+
+@pytest.mark.parametrize(("drawn", "said"), [(100, True), (99, False)])
+def test_a_number_format_that_is_too_coarse_is_not_counted(drawn, said):
+    # So many values are looked at as would be half of those that a step leaves.
+    step = (0.5 / (drawn + 0.5) - 2.0**-20) * math.sqrt(2.0 * math.pi) * 0.99
+    tests = cp.ResidualTests(1.0, DIM)
+    tests.add(noise(0), resolution=0.25 * step)
+    assert tests._drawn == drawn
+    assert (tests.tests()[-1].p_value is not None) == said
+
+
+def test_a_rounding_error_moves_each_limit_by_itself():
+    tests, vector = cp.ResidualTests(1.0, 300, layers=[100, 200]), noise(0, 300)
+    tests.add(vector, resolution=0.01)
+    parts = np.split(vector, [100])
+    # In deviations of the layer that has the smallest one.
+    moved = 0.01 / min(math.sqrt(np.mean(part**2)) for part in parts)
+    for limit, least, most in zip(np.arange(16) / 4.0, tests._least, tests._most, strict=True):
+        for expected, sign in ((least, 1.0), (most, -1.0)):
+            moved_limit = max(0.0, limit + sign * moved)
+            tails = [size * stats.beta.sf(moved_limit**2 / size, 0.5, 0.5 * (size - 1)) for size in (100, 200)]
+            assert expected == pytest.approx(sum(tails), rel=1e-9)

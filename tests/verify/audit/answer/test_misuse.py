@@ -1,0 +1,358 @@
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.answer.misuse import Withheld, declared, misuse, visible_trace
+from canaryproof.verify.audit.levels import LEVEL, POWER
+
+SIGMA = 1.54
+
+
+class Run:
+    """A release of the Gaussian mechanism with canaries 0 … k − 1, and k more that are not in it."""
+
+    def __init__(self, seed, count, dim, sigma=SIGMA, present=1.0, data=0.0):
+        rng = np.random.default_rng(seed)
+        self.seed, self.count, self.dim, self.sigma = seed, count, dim, sigma
+        self.canaries = Canaries(seed, 2 * count, dim)
+        vector = rng.standard_normal(dim)
+        self.release = self.canaries.sum(np.arange(round(present * count))) + sigma * rng.standard_normal(dim)
+        self.release += data * vector / np.linalg.norm(vector)
+        self.norm = float(np.linalg.norm(self.release))
+        both = self.canaries.cosines(self.release)
+        self.observed, self.unobserved = both[:count], both[count:]
+
+    def score(self, release, seed=None):
+        return Canaries(self.seed if seed is None else seed, self.count, self.dim).cosines(release)
+
+
+@cache
+def run(seed, count, dim, **options):
+    return Run(seed, count, dim, **options)
+
+
+def rounds(seed, count, dim, number, sigma=SIGMA):
+    """Largest cosines over rounds, each canary in one of them."""
+    rng = np.random.default_rng(seed)
+    canaries = Canaries(seed, 2 * count, dim)
+    deltas = np.array(
+        [canaries.sum(np.arange(t, count, number)) + sigma * rng.standard_normal(dim) for t in range(number)]
+    )
+    largest = canaries.block_cosines(deltas).max(axis=0)
+    return largest[:count], largest[count:]
+
+
+@pytest.mark.parametrize("unobserved", [None, [1e-5, 2e-5], [-4e-5, -4e-5]])
+def test_two_honest_cosines_may_be_rounded_to_one_value(unobserved):
+    """In 10⁹ dimensions, at noise 0.05: two of five digits in 200 are equal, or in half precision."""
+    for observed in ([6.3324e-4, 6.3324e-4], np.float16([6.3324e-4, 6.3324e-4]).astype(float)):
+        assert {warning.kind for warning in misuse(observed, unobserved, 10**9)} == {"too-few"}
+
+
+SIZES = [(7, 500, 40_000), (11, 800, 20_011)]
+
+
+@pytest.mark.parametrize(("seed", "count", "dim"), SIZES)
+def test_an_honest_audit_has_no_warning(seed, count, dim):
+    one = run(seed, count, dim)
+    assert misuse(one.observed, None, dim, noise_multiplier=SIGMA, release_norm=one.norm) == ()
+    assert misuse(one.observed, one.unobserved, dim, noise_multiplier=SIGMA) == ()
+    assert misuse(one.observed, one.unobserved) == ()
+    assert misuse(np.exp(5.0 * one.observed), np.exp(5.0 * one.unobserved), kind="any") == ()
+    assert misuse(one.observed.astype(np.float32), one.unobserved.astype(np.float32), dim) == ()
+    largest = rounds(seed, count, dim, 5)
+    assert misuse(*largest, dim) == ()
+    assert misuse(*largest) == ()
+
+
+def absent(one):
+    return (one.score(one.release, seed=one.seed + 1), None, one.dim), {"release_norm": one.norm}
+
+
+def permuted(one):
+    release = one.release[np.random.default_rng(0).permutation(one.dim)]
+    return (one.score(release), None, one.dim), {"release_norm": one.norm}
+
+
+def wrong_file(one):
+    release = SIGMA * np.random.default_rng(0).standard_normal(one.dim)
+    return (one.score(release), None, one.dim), {"release_norm": float(np.linalg.norm(release))}
+
+
+def absent_from_scores(one):
+    return (one.score(one.release, seed=one.seed + 1), one.unobserved, one.dim), {"noise_multiplier": SIGMA}
+
+
+def fewer_in_the_release(one):
+    half = run(one.seed, one.count, one.dim, present=0.4)
+    return (half.observed, None, half.dim), {"release_norm": half.norm, "noise_multiplier": SIGMA}
+
+
+def fewer_beside_little_noise(one):
+    half = run(one.seed, one.count, one.dim, present=0.5, sigma=0.3)
+    return (half.observed, half.unobserved), {}
+
+
+def flipped(one):
+    return (one.score(-one.release), None, one.dim), {"release_norm": one.norm}
+
+
+def flipped_with_unobserved(one):
+    return (-one.observed, -one.unobserved), {}
+
+
+def swapped(one):
+    return (one.unobserved, one.observed, one.dim), {}
+
+
+def losses(one):
+    return (-one.observed, one.unobserved), {"kind": "any"}
+
+
+def inner_products(one):
+    return (one.observed * one.norm, None, one.dim), {}
+
+
+def wrong_scale(one):
+    return (one.observed * 1.6, None, one.dim), {}
+
+
+def wrong_dimension(one):
+    return (one.observed, None, one.dim // 3), {}
+
+
+def largest_without_unobserved(one):
+    return (rounds(one.seed, one.count, one.dim, 5)[0], None, one.dim), {}
+
+
+def twice(one):
+    return (np.tile(one.observed, 2), None, one.dim), {}
+
+
+def twice_in_single_precision(one):
+    return (np.concatenate([one.observed, one.observed.astype(np.float32)]), one.unobserved), {}
+
+
+def twice_of_any_kind(one):
+    return (np.tile(np.exp(one.observed), 2), np.exp(one.unobserved)), {"kind": "any"}
+
+
+def in_both_of_any_kind(one):
+    return (one.observed, np.concatenate([one.observed[:400], one.unobserved[:100]])), {"kind": "any"}
+
+
+def of_traces(one, traces):
+    """Cosines with a release in which canaries have these traces, in the null's deviations."""
+    cosines = (traces + np.random.default_rng(0).standard_normal(one.count)) / math.sqrt(one.dim)
+    return (cosines, None, one.dim), {"release_norm": one.norm}
+
+
+def two_norms_in_the_release(one):
+    return of_traces(one, np.where(np.arange(one.count) % 2, 11.0, 3.0))
+
+
+def unequal_norms_in_the_release(one):
+    return of_traces(one, np.random.default_rng(1).normal(1.0, 5.0, one.count))
+
+
+def in_both(one):
+    return (one.observed, np.concatenate([one.unobserved, one.observed[:40]]), one.dim), {}
+
+
+def ties(one):
+    return (one.observed.round(2), None, one.dim), {}
+
+
+def clipped(one):
+    return (np.maximum(one.observed, 0.0), np.maximum(one.unobserved, 0.0)), {"kind": "any"}
+
+
+def two_rounds(one):
+    other = run(one.seed + 1, one.count, one.dim, sigma=0.2)
+    return (np.concatenate([one.observed, other.observed]), None, one.dim), {}
+
+
+def two_kinds_of_scores(one):
+    return (np.concatenate([one.observed, one.observed[:200] + 7.0 / math.sqrt(one.dim)]), one.unobserved), {
+        "kind": "any"
+    }
+
+
+def averaged(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm / one.count}
+
+
+def averaged_with_a_claim(one):
+    return (one.observed, None, one.dim), {"release_norm": 10.0 * one.norm, "noise_multiplier": SIGMA}
+
+
+def claim_too_large(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm, "noise_multiplier": 10.0 * SIGMA}
+
+
+def claim_a_little_too_large(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm, "noise_multiplier": 1.1 * SIGMA}
+
+
+def claim_too_small(one):
+    return (one.observed, None, one.dim), {"release_norm": one.norm, "noise_multiplier": 0.1 * SIGMA}
+
+
+def data_that_dilute(one):
+    other = run(one.seed, one.count, one.dim, data=1000.0)
+    return (other.observed, None, one.dim), {"release_norm": other.norm, "noise_multiplier": SIGMA}
+
+
+def wrong_unobserved(one):
+    return (one.observed, 1.3 * one.unobserved, one.dim), {}
+
+
+def unobserved_took_part(one):
+    other = run(one.seed + 1, 3 * one.count, one.dim)
+    return (other.observed[: one.count], other.observed[one.count :], one.dim), {}
+
+
+def unobserved_of_few_coordinates(one):
+    return (one.observed, np.random.default_rng(0).standard_t(3, one.count) / math.sqrt(one.dim), one.dim), {}
+
+
+def too_few(one):
+    return (one.observed[:20], None, one.dim), {"confidence": 0.999}
+
+
+def delta_of_many_people(one):
+    return (one.observed, one.unobserved, one.dim), {"delta": 1.0 - 2.0**-53}
+
+
+def no_coins(one):
+    return (one.observed, one.unobserved[:300], one.dim), {"inclusion": "coin"}
+
+
+MISUSES = [
+    (absent, "absent", Withheld.ALL),
+    (permuted, "absent", Withheld.ALL),
+    (wrong_file, "absent", Withheld.ALL),
+    (absent_from_scores, "no-trace", Withheld.ESTIMATE),
+    (fewer_in_the_release, "missing", Withheld.ESTIMATE),
+    (flipped, "sign", Withheld.ALL),
+    (flipped_with_unobserved, "sign", Withheld.ALL),
+    (swapped, "swapped", Withheld.ALL),
+    (losses, "order", Withheld.ALL),
+    (inner_products, "not-cosines", Withheld.ALL),
+    (wrong_dimension, "narrow", Withheld.ALL),
+    (largest_without_unobserved, "narrow", Withheld.ALL),
+    (twice, "repeated", Withheld.ALL),
+    (twice_in_single_precision, "repeated", Withheld.ALL),
+    (in_both, "shared", Withheld.ALL),
+    (twice_of_any_kind, "repeated", Withheld.ALL),
+    (in_both_of_any_kind, "shared", Withheld.ALL),
+    (two_norms_in_the_release, "clusters", Withheld.ESTIMATE),
+    (unequal_norms_in_the_release, "wide", Withheld.ESTIMATE),
+    (averaged, "units", Withheld.NOTHING),
+    (averaged_with_a_claim, "units", Withheld.NOTHING),
+    (claim_too_large, "less-noise", Withheld.NOTHING),
+    (claim_a_little_too_large, "less-noise", Withheld.NOTHING),
+    (claim_too_small, "dilution", Withheld.NOTHING),
+    (data_that_dilute, "dilution", Withheld.NOTHING),
+    (wrong_unobserved, "null-law", Withheld.ALL),
+    (unobserved_took_part, "null-law", Withheld.NOTHING),
+    (unobserved_of_few_coordinates, "null-law", Withheld.ALL),
+    (too_few, "too-few", Withheld.NOTHING),
+    (no_coins, "coin", Withheld.NOTHING),
+    (delta_of_many_people, "large-delta", Withheld.NOTHING),
+]
+
+
+@pytest.mark.deep(every=2)
+@pytest.mark.parametrize(("seed", "count", "dim"), SIZES)
+@pytest.mark.parametrize(("mistake", "kind", "withholds"), MISUSES)
+def test_a_misuse_is_noticed(mistake, kind, withholds, seed, count, dim):
+    scores, known = mistake(run(seed, count, dim))
+    found = misuse(*scores, **known)
+    assert kind in [warning.kind for warning in found]
+    assert found[0].withholds is withholds
+    for warning in found:
+        assert warning.message.endswith(".")
+        assert warning.what_to_do.endswith(".")
+
+
+def test_levels_of_all_tests_sum_to_the_level_of_an_audit():
+    assert sum(test.level for test in declared(300, 300, 10**6)) == pytest.approx(LEVEL)
+    assert sum(test.level for test in declared(300, 0, 10**6)) < LEVEL
+
+
+COUNT, DIM = 400, 10**6
+ALTERNATIVES = {test.kinds: test.alternative for test in declared(COUNT, COUNT, DIM)}
+
+
+def first_number(*kinds):
+    """Read the first number of an alternative."""
+    return next(float(word) for word in ALTERNATIVES[kinds].split() if word.replace(".", "").isdigit())
+
+
+def ranks_below(rng):
+    shift = first_number("sign", "swapped", "order")
+    return (rng.standard_normal(COUNT) - shift, rng.standard_normal(COUNT)), {"kind": "any"}
+
+
+def narrower(rng):
+    ratio = first_number("narrow", "wide", "missing", "clusters")
+    return (ratio * rng.standard_normal(COUNT) / math.sqrt(DIM), None, DIM), {}
+
+
+def two_modes(rng):
+    apart = first_number("clusters", "missing")
+    scores = rng.standard_normal(COUNT) + apart * rng.integers(0, 2, COUNT)
+    return (scores / math.sqrt(DIM), None, DIM), {"release_norm": 3.0 * math.sqrt(DIM)}
+
+
+def other_trace(rng):
+    norm = 3.0 * math.sqrt(DIM)
+    trace = 1.0 / 3.0 + visible_trace(COUNT)
+    return ((rng.standard_normal(COUNT) + trace) / math.sqrt(DIM), None, DIM), {"release_norm": norm}
+
+
+def wider_null(rng):
+    ratio = first_number("null-law")
+    cosines = rng.standard_normal((2, COUNT)) / math.sqrt(DIM)
+    return (cosines[0], ratio * cosines[1], DIM), {}
+
+
+@pytest.mark.deep(beyond=2)
+@pytest.mark.parametrize("draw", [ranks_below, narrower, two_modes, other_trace, wider_null])
+def test_power_is_what_is_declared(draw):
+    rng, audits = np.random.default_rng(5), 150
+    noticed = 0
+    for _ in range(audits):
+        scores, known = draw(rng)
+        noticed += bool(misuse(*scores, **known))
+    # A binomial test that the power is not less.
+    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
+
+
+@pytest.mark.deep(every=2)
+@pytest.mark.parametrize(("kind", "place"), [("less-noise", 0), ("dilution", 1)])
+@pytest.mark.parametrize("dim", [1000, DIM])
+def test_power_of_the_norm_is_what_is_declared(kind, place, dim):
+    alternative = next(test.alternative for test in declared(COUNT, 0, dim) if kind in test.kinds)
+    ratio = [float(word) for word in alternative.split() if word.replace(".", "").isdigit()][place]
+    rng, audits, noticed = np.random.default_rng(6), 150, 0
+    for _ in range(audits):
+        release_norm = 3.0 * ratio * math.sqrt(rng.chisquare(dim))
+        cosines = (rng.standard_normal(COUNT) + 1.0 / (3.0 * ratio)) / math.sqrt(dim)
+        found = misuse(cosines, None, dim, release_norm=release_norm, noise_multiplier=3.0)
+        noticed += kind in {warning.kind for warning in found}
+    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
+
+
+@pytest.mark.parametrize(("count", "null_count"), [(60, 300), (300, 60)])
+def test_the_coins_p_value_is_that_of_both_sides(count, null_count):
+    rng = np.random.default_rng(4)
+    scores = rng.standard_normal((2, 300)) / 200.0
+    found = misuse(scores[0, :count], scores[1, :null_count], 40_000, inclusion="coin")
+    p_value = next(warning.p_value for warning in found if warning.kind == "coin")
+    assert p_value == pytest.approx(stats.binomtest(count, count + null_count).pvalue, rel=1e-9, abs=0.0)

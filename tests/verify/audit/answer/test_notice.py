@@ -1,0 +1,420 @@
+import dataclasses
+import itertools
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.audit.answer import notice
+from canaryproof.verify.audit.answer.notice import (
+    Deciding,
+    blind_spots,
+    bound_power,
+    canaries_needed,
+    doubled,
+    largest_of,
+    least_count,
+    noticed_share,
+)
+from canaryproof.verify.audit.answer.run_audit import audit
+from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
+from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.estimators import noise_multiplier
+from canaryproof.verify.audit.levels import LEVEL, POWER
+
+NOISE = 5.0
+# Scores that are simulated at once.
+PIECE = 2_000_000
+
+
+def cell(count, null_count, claim, delta, rounds=1, inclusion="fixed"):
+    return {
+        "noise_multiplier": NOISE,
+        "claim": claim,
+        "delta": delta,
+        "confidence": 0.95,
+        "count": count,
+        "null_count": null_count,
+        "rounds": rounds,
+        "inclusion": inclusion,
+    }
+
+
+def audits_above(share, asked, runs, key):
+    """Count audits, simulated with the real bound, whose bound is above the claim."""
+    rng, above = np.random.default_rng(key), 0
+    count, null_count, rounds = asked["count"], asked["null_count"], asked["rounds"]
+    method = METHODS["one-run" if asked["inclusion"] == "coin" else DEFAULT]
+    step = max(1, PIECE // (rounds * (count + (null_count or 0))))
+    for start in range(0, runs, step):
+        size = min(step, runs - start)
+        observed = rng.standard_normal((size, count, rounds))
+        observed[..., 0] += 1.0 / (share * NOISE)
+        observed = observed.max(axis=-1)
+        if null_count is None:
+            scores = prepare(observed, null=normal_null())
+        else:
+            unobserved = rng.standard_normal((size, null_count, rounds)).max(axis=-1)
+            scores = prepare(observed, unobserved, inclusion=asked["inclusion"])
+        above += int((method.values(scores, asked["delta"], 0.05)[0] > asked["claim"]).sum())
+    return above
+
+
+def check_promise(asked, runs, key):
+    share = noticed_share(**asked)
+    assert share is not None
+    assert 0.9 <= bound_power(share, **asked) < 0.91 or share == 1.0
+    above = audits_above(share, asked, runs, key)
+    assert stats.binom.cdf(above, runs, POWER) > LEVEL
+    # The promise is not far too cautious.
+    assert stats.binom.sf(above - 1, runs, 0.95) > LEVEL
+
+
+# No table serves 60 scores of each kind beyond a δ of 0.01.
+BEYOND = cell(60, 60, 0.5, 0.05)
+
+
+@pytest.mark.parametrize(
+    "asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), pytest.param(BEYOND, marks=pytest.mark.deep)]
+)
+def test_the_bound_is_above_the_claim_as_often_as_promised(asked):
+    runs = 600
+    check_promise(asked, runs, 1)
+    # The test notices with probability 90% if it is so in 81% of the audits.
+    assert stats.binom.cdf(stats.binom.ppf(LEVEL, runs, POWER) - 1, runs, 0.81) > POWER
+
+
+GRID = [
+    *(
+        cell(count, null_count, claim, delta)
+        for count in (50, 200, 1000)
+        for null_count in (count, None)
+        for claim in (0.3, 1.0, 2.0)
+        for delta in (1e-6, 1e-3)
+    ),
+    cell(1000, 1000, 3.0, 1e-2),
+    cell(1000, 1000, 5.0, 1e-6),
+    cell(1000, None, 8.0, 1e-6),
+    cell(100, 1000, 2.0, 1e-6),
+    cell(1000, 100, 2.0, 1e-6),
+    cell(20, 20, 1.0, 1e-6),
+    cell(10, None, 3.0, 1e-6),
+    cell(5000, 5000, 3.0, 1e-6),
+    cell(300, 300, 2.0, 1e-6, rounds=10),
+    cell(1000, 1000, 1.0, 1e-6, rounds=4),
+    cell(20, 20, 0.5, 1e-6, inclusion="coin"),
+    cell(500, 480, 3.0, 1e-5, inclusion="coin"),
+]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("key", "asked"), list(enumerate(GRID)))
+def test_the_promise_is_kept_over_a_grid(key, asked):
+    check_promise(asked, 2000, key)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("null_count", [40_000, None])
+def test_the_promise_is_kept_beyond_the_sizes_that_have_a_ladder(null_count):
+    check_promise(cell(40_000, null_count, 3.0, 1e-6), 300, 5)
+
+
+@pytest.mark.parametrize(
+    ("count", "inclusion", "delta"),
+    [(30, "fixed", 1e-6), (300, "fixed", 1e-6), (300, "coin", 1e-6), (60, "fixed", 0.05)],
+)
+def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion, delta):
+    scores = prepare(np.arange(count) + 1.0, -np.arange(count) - 1.0, inclusion=inclusion)
+    cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, delta, 0.05).cap
+    assert noticed_share(**cell(count, count, cap + 1e-6, delta, inclusion=inclusion)) is None
+    assert noticed_share(**cell(count, count, 0.98 * cap, delta, inclusion=inclusion)) is not None
+
+
+@pytest.mark.parametrize("claim", [101.0, 1e4])
+def test_no_number_of_unobserved_scores_notices_a_huge_claim(claim):
+    assert noticed_share(**cell(1000, 1000, claim, 1e-6)) is None
+    assert noticed_share(**cell(1000, 1000, claim, 1e-6, inclusion="coin")) is None
+
+
+def test_less_noise_more_scores_and_smaller_claims_are_noticed_more_often():
+    asked = cell(200, 200, 2.0, 1e-6)
+    powers = [bound_power(share, **asked) for share in (0.2, 0.15, 0.12, 0.1, 0.05)]
+    assert powers == sorted(powers)
+    assert powers[0] < 0.2
+    assert powers[-1] > 0.98
+    shares = [noticed_share(**cell(size, size, 2.0, 1e-6)) for size in (100, 400, 1600)]
+    assert shares == sorted(shares)
+    shares = [noticed_share(**cell(400, None, claim, 1e-6)) for claim in (4.0, 2.0, 1.0)]
+    assert shares == sorted(shares)
+    assert noticed_share(0.5, **asked) > noticed_share(0.9, **asked)
+
+
+def test_noise_that_the_claim_itself_exceeds_is_noticed_at_once():
+    assert noticed_share(**cell(1000, 1000, 3.0, 1e-6) | {"noise_multiplier": 0.3}) == 1.0
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("exact", [True, False])
+def test_so_many_canaries_are_needed(exact):
+    asked = {key: value for key, value in cell(2, 2, 2.0, 1e-6).items() if key not in ("count", "null_count")}
+    needed = canaries_needed(0.12, exact=exact, **asked)
+
+    def power(count):
+        return bound_power(0.12, **asked, count=count, null_count=None if exact else count)
+
+    assert power(needed) >= POWER
+    assert power(round(0.9 * needed)) < POWER
+    assert canaries_needed(1.0, exact=exact, **asked) is None
+
+
+def test_the_least_number_of_a_grid():
+    assert least_count(lambda count: count >= 2, 100) == 2
+    assert 1000 <= least_count(lambda count: count >= 1000, 10**6) <= 1050
+    assert least_count(lambda count: count >= 100, 100) == 100
+    assert least_count(lambda _: False, 100) is None
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 20, 500])
+def test_the_number_of_rounds_is_found_by_the_unobserved_largest_cosines(rounds):
+    drawn = np.random.default_rng(rounds).standard_normal((20, 400, rounds)).max(axis=2)
+    found = np.log(
+        [largest_of(scale * scores) for scale, scores in zip(np.geomspace(1e-3, 1e3, 20), drawn, strict=True)]
+    )
+    # Within five standard errors of the mean over twenty; scores of one round are hardly ever taken for more.
+    assert abs(found.mean() - math.log(rounds)) <= 5.0 * found.std() / math.sqrt(20)
+    assert largest_of(np.random.default_rng(0).standard_normal(100) - 3.0) == 1.0
+
+
+@pytest.mark.parametrize("count", [100, 2500])
+def test_scores_are_taken_for_the_largest_of_several_at_a_level_of_one_in_ten_million(count):
+    drawn = np.random.default_rng(0).standard_normal(count)
+    centred, critical = (drawn - drawn.mean()) / drawn.std(), stats.norm.isf(1e-7) / math.sqrt(count)
+    assert largest_of(centred + 0.99 * critical) == 1.0
+    assert largest_of(centred + 1.01 * critical) > 1.0
+
+
+@pytest.mark.parametrize("rounds", [20, pytest.param(1, marks=pytest.mark.deep)])
+def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
+    rng, count, audits, exceeded = np.random.default_rng([3, rounds]), 400, 25, 0
+
+    def drawn(noise):
+        observed, unobserved = rng.standard_normal((2, count, rounds))
+        observed[:, 0] += 1.0 / noise
+        return audit(Scores(observed.max(axis=1) / 1e3, unobserved.max(axis=1) / 1e3, 10**6), 1e-5, claim=3.0)
+
+    honest = drawn(1.0)
+    sigma = honest.claimed_noise(3.0)
+    for _ in range(audits):
+        exceeded += drawn(drawn(sigma).noticed * sigma).verdict == "exceeded"
+    # Each of these shares was taken from an honest audit, whose number of rounds is estimated.
+    assert stats.binom.cdf(exceeded, audits, POWER) > LEVEL
+    assert stats.binom.sf(exceeded - 1, audits, 0.2) < LEVEL
+
+
+@pytest.mark.parametrize("asked", [cell(10, None, 1.0, 1e-6, rounds=2), cell(10, None, 1.0, 1e-6, inclusion="coin")])
+def test_an_exact_null_has_one_round_and_no_coins(asked):
+    with pytest.raises(ValueError, match=r"^null_count: must be given"):
+        noticed_share(**asked)
+
+
+SIGMA = 1.54
+CLAIM = AtlasClaim(SIGMA, 1e-6, 10**6)
+
+
+def deciding(count, null_count=None, *, lengths=None, bound=True, claim=CLAIM, epsilon=3.0):
+    return Deciding(
+        claim=claim,
+        epsilon=epsilon,
+        level=0.025,
+        count=count,
+        null_count=null_count,
+        inclusion="fixed",
+        lengths=lengths,
+        bound=bound,
+        orthonormal=False,
+    )
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("lengths", [None, (math.sqrt(300.0),)])
+def test_the_list_of_faults_begins_where_the_audit_s_own_promise_ends(lengths):
+    tests = deciding(300, lengths=lengths, bound=lengths is None)
+    (edge,) = (part.high for part in blind_spots(tests, given=True).noticed if part.mechanism == "less-noise")
+    if lengths is None:
+        share = noticed_share(
+            noise_multiplier=SIGMA, claim=3.0, delta=1e-6, confidence=0.975, count=300, null_count=None
+        )
+    else:
+        share = noise_multiplier.noticed_share(SIGMA, np.array(lengths), 10**6, 0.025)
+    assert edge == pytest.approx(share, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sigma", "lengths"),
+    [(0.5, None), (2.0, None), (0.5, (math.sqrt(20.0),)), (2.0, (math.sqrt(200.0),))],
+)
+def test_data_hide_a_lack_of_noise_as_so_much_more_noise_would(sigma, lengths):
+    claim = AtlasClaim(sigma, 1e-6, 10**6)
+    tests = deciding(1000, lengths=lengths, bound=lengths is None, claim=claim, epsilon=claim.epsilon)
+    fault, powers = MECHANISMS["less-noise"], []
+    for share in (0.3, 0.5, 0.7):
+        powers.append(dataclasses.replace(tests, hides=0.3).power(fault, share))
+        assert powers[-1] == pytest.approx(tests.power(fault, math.sqrt(share**2 + 0.3)), abs=0.02)
+    assert powers[0] > powers[-1] + 0.05
+
+
+def test_a_fault_is_noticed_as_often_as_listed():
+    """Releases are drawn along two axes: the residual, and what the canaries add."""
+    tests, runs = deciding(200), 600
+    (low,) = (part.low for part in blind_spots(tests, given=True).noticed if part.mechanism == "no-noise-on-a-share")
+    rng = np.random.default_rng(3)
+    residual = MECHANISMS["no-noise-on-a-share"].residual(low, CLAIM, runs, rng)
+    traces = np.sqrt(CLAIM.dim / (residual.gram[:, 0, 0] + 200.0))
+    observed = traces[:, np.newaxis] + rng.standard_normal((runs, 200))
+    scores = prepare(observed, null=normal_null())
+    above = int((METHODS[DEFAULT].values(scores, 1e-6, 0.025)[0] > 3.0).sum())
+    assert stats.binom.cdf(above, runs, POWER) > LEVEL
+
+
+def test_faults_that_no_number_sees_are_never_listed_as_noticed():
+    spots = blind_spots(deciding(10_000), given=True)
+    never = {"unclipped", "memorised", "released-outright", "few-states"}
+    assert never.isdisjoint(part.mechanism for part in spots.noticed)
+    assert never <= {part.mechanism for part in spots.unnoticed}
+    assert all(part.epsilon > 3.0 for part in spots.unnoticed)
+
+
+@pytest.mark.deep(beyond=2)
+@pytest.mark.parametrize("sigma", [0.01, 1e6])
+@pytest.mark.parametrize(
+    ("delta", "dim", "count"),
+    [
+        (1e-300, 1000, 2),
+        (0.9, 1000, 2),
+        (1e-300, 10**12, 10**4),
+        pytest.param(0.9, 10**12, 10**4, marks=pytest.mark.deep),
+    ],
+)
+def test_any_claim_has_its_lists(sigma, delta, dim, count):
+    claim = AtlasClaim(sigma, delta, dim)
+    epsilon = min(max(claim.epsilon, 0.001), 10_000.0)
+    spots = blind_spots(deciding(count, lengths=(math.sqrt(count),), claim=claim, epsilon=epsilon), given=True)
+    for part in (*spots.noticed, *spots.unnoticed):
+        assert part.mechanism in MECHANISMS
+        assert part.low <= part.high
+        assert 0.0 <= part.alarm <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("crowded", "orthonormal", "others"), [(True, False, 37), (False, False, 200), (False, True, 0)]
+)
+def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, orthonormal, others, monkeypatch):
+    asked, fault = [], MECHANISMS["no-noise-on-a-share"]
+    crowd = SimpleNamespace(shared=37, power=lambda *given: float(asked.append(given) or 0.25))
+    monkeypatch.setattr(notice, "trace_power", lambda trace, **given: float(asked.append((trace[0], given)) or 0.25))
+    tests = dataclasses.replace(
+        deciding(200), orthonormal=orthonormal, hides=0.5, crowd=(crowd, 1.3) if crowded else None, bound=not crowded
+    )
+    assert tests.power(fault, 0.5) == pytest.approx(0.25)
+    squares, weight = notice.residuals(fault, 0.5, CLAIM)
+    assert len(squares) == 40
+    # Independent canaries of a release are noise to each other, and so are data of half of the noise's variance.
+    lengths = squares + 0.5 * SIGMA**2 * CLAIM.dim + others * weight**2
+    traces = np.quantile(weight * np.sqrt(CLAIM.dim / lengths), [0.1, 0.3, 0.5, 0.7, 0.9])
+    assert [given[0] for given in asked] == pytest.approx(np.unique(traces))
+    given = {"claim": 3.0, "delta": 1e-6, "confidence": 0.975, "count": 200, "null_count": None, "inclusion": "fixed"}
+    assert all(each[1:] == ((1.3, 0.025) if crowded else (given,)) for each in asked)
+
+
+@pytest.mark.parametrize(("count", "null_count", "trace", "rounds"), [(90, 30, 1.5, 1), (60, 60, 0.8, 3)])
+def test_the_number_of_unobserved_among_the_highest_has_the_moments_of_simulated_ones(count, null_count, trace, rounds):
+    rng, runs, positions = np.random.default_rng(0), 20_000, np.array([60, 75, 90, 100, 110])
+    z = rng.standard_normal((runs, count + null_count, rounds))
+    z[:, :count, 0] += trace
+    highest = np.argsort(-z.max(axis=2), axis=1)
+    simulated = (highest >= count).cumsum(axis=1)[:, positions - 1]
+    drawn = notice._unobserved_among_highest(np.array([trace]), rounds, count, null_count, positions)
+    deviations = simulated.std(axis=0)
+    assert (np.abs(drawn.mean(axis=0) - simulated.mean(axis=0)) < 0.06 * deviations).all()
+    assert drawn.std(axis=0) == pytest.approx(deviations, rel=0.05)
+    # Of so many runs a skewness errs by 0.017.
+    assert stats.skew(drawn) == pytest.approx(stats.skew(simulated), abs=0.12)
+
+
+def test_counts_beyond_ranks_are_numbers_of_unobserved_among_the_highest(monkeypatch):
+    monkeypatch.setattr(notice, "declared_ranks", lambda _: np.array([1, 2, 3]))
+    count, null_count = 5, 4
+    # Least numbers of observed scores above the highest unobserved ones, and of unobserved below the lowest observed.
+    for above, below in (((4, 3, 6), (2, 5, 3)), ((6, 6, 4), (5, 5, 5)), ((6, 5, 6), (1, 3, 4))):
+        part = notice._rejection(count, null_count, [np.array(above), np.array(below)], notice._Guesses(0, 0, -1))
+        for places in itertools.combinations(range(count + null_count), null_count):
+            unobserved = np.isin(np.arange(count + null_count), places)
+            observed = np.flatnonzero(~unobserved)
+            rejected = any((~unobserved[: places[rank]]).sum() >= least for rank, least in enumerate(above)) or any(
+                unobserved[observed[-1 - rank] :].sum() >= least for rank, least in enumerate(below)
+            )
+            among = np.r_[0, unobserved.cumsum()]
+            assert bool((among[part.positions] <= part.most).any()) == rejected
+
+
+def test_where_no_test_decides_there_is_no_list():
+    assert blind_spots(deciding(100, bound=False), given=True) is None
+    assert blind_spots(deciding(100, claim=AtlasClaim(SIGMA, 1e-6, 999)), given=True) is None
+
+
+def test_what_scores_of_few_values_notice_is_not_known():
+    rng = np.random.default_rng(8)
+    labels = Scores((rng.random(1000) < 0.9).astype(float), (rng.random(1000) < 0.7).astype(float), kind="any")
+    # Their ε at δ = 0 is log 3.
+    found = audit(labels, 1e-5, claim=2.0)
+    assert (found.verdict, found.noticed) == ("consistent", None)
+    assert "which fault this bound notices is not known" in " ".join(str(found).split())
+    assert not found.passes(notice=0.01)
+    # Whole numbers that are a quarter of a deviation apart lose next to nothing.
+    numbers = Scores(*np.rint(4.0 * (np.array([[0.7], [0.0]]) + rng.standard_normal((2, 1000)))), kind="any")
+    assert audit(numbers, 1e-5, claim=1.0).noticed is not None
+
+
+def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
+    asked = []
+
+    def power(share, *, count, null_count, **others):
+        asked.append((share, others))
+        return float(min(count, null_count or count) >= 1000)
+
+    monkeypatch.setattr(notice, "bound_power", power)
+    # 17, 34, …, 544, 1088.
+    assert doubled(0.5, 17, exact=True) == 1100
+    assert doubled(0.5, 17, exact=False, claim=3.0) == 1100
+    assert asked[-1] == (0.5, {"claim": 3.0})
+    assert doubled(0.5, 1000, exact=True) == 1000
+    assert doubled(0.5, 1001, exact=False) == 1100
+    monkeypatch.setattr(
+        "canaryproof.verify.audit.answer.notice.bound_power", lambda _, *, count, **__: float(count > 10**6)
+    )
+    assert doubled(0.5, 17, exact=True) is None
+    monkeypatch.setattr(
+        "canaryproof.verify.audit.answer.notice.bound_power", lambda _, *, count, **__: float(count >= 10**6)
+    )
+    assert doubled(0.5, 17, exact=True) == 10**6
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_canaries_needed_are_the_least_that_notice_to_a_twentieth(exact, monkeypatch):
+    asked = []
+
+    def power(share, *, count, null_count, **others):
+        asked.append((share, null_count == (None if exact else count), others))
+        return 0.9 if count >= 777 else 0.8
+
+    monkeypatch.setattr(notice, "bound_power", power)
+    given = {"noise_multiplier": 2.0, "claim": 3.0, "delta": 1e-6, "confidence": 0.9}
+    found = canaries_needed(0.5, 0.85, exact=exact, **given, rounds=4, inclusion="coin")
+    assert 777 <= found <= 1.06 * 777
+    assert asked[0] == (0.5, True, given | {"rounds": 4, "inclusion": "coin"})
+    assert all(each == asked[0] for each in asked)
+    assert canaries_needed(0.5, 0.95, exact=exact, **given) is None

@@ -1,0 +1,274 @@
+import dataclasses
+import hashlib
+import json
+from pathlib import Path
+
+import jsonschema
+import numpy as np
+import pytest
+
+import canaryproof as cp
+from canaryproof.verify.audit.answer import plan_file
+from canaryproof.verify.audit.answer.plan import plan
+from canaryproof.verify.audit.answer.result import VERDICT_RULES
+from canaryproof.verify.audit.answer.rounds_plan import plan_rounds
+from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
+from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.files.errors import InputError
+
+SCHEMA = json.loads(Path(plan_file.__file__).with_name("plan_schema.json").read_text())
+SECRET = plan_file.Secret(5, "00ff")
+DIM = 1000
+# Plans of each kind, of few canaries.
+PLANS = {
+    "release": lambda: plan(1.0, DIM, delta=1e-4),
+    "replace": lambda: plan(1.0, DIM, delta=1e-4, neighbours="replace"),
+    "sum": lambda: plan(1.0, DIM, rounds=4, delta=1e-4, claim=3.0),
+    "all rounds": lambda: plan(1.0, DIM, rounds=2, delta=1e-4, all_rounds=True),
+    "known rounds": lambda: plan_rounds(1.0, DIM, 4, participations=1, delta=1e-4),
+    "two rounds": lambda: plan_rounds(1.0, DIM, 4, participations=2, delta=1e-4),
+    "likelihood": lambda: plan_rounds(1.0, DIM, 4, rate=0.5, delta=1e-4),
+    "known data": lambda: plan_rounds(1.0, DIM, 4, participations=1, delta=1e-4, data_norm=1e6),
+}
+
+
+def written(planned, folder):
+    public, secret = plan_file.written(planned, SECRET, {"count": planned.count})
+    path = folder / "plan.json"
+    path.write_bytes(public)
+    plan_file.secret_path(path).write_bytes(secret)
+    return path
+
+
+def carried_out(planned):
+    """Carry the lines of a plan out, with its noise; return the audit."""
+    names = {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0, "canary_norm": 1.0, "initial": 0.0}
+    names |= {name: getattr(cp, name) for name in ("Canaries", "OrthonormalCanaries", "RoundScores")}
+    lines, rng = planned.commands(SECRET.seed), np.random.default_rng(0)
+    if isinstance(planned, type(PLANS["release"]())) and not planned.all_rounds:
+        canaries = cp.Canaries(SECRET.seed, planned.count, DIM)
+        release = canaries.sum(np.arange(planned.count)) + planned.release_noise * rng.normal(size=DIM)
+        claim = cp.accounting.stated(planned.claim, planned.delta, neighbours=planned.neighbours)
+        asked = {"noise_multiplier": planned.release_noise, "neighbours": planned.neighbours}
+        return cp.audit_release(release, canaries, planned.delta, claim=claim, **asked)
+    begin = next(i for i, line in enumerate(lines) if line.startswith("total += "))
+    exec("\n".join(lines[:begin]), names)
+    for t in range(4 if hasattr(planned, "mechanism") else planned.rounds):
+        names |= {"t": t, "total": np.zeros(DIM), "others": np.zeros(DIM)}
+        exec(lines[begin], names)
+        names["delta"] = names["total"] + rng.normal(size=DIM)
+        exec(lines[begin + 1], names)
+    exec(lines[begin + 2], names)
+    if "observed" in names:
+        scores = cp.Scores(names["observed"], names["unobserved"], dim=DIM)
+        return cp.audit(scores, planned.delta, claim=planned.claim)
+    return eval(lines[-1].removeprefix("print(").removesuffix(")"), names)
+
+
+SLOW = ("likelihood", "all rounds")
+
+
+@pytest.mark.deep(beyond=2)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.deep) if name in SLOW else name for name in PLANS]
+)
+def test_a_plan_whose_own_lines_are_carried_out_is_kept(name, tmp_path):
+    planned = PLANS[name]()
+    path = written(planned, tmp_path)
+    jsonschema.validate(json.loads(path.read_text()), SCHEMA)
+    comparison = plan_file.held(carried_out(planned), path)
+    assert comparison.differences == ()
+    assert comparison.answer.startswith("As planned.")
+    # Of a release everything is known.
+    assert (comparison.unknown == ()) == (name in ("release", "replace", "sum"))
+    assert comparison.secret == SECRET
+
+
+# What an auditor may change after the run, with the part that is named.
+CHANGES = {
+    "seed of the canaries": lambda release: cp.audit_release(*other(release, 6), 1e-4, noise_multiplier=1.0),
+    "number of canaries": lambda release: cp.audit_release(*other(release, 5, 30), 1e-4, noise_multiplier=1.0),
+    "directions": lambda release: cp.audit_release(
+        release, cp.OrthonormalCanaries(5, PLANNED.count, DIM), 1e-4, noise_multiplier=1.0
+    ),
+    "δ": lambda release: cp.audit_release(*other(release), 1e-3, claim=PLANNED.claim, noise_multiplier=1.0),
+    "confidence": lambda release: cp.audit_release(*other(release), 1e-4, 0.9, noise_multiplier=1.0),
+    "claimed ε": lambda release: cp.audit_release(*other(release), 1e-4, claim=9.0, noise_multiplier=1.0),
+    "noise multiplier": lambda release: cp.audit_release(
+        *other(release), 1e-4, claim=PLANNED.claim, noise_multiplier=0.9
+    ),
+    "neighbours": lambda release: cp.audit_release(
+        *other(release), 1e-4, claim=PLANNED.claim, noise_multiplier=1.0, neighbours="replace"
+    ),
+    "lower bounds": lambda release: cp.audit_release(*other(release), 1e-4, noise_multiplier=1.0, bounds=["andrew"]),
+    "force": lambda release: cp.audit_release(*other(release), 1e-4, noise_multiplier=1.0, force=True),
+    "subject": lambda release: cp.audit(
+        cp.Scores(other(release)[1].cosines(release), dim=DIM), 1e-4, claim=PLANNED.claim
+    ),
+}
+PLANNED = PLANS["release"]()
+
+
+def other(release, seed=5, count=None):
+    return release, cp.Canaries(seed, count or PLANNED.count, DIM)
+
+
+@pytest.mark.deep(every=3)
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
+    canaries = cp.Canaries(5, PLANNED.count, DIM)
+    release = canaries.sum(np.arange(PLANNED.count)) + np.random.default_rng(0).normal(size=DIM)
+    comparison = plan_file.held(CHANGES[name](release), written(PLANNED, tmp_path))
+    assert name in [each.name for each in comparison.differences]
+    assert name in comparison.answer
+    assert comparison.answer.startswith("Not as planned: ")
+
+
+def recorded(count=None, null_count=None, dim=DIM, **changes):
+    """Audit scores of known rounds as the plan of two rounds has them, five canaries of which were never drawn."""
+    rng, planned = np.random.default_rng(0), KNOWN_ROUNDS
+    residual = changes.pop("residual", planned.known)
+    traces = RoundTraces(np.full(4, 0.3), np.full(4, 10.0), dim, residual=residual, rounds=4)
+    record = RoundsRecord(Score.KNOWN_ROUNDS, traces, participations=2, left_out=5, rounds=4, missing=0, skipped=0)
+    observed = rng.normal(1.0, 1.0, (count or planned.count) - 5)
+    unobserved = rng.normal(size=null_count or planned.count)
+    record = dataclasses.replace(record, **changes)
+    return cp.audit(cp.Scores(observed, unobserved, kind="any", record=record), 1e-4, claim=planned.mechanism)
+
+
+KNOWN_ROUNDS = PLANS["two rounds"]()
+# What a training loop may have done otherwise, with the parts that are named.
+RECORDED = [
+    ({}, []),
+    ({"count": KNOWN_ROUNDS.count + 1}, ["number of canaries"]),
+    ({"left_out": 6}, ["number of canaries"]),
+    ({"null_count": KNOWN_ROUNDS.count - 1}, ["number of unobserved canaries"]),
+    ({"dim": DIM + 1}, ["dimension"]),
+    ({"rounds": 5}, ["rounds"]),
+    ({"participations": 1}, ["participations"]),
+    ({"residual": not KNOWN_ROUNDS.known}, ["knowledge of others' updates"]),
+    ({"score": Score.LARGEST}, ["score"]),
+]
+
+
+@pytest.mark.parametrize(("changes", "named"), RECORDED)
+def test_what_a_training_did_otherwise_is_named_and_nothing_else(changes, named, tmp_path):
+    comparison = plan_file.held(recorded(**changes), written(KNOWN_ROUNDS, tmp_path))
+    assert [each.name for each in comparison.differences] == named
+
+
+def test_another_secret_than_the_plans_is_named(tmp_path):
+    path = written(PLANNED, tmp_path)
+    result = carried_out(PLANNED)
+    for secret in (plan_file.Secret(5, "00fe"), plan_file.Secret(4, "00ff")):
+        names = [each.name for each in plan_file.held(result, path, secret).differences]
+        assert "commitment to the seed" in names
+
+
+def test_a_file_that_is_no_plan_or_no_secret_is_refused_by_its_name(tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    plan_file.secret_path(path).write_text('{"seed": 5}')
+    with pytest.raises(InputError, match=r"plan\.secret\.json: nonce"):
+        plan_file.held(result, path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"schema": "canaryproof audit plan 2.0.0"}))
+    with pytest.raises(InputError, match=r"plan\.json: schema: must begin with 'canaryproof audit plan 1\.', not"):
+        plan_file.held(result, path)
+
+
+def test_departures_are_shown_as_they_are_asked_for():
+    shown = {(): "the default", ("band", "andrew"): "band, andrew", None: "none", 0.123456789: "0.123457", 7: "7"}
+    assert {value: plan_file._shown(value) for value in shown} == shown
+    assert plan_file._shown({"one": "a rule", "two": "another"}) == "one: a rule; two: another"
+
+
+def test_another_rule_than_the_packages_is_named(tmp_path):
+    path = written(PLANNED, tmp_path)
+    document = json.loads(path.read_text())
+    document["decided"]["verdicts"]["exceeded"] = "never"
+    document["bound"] = "andrew"
+    path.write_text(json.dumps(document))
+    names = [each.name for each in plan_file.held(carried_out(PLANNED), path).differences]
+    assert names == ["rules of the verdict", "default lower bound"]
+
+
+def test_a_report_of_python_is_held_against_a_plan(tmp_path):
+    path = written(PLANNED, tmp_path)
+    scores = cp.Scores(np.linspace(-1.0, 1.0, 30), np.linspace(-1.0, 1.0, 30), kind="any")
+    cp.audit(scores, 1e-4).report(tmp_path / "report.json", plan=path)
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert document["plan"]["answer"].startswith("Not as planned: subject, ")
+    comparison = json_records.read(plan_file.Comparison, document["plan"])
+    assert dataclasses.asdict(comparison)["secret"] == {"seed": 5, "nonce": "00ff"}
+
+
+@pytest.mark.parametrize(("factor", "named"), [(1.0 + 0.99e-5, []), (1.0 + 1.01e-5, ["claimed ε"])])
+def test_numbers_that_are_equal_to_five_digits_are_as_planned(factor, named, tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    result = dataclasses.replace(result, claim=factor * PLANNED.claim)
+    comparison = plan_file.held(result, path)
+    assert [each.name for each in comparison.differences] == named
+    shown = [f"  claimed ε: {PLANNED.claim:.6g} planned, {result.claim:.6g} audited"] if named else []
+    assert str(comparison).splitlines()[1:] == shown
+
+
+def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):
+    path = written(PLANS["release"](), tmp_path)
+    expected = hashlib.sha256(b"00ff:5").hexdigest()
+    assert json.loads(path.read_text())["seed_sha256"] == expected
+
+
+SUM = dataclasses.replace(PLANNED, noise_multiplier=1.5, rounds=4, release_noise=3.0, count=23, claim=3.25)
+EACH = dataclasses.replace(SUM, all_rounds=True, release_noise=1.5, directions="orthonormal")
+ONCE, TWICE, DRAWN = (
+    dataclasses.replace(KNOWN_ROUNDS, mechanism=mechanism, count=23, claim=3.25)
+    for mechanism in (
+        cp.accounting.gaussian(1.5, participations=1, rounds=4),
+        cp.accounting.gaussian(1.5, participations=2, rounds=4, neighbours="replace"),
+        cp.accounting.poisson(1.5, rate=0.5, rounds=4),
+    )
+)
+RELEASE = {"subject": "release", "score": "cosine with the release", "noise_multiplier": 3.0, "kind": "cosine"}
+LARGEST = {
+    "subject": "scores",
+    "score": "largest",
+    "null_count": 23,
+    "directions": "orthonormal",
+    "rounds": 4,
+    "participations": 1,
+    "kind": "cosine",
+}
+ROUNDS = {
+    "subject": "scores",
+    "score": "known rounds",
+    "null_count": 23,
+    "noise_multiplier": 1.5,
+    "rounds": 4,
+    "others_known": False,
+    "kind": "any",
+}
+
+
+@pytest.mark.parametrize(
+    ("planned", "decided"),
+    [
+        (SUM, RELEASE),
+        (dataclasses.replace(SUM, neighbours="replace"), RELEASE | {"neighbours": "replace"}),
+        (EACH, LARGEST),
+        (ONCE, ROUNDS | {"null_count": None, "participations": 1, "kind": "cosine"}),
+        (TWICE, ROUNDS | {"participations": 2, "neighbours": "replace"}),
+        (
+            dataclasses.replace(TWICE, known=True),
+            ROUNDS | {"participations": 2, "neighbours": "replace"} | {"others_known": True},
+        ),
+        (DRAWN, ROUNDS | {"score": "likelihood"}),
+    ],
+)
+def test_a_plan_decides_what_its_audit_is_held_against(planned, decided, tmp_path):
+    found = json.loads(written(planned, tmp_path).read_text())["decided"]
+    assert set(found.pop("verdicts")) == set(map(str, VERDICT_RULES))
+    always = {"count": 23, "dim": DIM, "delta": 1e-4, "confidence": 0.95, "claim": 3.25, "neighbours": "add-or-remove"}
+    left_open = dict.fromkeys(("null_count", "noise_multiplier", "rounds", "participations", "others_known"))
+    options = {"directions": "independent", "inclusion": "fixed", "bounds": [], "force": False}
+    assert found == always | left_open | options | decided

@@ -1,0 +1,241 @@
+import dataclasses
+import json
+import math
+import re
+import tracemalloc
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from canaryproof.kernels import canaries as kernel
+from canaryproof.kernels import slices
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.audit.answer import release_sums as module
+from canaryproof.verify.audit.answer.release_sums import all_sums, as_source, canaries_length, release_sums
+from canaryproof.verify.audit.answer.run_audit import audit_release
+from canaryproof.verify.audit.engine.executors import call
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.stored_release import open_release
+
+BLOCK, DELTA = 4096, 1e-6
+DIM = 3 * BLOCK + 77
+KINDS = (Canaries, OrthonormalCanaries)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "BLOCK", BLOCK)
+    monkeypatch.setattr(kernel, "_HELD", BLOCK)
+
+
+@pytest.fixture(name="path")
+def _path(tmp_path: Path) -> Path:
+    np.save(tmp_path / "r.npy", released(OrthonormalCanaries(7, 200, DIM)))
+    return tmp_path / "r.npy"
+
+
+def released(canaries: Any) -> np.ndarray:
+    return (canaries.sum() + 1.2 * noise(3, canaries.dim)).astype(np.float32)
+
+
+def elsewhere(function: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+    """Score blocks from the last one to the first, as other processes might."""
+    for number, arguments in sorted(tasks, reverse=True):
+        yield number, call(function, arguments)
+
+
+def numbers(audit: Any) -> Any:
+    return json.loads(audit.to_json())
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_shards_and_processes_have_the_same_bits(kind: type, tmp_path: Path) -> None:
+    canaries = kind(7, 200, DIM)
+    release = released(canaries)
+    np.save(tmp_path / "r.npy", release)
+    stored = open_release(tmp_path / "r.npy")
+    asked: dict[str, Any] = {"delta": DELTA, "noise_multiplier": 1.2}
+    whole = audit_release(release, kind(7, 200, DIM), **asked)
+    parts = [release_sums(release[b], canaries, b.start) for b in slices.blocks(DIM)]
+    for other in (
+        audit_release(np.load(tmp_path / "r.npy", mmap_mode="r"), kind(7, 200, DIM), **asked),
+        audit_release(sum(parts[1:], start=parts[0]), kind(7, 200, DIM), **asked),
+        audit_release(stored, kind(7, 200, DIM), **asked, scoring=elsewhere),
+    ):
+        np.testing.assert_array_equal(other.scores.observed, whole.scores.observed)
+        assert numbers(other) | {"coordinates": None} == numbers(whole)
+    np.testing.assert_array_equal(whole.scores.observed, canaries.cosines(release))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_blocks_change_rounding_alone(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    canaries = Canaries(7, 50, DIM)
+    release = released(canaries)
+    single = all_sums(as_source(release), canaries)
+    length = canaries_length(canaries, None)
+    monkeypatch.setattr(slices, "BLOCK", BLOCK)
+    monkeypatch.setattr(kernel, "_HELD", BLOCK)
+    canaries = kind(7, 50, DIM)
+    several = all_sums(as_source(release), canaries)
+    assert (several.zeros, several.largest, several.dim) == (single.zeros, single.largest, single.dim)
+    assert math.isclose(several.square, single.square, rel_tol=1e-14)
+    if kind is Canaries:
+        np.testing.assert_allclose(several.products.cosines(), single.products.cosines(), rtol=0, atol=1e-15)
+        assert math.isclose(canaries_length(Canaries(7, 50, DIM), None), length, rel_tol=1e-13)
+    else:
+        assert canaries_length(canaries, None) == math.sqrt(50)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scoring", [None, elsewhere])
+def test_a_killed_call_loses_a_block_at_most(kind: type, scoring: Any, path: Path, tmp_path: Path) -> None:
+    canaries, stored, state = kind(7, 200, DIM), open_release(path), tmp_path / "state.npz"
+    whole = all_sums(stored, canaries)
+    blocks = len(slices.blocks(DIM))
+    assert blocks == 3
+    begun: list[int] = []
+
+    def killed(function: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+        for number, arguments in tasks:
+            begun.append(number)
+            if number == 2 and len(begun) == 3:
+                raise KeyboardInterrupt
+            yield number, call(function, arguments)
+
+    with pytest.raises(KeyboardInterrupt):
+        all_sums(stored, canaries, scoring=killed, state=state)
+    assert begun == [0, 1, 2]
+    steps: list[int] = []
+    again = all_sums(stored, kind(7, 200, DIM), steps.append, scoring or killed, state)
+    assert scoring is not None or begun == [0, 1, 2, 2]
+    assert sum(steps) == 200 * blocks
+    np.testing.assert_array_equal(again.products.products, whole.products.products)
+    assert dataclasses.replace(again, products=whole.products) == whole
+    # A call that finds all sums scores nothing.
+    done = all_sums(stored, kind(7, 200, DIM), scoring=lambda _, tasks: [(0, None) for _ in tasks], state=state)
+    np.testing.assert_array_equal(done.products.cosines(), whole.products.cosines())
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_state_of_others_is_refused(path: Path, tmp_path: Path) -> None:
+    state = tmp_path / "state.npz"
+    all_sums(open_release(path), Canaries(7, 20, DIM), state=state)
+    for release, canaries, rule in (
+        (open_release(path), Canaries(8, 20, DIM), "canaries: must be 'Canaries(seed=8, count=20"),
+        (open_release(path, canary_norm=2.0), Canaries(7, 20, DIM), "canary_norm: must be 2.0 here, not 1.0"),
+    ):
+        with pytest.raises(InputError, match=re.escape(rule)):
+            all_sums(release, canaries, state=state)
+    gone = open_release(path)
+    path.unlink()
+    with pytest.raises(InputError, match=r"r\.npy: No such file or directory$"):
+        all_sums(gone, Canaries(7, 20, DIM), state=state)
+    np.save(path, noise(4, DIM))
+    with pytest.raises(InputError, match=r"state\.npz: files: must be"):
+        all_sums(open_release(path), Canaries(7, 20, DIM), state=state)
+    state.write_bytes(b"junk")
+    with pytest.raises(InputError, match=r"state\.npz: is not a checkpoint"):
+        all_sums(open_release(path), Canaries(7, 20, DIM), state=state)
+    with pytest.raises(InputError, match=r"missing/state\.npz: No such file or directory$"):
+        all_sums(open_release(path), Canaries(7, 20, DIM), state=tmp_path / "missing" / "state.npz")
+    with pytest.raises(ValueError, match="state: needs a release in files"):
+        all_sums(as_source(noise(4, DIM)), Canaries(7, 20, DIM), state=state)
+
+
+@pytest.mark.deep
+def test_a_release_in_the_files_own_unit_is_audited_as_in_canary_norms(path: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "twice.npy", 2.0 * np.load(path))
+    canaries = OrthonormalCanaries(7, 200, DIM)
+    asked: dict[str, Any] = {"delta": DELTA, "noise_multiplier": 1.2}
+    single = numbers(audit_release(open_release(path), canaries, **asked))
+    two = numbers(audit_release(open_release(tmp_path / "twice.npy", canary_norm=2.0), canaries, **asked))
+    assert single.pop("coordinates")["canary_norm"] == 1.0
+    assert two.pop("coordinates")["canary_norm"] == 2.0
+    assert single == two
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_half_precision_is_audited_as_it_is(dtype: type) -> None:
+    canaries = OrthonormalCanaries(7, 200, DIM)
+    release = released(canaries).astype(dtype)
+    half = audit_release(release, canaries, DELTA, noise_multiplier=1.2)
+    single = audit_release(release.astype(np.float32), canaries, DELTA, noise_multiplier=1.2)
+    assert numbers(half) == numbers(single)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_beside_many_directions_a_few_are_scored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MOST_UNOBSERVED", 100)
+    canaries = OrthonormalCanaries(7, 60, DIM)
+    release = released(canaries)
+    result = audit_release(release, canaries, DELTA, noise_multiplier=1.2)
+    assert (result.count, result.null_count) == (60, 100)
+    every = OrthonormalCanaries(7, 160, DIM).cosines(release)
+    np.testing.assert_array_equal(result.scores.observed, every[:60])
+    np.testing.assert_array_equal(result.scores.unobserved, every[60:])
+    # The norm is of all coordinates, not of those that are scored.
+    assert result.release_norm == pytest.approx(np.linalg.norm(release.astype(np.float64)), rel=1e-12)
+    assert result.warnings == ()
+    # Of more canaries there are as many others.
+    more = audit_release(release, OrthonormalCanaries(7, 150, DIM), DELTA)
+    assert (more.count, more.null_count) == (150, 150)
+    most = OrthonormalCanaries(7, BLOCK - 1, DIM)
+    with pytest.raises(ValueError, match="canaries: must leave 2 of 4,096 directions to compare with, not 1"):
+        audit_release(release, most, DELTA)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_the_length_of_the_canaries_sum_is_that_of_the_vector() -> None:
+    canaries = Canaries(7, 50, DIM)
+    exact = np.linalg.norm(canaries.sum().astype(np.float64))
+    assert canaries_length(canaries, None) == pytest.approx(exact, rel=1e-6)
+    assert canaries_length(canaries, canaries.squared_norms(), elsewhere) == canaries_length(canaries, None)
+    assert canaries_length(OrthonormalCanaries(7, 50, DIM), None) == math.sqrt(50)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_coordinate_that_is_not_finite_is_named_where_it_is() -> None:
+    release = noise(4, DIM)
+    release[2 * BLOCK + 5] = math.nan
+    with pytest.raises(ValueError, match=rf"release\[{2 * BLOCK + 5}\]: must be finite, not nan"):
+        audit_release(release, Canaries(7, 20, DIM), DELTA)
+    release[2 * BLOCK + 5] = math.inf
+    with pytest.raises(ValueError, match=rf"release\[{2 * BLOCK + 5}\]: must be finite, not inf"):
+        audit_release(release, OrthonormalCanaries(7, 20, DIM), DELTA)
+
+
+def test_sums_of_a_part_are_no_release() -> None:
+    canaries = Canaries(7, 20, DIM)
+    part = release_sums(noise(4, 50), canaries, 10)
+    with pytest.raises(ValueError, match="must have 12,365 coordinates, as the canaries have, not 50"):
+        audit_release(part, canaries, DELTA)
+    every = release_sums(noise(4, DIM), canaries)
+    with pytest.raises(ValueError, match="must be sums of 19 scores, not of 20"):
+        audit_release(every, Canaries(7, 19, DIM), DELTA)
+
+
+@pytest.mark.deep
+def test_scores_of_a_file_take_little_beyond_its_float32_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_UNOBSERVED", 1000)
+    # The largest block. Temporary arrays of a fixed length are a smaller share of it than of shorter ones.
+    dim = 2**26
+    np.save(tmp_path / "r.npy", np.ones(dim, np.float16))
+    stored, canaries = open_release(tmp_path / "r.npy"), OrthonormalCanaries(7, 1000, dim)
+    tracemalloc.start()
+    try:
+        all_sums(stored, canaries)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1.25 * 4 * dim

@@ -1,0 +1,604 @@
+import contextlib
+import dataclasses
+import hashlib
+import html
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import dp_accounting
+import jsonschema
+import numpy as np
+import pytest
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.answer import page, report, report_check
+from canaryproof.verify.audit.answer.result import ClaimVerdict
+from canaryproof.verify.audit.answer.run_audit import audit, audit_release
+from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
+from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT
+from tests.printed import numbers
+
+SCHEMA = json.loads(Path(report.__file__).with_name("report_schema.json").read_text())
+DIM, ROUNDS = 900, 6
+RNG = np.random.default_rng(0)
+
+
+def released(noise, count=60, canaries=None):
+    canaries = canaries or Canaries(5, count, DIM)
+    return canaries.sum(np.arange(count)) + noise * np.random.default_rng(1).normal(size=DIM), canaries
+
+
+def trained(noise, rate=None):
+    """Train on nothing but noise and 60 canaries."""
+    insertion, seed = Insertion(120, observed=60), 3
+    rounds = shuffled_epochs(ROUNDS, 1, 1, seed, insertion)
+    if rate is not None:
+        rounds = bernoulli(0, rate, ROUNDS, seed, insertion)
+    clients = CanaryClients(Canaries(seed, 120, DIM), rounds, noise_multiplier=None if rate is None else noise)
+    rng = np.random.default_rng(seed)
+    for t in range(ROUNDS):
+        clients.add(clients.total(t, 1.0) + noise * rng.normal(size=DIM), t)
+    return clients
+
+
+ANY = Scores(RNG.normal(0.5, 1.0, 300), RNG.normal(size=200), kind="any")
+INFINITE = Scores(np.append(RNG.normal(size=50), np.inf), RNG.normal(size=50), kind="any")
+STEP = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.0))
+EVENT = dp_accounting.ComposedDpEvent([dp_accounting.SelfComposedDpEvent(STEP, 3), dp_accounting.LaplaceDpEvent(2.0)])
+# Each kind of audit, with what it was made of.
+KINDS = {
+    "consistent": lambda: (audit_release(*released(1.0), 1e-5, noise_multiplier=1.0), released(1.0)[0]),
+    "refuted": lambda: (audit_release(*released(0.4), 1e-5, noise_multiplier=1.0), released(0.4)[0]),
+    "absent": lambda: (audit_release(RELEASE, Canaries(6, 60, DIM), 1e-5, noise_multiplier=1.0), RELEASE),
+    "single": lambda: (
+        audit_release(RELEASE.astype(np.float32), Canaries(5, 60, DIM), 1e-5),
+        RELEASE.astype(np.float32),
+    ),
+    "orthonormal": lambda: (
+        audit_release(*released(1.0, canaries=OrthonormalCanaries(5, 60, DIM)), 1e-5, claim=5.0, neighbours="replace"),
+        released(1.0, canaries=OrthonormalCanaries(5, 60, DIM))[0],
+    ),
+    "forced": lambda: (audit(WRONG, 1e-5, 0.9, claim=2.0, bounds=("band", "normal-scores"), force=True), WRONG),
+    "any": lambda: (audit(ANY, 1e-5, claim=0.5), ANY),
+    "event": lambda: (audit(ANY, 1e-5, claim=EVENT), ANY),
+    "pure": lambda: (audit(ANY, 0.0, claim=1), ANY),
+    "infinite": lambda: (audit(INFINITE, 1e-5), INFINITE),
+    "two": lambda: (audit(TWO, 1e-5, claim=np.float32(1.0)), TWO),
+    "known": lambda: (audit(KNOWN, 1e-5, claim=accountant.gaussian(1.0)), KNOWN),
+    "likelihood": lambda: (
+        audit(LIKELIHOOD, 1e-5, claim=accountant.poisson(1.0, rate=0.25, rounds=ROUNDS, neighbours="replace")),
+        LIKELIHOOD,
+    ),
+    "largest": lambda: (audit(LARGEST, 1e-5, claim=accountant.stated(3.0, 1e-6)), LARGEST),
+}
+RELEASE = released(1.0)[0]
+WRONG = Scores(-0.1 + RNG.normal(size=100) / 30.0, dim=DIM)
+TWO = Scores([0.05, 0.06], dim=DIM)
+KNOWN, LARGEST = trained(1.0).scores("known rounds"), trained(1.0).scores("largest")
+LIKELIHOOD = trained(1.0, 0.25).scores("likelihood")
+
+
+QUICK = ("refuted", "absent", "known", "pure")
+
+
+@pytest.fixture(
+    scope="module", params=[kind if kind in QUICK else pytest.param(kind, marks=pytest.mark.deep) for kind in KINDS]
+)
+def made(request, tmp_path_factory):
+    """An audit, what it was made of, its record and its page."""
+    result, given = KINDS[request.param]()
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    result.report(path)
+    return SimpleNamespace(result=result, given=given, document=report.record(result), path=path)
+
+
+def test_a_record_is_of_the_published_form(made):
+    jsonschema.validate(made.document, SCHEMA)
+    assert SCHEMA["title"] == made.document["schema"]
+    assert list(made.document) == SCHEMA["required"] == list(SCHEMA["properties"])
+
+
+def test_every_number_is_derived_anew(made):
+    saved = json.loads(report.dumped(made.document))
+    again = report_check.derive(report_check.read_record(saved), made.given)
+    assert report.record(again) == made.document
+    assert not list(report_check.differences(saved, report.record(again)))
+
+
+def test_a_report_is_read_as_it_was_written_in_every_form(made):
+    for suffix in report.SUFFIXES:
+        path = made.path.with_suffix(suffix)
+        if suffix != ".html":
+            made.result.report(path)
+        read = report_check.read(path)
+        assert (read.document, read.damage) == (made.document, ())
+        assert len(read.whole) < 1_000_000
+
+
+@pytest.mark.deep
+def test_equal_audits_have_equal_reports(tmp_path):
+    result, _ = KINDS["refuted"]()
+    again, _ = KINDS["refuted"]()
+    for suffix in report.SUFFIXES:
+        result.report(tmp_path / f"report{suffix}")
+        path = tmp_path / f"report{suffix}"
+        assert path.read_bytes() == report.rendered(again, report.record(again), path)
+
+
+class Tags(HTMLParser):
+    """Elements of a page, which are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.names, self.ids, self.open, self.words = set(), [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.names.add(tag)
+        self.ids += [value for name, value in attrs if name == "id"]
+        assert not [name for name, value in attrs if name.startswith("on") or "javascript:" in (value or "")]
+        for name, value in attrs:
+            assert name not in ("src", "href", "xlink:href") or value.startswith("#")
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.words.append(data)
+
+
+def test_a_page_needs_no_script_and_no_other_file_and_says_the_answer_first(made):
+    result, document, text = made.result, made.document, made.path.read_text()
+    tags = Tags(text)
+    assert "script" not in tags.names
+    assert len(tags.ids) == len(set(tags.ids))
+    assert not re.search(r"url\((?!#)|@import", text)
+    names = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
+    assert names <= set(tags.ids)
+    answer = text.index(html.escape(document["answer"], quote=False).replace("'", "&#39;"))
+    assert answer < text.index("<svg")
+    words = " ".join("".join(tags.words).split())
+    for each in (*result.estimates, *result.bounds):
+        assert each.assumes in words
+    for warning in result.warnings:
+        assert warning.what_to_do in words
+    assert document["input"]["sha256"] in words
+    assert document["repeat"][-1].replace("audit.json", "audit.html") in words
+    # Axes and words take the page's colours, which are other ones in the dark.
+    assert not re.search("#000000|#ffffff", re.sub("<style>.*?</style>", "", text, count=1, flags=re.DOTALL))
+
+
+def test_pictures_are_of_what_is_there(made):
+    captions = re.findall("<figcaption>(.*)</figcaption>", made.path.read_text())
+    evidence, curve = (made.document[name] is not None for name in ("evidence", "curve"))
+    assert len(captions) == 1 + evidence + curve
+    assert evidence == (made.result.scores.record is not None and made.result.noise_multiplier is not None)
+    assert curve == (not made.result.withheld)
+
+
+def test_markdown_has_the_same_words():
+    result, _ = KINDS["refuted"]()
+    document = report.record(result)
+    words = page.markdown(result, document)
+    assert words.startswith("# Privacy audit: ")
+    headings = re.findall("<h2 [^>]*>(.*)</h2>", page.html(result, document))
+    assert headings == re.findall("^## (.*)$", words, re.MULTILINE)
+    rows = [line for line in words.splitlines() if line.startswith("|")]
+    assert all(len(re.findall(r"(?<!\\)\|", row)) >= 3 for row in rows)
+
+
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_a_changed_byte_is_noticed_anywhere(tmp_path, suffix):
+    path = tmp_path / f"report{suffix}"
+    audit(TWO, 1e-5, claim=1.0).report(path)
+    whole = path.read_bytes()
+    # A step that is no divisor of anything, so that all kinds of places are tried.
+    for i in range(0, len(whole), max(1, len(whole) // 300) | 1):
+        path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
+        with contextlib.suppress(InputError):
+            assert report_check.read(path).damage, i
+
+
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_what_is_added_or_cut_is_noticed(tmp_path, suffix):
+    path = tmp_path / f"report{suffix}"
+    audit(TWO, 1e-5, claim=1.0).report(path)
+    whole = path.read_bytes()
+    for other in (whole + b" ", b" " + whole, whole[:-1], whole.replace(b"  ", b" ", 1)):
+        path.write_bytes(other)
+        with contextlib.suppress(InputError):
+            assert report_check.read(path).damage
+
+
+def test_who_computes_the_seals_again_is_found_by_the_numbers():
+    result, given = KINDS["refuted"]()
+    document = json.loads(report.dumped(report.record(result)))
+    document["verdict"], document["audit"]["bounds"][0]["low"] = "consistent", 0.5
+    sealed = report.sealed(document)
+    assert report_check.read_record(sealed).sha256 == sealed["sha256"]
+    derived = report.record(report_check.derive(report_check.read_record(sealed), given))
+    names = {each.name for each in report_check.differences(sealed, derived)}
+    assert names == {"verdict", "audit.bounds[0].low", "sha256"}
+
+
+def test_the_smallest_differences_are_rounding_and_no_larger_ones():
+    there = {"a": 1.0, "b": [2.0, 3], "c": "x", "d": None}
+    here = {"a": 1.0 + 1e-12, "b": [2.001, 4, 5], "c": "y", "e": 0.0}
+    found = {each.name: each.rounding for each in report_check.differences(there, here)}
+    assert found == {"a": True, "b[0]": False, "b[1]": False, "b[2]": False, "c": False, "d": False, "e": False}
+
+
+@pytest.mark.parametrize(
+    ("factor", "rounding"), [(1.0 + 0.99e-9, True), (1.0 + 1.01e-9, False), (1.0 - 1.01e-9, False)]
+)
+def test_a_difference_of_a_billionth_may_be_rounding(factor, rounding):
+    (found,) = report_check.differences({"a": 123.0}, {"a": 123.0 * factor})
+    assert found.rounding == rounding
+
+
+def test_a_page_that_differs_says_where_or_in_its_pictures_alone():
+    end = f"\n{report.OPEN}\nrecord\n".encode()
+    page_of, figure = b"<p>one</p>\n%s\n<p>%s</p>", b"<figure>\n%s\n</figure>"
+    derived = page_of % (figure % b"a", b"two") + end
+    for whole, same_versions, said in (
+        (derived, True, None),
+        (page_of % (figure % b"b", b"two") + end, True, "The pictures are not those of the audit."),
+        (page_of % (figure % b"b", b"two") + end, False, None),
+        (page_of % (figure % b"b", b"three") + end, False, "line 3 without pictures."),
+        (b"x" + derived, True, "line 1 without pictures."),
+        (page_of % (figure % b"a", b"two") + b"\nmore" + end, True, "line 4 without pictures."),
+        # What follows the page is the record, which is compared apart.
+        (derived + b"x", True, "The pictures are not those of the audit."),
+    ):
+        found = report_check.page_damage(SimpleNamespace(whole=whole), derived, same_versions=same_versions)
+        assert found == said or found == f"The page does not say what its record says: {said}"
+
+
+def test_a_request_that_cannot_be_repeated_is_refused_with_its_field():
+    result, given = KINDS["consistent"]()
+    # So much of the record is read.
+    request = report._request(result)
+    canaries = request.canaries
+    nothing = report.ClaimRecord("add-or-remove", None, None, None, None, None, None)
+    for changes, rule in (
+        ({"canaries": None}, "request.canaries: must be there for a release"),
+        (
+            {"canaries": dataclasses.replace(canaries, count=LARGEST_COUNT + 1)},
+            f"request.canaries.count: must be at most {LARGEST_COUNT:g}, not {LARGEST_COUNT + 1}",
+        ),
+        ({"claim": nothing}, "request.claim: must have a noise multiplier and rounds, a statement or an event"),
+    ):
+        asked = SimpleNamespace(request=dataclasses.replace(request, **changes), audit={})
+        with pytest.raises(InputError) as caught:
+            report_check.derive(asked, given)
+        assert str(caught.value) == f"the report's request cannot be repeated: {rule}"
+    for slices in ([], [DIM - 1], [DIM, 0], [DIM + 1, -1], [True, DIM - 1], "all", [float(DIM)]):
+        asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": slices}})
+        with pytest.raises(InputError, match=r"slices: must be numbers of coordinates that sum to 900$"):
+            report_check.derive(asked, given)
+    asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": [400, 500]}})
+    assert report_check.derive(asked, given).scores.observed == pytest.approx(result.scores.observed, abs=1e-12)
+
+
+def test_values_of_other_types_differ_as_a_whole():
+    values = [{"a": 1}, [1], "a", 1, 1.0, True, None]
+    for there in values:
+        for here in values:
+            found = list(report_check.differences({"x": there}, {"x": here}))
+            assert [(each.name, each.rounding) for each in found] == ([] if there is here else [("x", False)])
+    assert report_check.count_values({"x": values}) == len(values)
+
+
+def test_scores_have_a_digest_of_all_that_counts():
+    digests = {
+        report.scores_digest(scores)
+        for scores in (
+            ANY,
+            Scores(ANY.observed, ANY.unobserved[::-1], kind="any"),
+            Scores(ANY.observed, ANY.unobserved, kind="any", inclusion="coin"),
+            Scores(np.append(ANY.observed, ANY.unobserved[0]), ANY.unobserved[1:], kind="any"),
+            KNOWN,
+            Scores(KNOWN.observed, dim=DIM),
+        )
+    }
+    assert len(digests) == 6
+
+
+def test_saved_scores_are_the_same(tmp_path):
+    for scores in (KNOWN, INFINITE):
+        scores.save(tmp_path / "scores.json")
+        assert report.scores_digest(Scores.load(tmp_path / "scores.json")) == report.scores_digest(scores)
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"schema": "canaryproof audit report 2.0.0"}, "schema: must begin with 'canaryproof audit report 1.', not"),
+        ({"repeat": 1}, "repeat: must be a list"),
+        ({"input": None}, "input: must be an object"),
+    ],
+)
+def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
+    path = tmp_path / "report.json"
+    audit(TWO, 1e-5).report(path)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError, match=re.escape(rule)):
+        report_check.read(path)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        accountant.gaussian(1.5, participations=3, rounds=9, neighbours="replace"),
+        accountant.gaussian(1.5, participations=0),
+        accountant.poisson(1.5, rate=0.25, rounds=9),
+        accountant.stated(2.0, 1e-7),
+        accountant.from_event(EVENT),
+        accountant.from_event(dp_accounting.dp_event.ZCDpEvent(0.1)),
+        accountant.from_event(dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.0)),
+        accountant.from_event(dp_accounting.dp_event.MixtureOfGaussiansDpEvent(1.5, [0.0, 2.0], [0.5, 0.5])),
+    ],
+)
+def test_claims_are_read_as_they_were_written(claim):
+    document = json.loads(json.dumps(json_records.written(report.claim_record(claim))))
+    assert report_check.claim_of(json_records.read(report.ClaimRecord, document)) == claim
+
+
+@pytest.mark.parametrize(
+    ("event", "rule"),
+    [
+        ({"type": "DpEvent.__init__"}, ": must be an event of dp-accounting, not "),
+        ({"type": "math"}, ": must be an event of dp-accounting, not "),
+        (3, ": must be an event of dp-accounting, not 3"),
+        ({"type": "ComposedDpEvent", "events": 3}, ": 'events' must be a list of events, not 3"),
+        ({"type": "ComposedDpEvent", "events": [3]}, ": must be an event of dp-accounting, not 3"),
+        (
+            {
+                "type": "MixtureOfGaussiansDpEvent",
+                "standard_deviation": 1,
+                "sensitivities": [[1]],
+                "sampling_probs": [1],
+            },
+            ": '' must be a number, not ",
+        ),
+        ({"type": "GaussianDpEvent", "noise_multiplier": [1]}, ": 'noise_multiplier' must be a number, not "),
+        ({"type": "GaussianDpEvent"}, ": must have the fields of GaussianDpEvent"),
+        ({"type": "GaussianDpEvent", "noise_multiplier": "1"}, ": 'noise_multiplier' must be a number, not '1'"),
+        (
+            {"type": "SelfComposedDpEvent", "event": {"type": "NonPrivateDpEvent"}, "count": 0.5},
+            ": 'count' must be a number",
+        ),
+    ],
+)
+def test_an_unknown_event_is_refused(event, rule):
+    saved = report.claim_record(accountant.gaussian(1.0))
+    with pytest.raises(ValueError, match=f"^request.claim.event{rule}"):
+        report_check.claim_of(dataclasses.replace(saved, event=event))
+
+
+def test_the_forms_are_html_markdown_and_json(tmp_path):
+    with pytest.raises(ValueError, match=r"^path: must end in \.html, \.md or \.json, not 'report\.pdf'$"):
+        audit(TWO, 1e-5).report(tmp_path / "report.pdf")
+
+
+def test_the_alarm_is_at_the_first_round_whose_evidence_reaches_it():
+    # With two thirds of the noise the evidence grows round by round; each is a point of the record.
+    scores = trained(0.65).scores("known rounds")
+    evidence = report.record(audit(scores, 1e-5, claim=accountant.gaussian(1.0)))["evidence"]
+    assert [place for place, _ in evidence["points"]] == list(range(1, evidence["measured_rounds"] + 1))
+    above = [place for place, log in evidence["points"] if math.exp(log) > 1.0 / evidence["alarm_level"]]
+    assert evidence["alarm_round"] == above[0] > 1
+    assert evidence["largest_log"] == max(log for _, log in evidence["points"])
+
+
+CURVE = {
+    "true_positive_rates": [
+        {"false_positive_rate": 0.02, "estimate": 0.345, "low": 0.2349},
+        {"false_positive_rate": 0.003, "estimate": 0.456, "low": 0.1239},
+    ],
+    "advantage": {"estimate": 0.567, "low": 0.4329},
+    "epsilon": [{"delta": 1e-4, "low": 1.1119}, {"delta": 2e-3, "low": 0.9879}],
+}
+EVIDENCE = {"measured_rounds": 1357, "alarm_level": 4e-3, "alarm_round": None, "largest_log": 1.5}
+
+
+def sections(result, document):
+    """The figures of each section of a report."""
+    parts = page.markdown(result, document).replace("\\", "").replace("SHA-256", "").split("\n## ")[1:]
+    return {title: numbers(text) for title, _, text in (part.partition("\n") for part in parts)}
+
+
+def test_each_figure_of_a_page_is_the_records():
+    """No two figures of this record are equal."""
+    result, _ = KINDS["known"]()
+    document = report.record(result)
+    made = document | {
+        "claimed": document["claimed"] | {"epsilon": 3.14159265, "delta": 3e-5, "mechanism": "some", "basis": "some"},
+        "curve": CURVE,
+        "evidence": EVIDENCE,
+        "rounds": document["rounds"] | {"rounds": 4321, "missing": 234, "participations": 1567},
+        "request": document["request"]
+        | {"canaries": {"seed": 98_765, "count": 2468, "dim": 13_579, "directions": "independent"}},
+        "input": document["input"] | {"sha256": "some", "file": {"name": "some", "bytes": 86_420, "sha256": "some"}},
+    }
+    found = sections(dataclasses.replace(result, confidence=0.82), made)
+    assert found["What was claimed"] == ["3.14159", "3e-05"]
+    assert found["Estimates and bounds"][:2] == ["82", "91"]
+    assert found["Trade-off curve"] == [
+        *("82", "0.02", "0.345", "0.234", "0.003", "0.456", "0.123", "0.567", "0.432"),
+        *("0.0001", "1.11", "0.002", "0.987"),
+    ]
+    assert found["Evidence over rounds"] == ["1357", "4.48", "250", "0.004"]
+    assert found["What was audited"] == ["86420", "2468", "13579", "98765", "4321", "234", "1567"]
+    alarm = made | {"evidence": EVIDENCE | {"alarm_round": 1246, "largest_log": 100.0}}
+    # Of e^100 the logarithm to base 10 is 43.4.
+    assert "after measured round 1,246 of 1,357." in page.markdown(result, alarm)
+    assert "reaches 1e43.4; an alarm" in page.markdown(result, alarm)
+
+
+CLAIM_ROWS = [
+    ("ε", "3.14159 at δ = 3e-05"),
+    ("neighbours", "replace"),
+    ("mechanism", "some noise"),
+    ("accounting of ε", "some accounting"),
+    ("holds against", "an attacker who knows how rounds were drawn, and not which"),
+    ("verdict", "consistent: some rule"),
+]
+CURVE_ROWS = [
+    ("true positive rate at a false positive rate of 0.02", "0.345", "0.234"),
+    ("true positive rate at a false positive rate of 0.003", "0.456", "0.123"),
+    ("advantage", "0.567", "0.432"),
+    ("ε at δ = 0.0001", "", "1.11"),
+    ("ε at δ = 0.002", "", "0.987"),
+]
+AUDITED_ROWS = [
+    ("SHA-256 of the release's coordinates", "digest"),
+    ("file", "name"),
+    ("its size", "86,420 bytes"),
+    ("its SHA-256", "another"),
+    ("canaries", "2,468 independent in 13,579 dimensions"),
+    ("their seed", "98765"),
+    ("score", "some score"),
+    ("rounds", "4,321; 234 missing"),
+    ("participations of a canary", "at most 1,567"),
+    ("SHA-256 of the plan's file", "a third"),
+    ("nonce of its seed", "a nonce"),
+]
+
+
+def test_each_line_of_a_page_stands_under_its_name():
+    result, _ = KINDS["known"]()
+    claimed = {
+        "epsilon": 3.14159265,
+        "delta": 3e-5,
+        "neighbours": "replace",
+        "mechanism": "some noise",
+        "basis": "some accounting",
+        "attacker": "sampling",
+    }
+    plan = {"answer": "Kept.", "sha256": "a third", "secret": {"seed": 5, "nonce": "a nonce"}}
+    plan["differences"] = [{"name": "δ", "planned": "1", "audited": "2"}]
+    made = report.record(result) | {
+        "claimed": claimed,
+        "verdict": "consistent",
+        "rule": "some rule",
+        "curve": CURVE,
+        "evidence": EVIDENCE,
+        "rounds": {"score": "some score", "rounds": 4321, "missing": 234, "skipped": 9, "participations": 1567},
+        "request": {"canaries": {"seed": 98_765, "count": 2468, "dim": 13_579, "directions": "independent"}},
+        "input": {
+            "subject": "release",
+            "sha256": "digest",
+            "file": {"name": "name", "bytes": 86_420, "sha256": "another"},
+        },
+        "plan": plan,
+        "repeat": ["canaryproof check-report audit.json --release name"],
+        "versions": {"python": "3.14", "numpy": "9.9"},
+    }
+    found = {section.title: section for section in page._sections(result, made, "audit.md")}
+    assert list(found["What was claimed"].rows) == CLAIM_ROWS
+    assert list(found["Trade-off curve"].rows) == CURVE_ROWS
+    assert list(found["What was audited"].rows) == AUDITED_ROWS
+    assert list(found["Versions"].rows) == [("python", "3.14"), ("numpy", "9.9")]
+    held = found["Held against the plan"]
+    assert (held.words, list(held.rows)) == (("Kept.",), [("δ", "1", "2")])
+    assert found["Repeat it"].lines == ("canaryproof check-report audit.md --release name",)
+    assert len(found["Repeat it"].words) == 1
+    assert found["What the attacker knows"].words == (made["attacker"],)
+    evidence = "The evidence against the claimed noise reaches 4.48; an alarm is at 250."
+    assert found["Evidence over rounds"].words[0] == f"No alarm in 1,357 measured rounds. {evidence}"
+    for attacker, who in (("known rounds", "who knows in which rounds a record took part"), ("unstated", "not stated")):
+        (section,) = page._claim(made | {"claimed": claimed | {"attacker": attacker}})
+        assert section.rows[4][1].endswith(who)
+    # Of evidence that is very large or small the power of ten is printed.
+    assert [page._power_of_ten(log) for log in (13.8, 13.9, -13.8, -13.9)] == [
+        "9.85e+05",
+        "1e6.0",
+        "1.02e-06",
+        "1e-6.0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "passes", "title", "tone"),
+    [
+        ("consistent", True, "consistent with the claim", "good"),
+        ("consistent", False, "consistent with the claim", "unsure"),
+        ("exceeded", False, "exceeded", "bad"),
+        ("refuted", False, "refuted", "bad"),
+        ("nothing seen", False, "nothing seen", "unsure"),
+        (None, False, "nothing claimed", "unsure"),
+    ],
+)
+def test_a_page_has_the_tone_of_its_verdict(verdict, passes, title, tone):
+    result = SimpleNamespace(verdict=verdict and ClaimVerdict(verdict), passes=lambda: passes)
+    assert (page._title(result), page._tone(result)) == (f"Privacy audit: {title}", tone)
+
+
+@pytest.mark.parametrize("scores", [ANY, KNOWN])
+def test_the_curve_of_a_record_is_the_table_of_the_audits(scores):
+    result = audit(scores, 2e-5)
+    table, found = result.curve().to_frame(), report.record(result)["curve"]
+    hits, sure = 1.0 - table.fnr, 1.0 - table.fnr_high
+    for rate, each in zip((0.01, 0.001), found["true_positive_rates"], strict=True):
+        assert each["false_positive_rate"] == rate
+        best = [max([0.0, *share[alarms <= rate]]) for share, alarms in ((hits, table.fpr), (sure, table.fpr_high))]
+        assert [each["estimate"], each["low"]] == best
+    advantage = [max(0.0, (share - alarms).max()) for share, alarms in ((hits, table.fpr), (sure, table.fpr_high))]
+    assert [found["advantage"]["estimate"], found["advantage"]["low"]] == advantage
+    assert [each["delta"] for each in found["epsilon"]] == [0.0, 1e-9, 1e-6, 1e-5, 2e-5, 1e-3]
+    assert [each["low"] for each in found["epsilon"]] == [
+        result.curve().epsilon(each["delta"]) for each in found["epsilon"]
+    ]
+    rows = table.to_numpy().tolist()
+    assert found["columns"] == list(table.columns)
+    assert [found["points"][0], found["points"][-1]] == [rows[0], rows[-1]]
+    assert len(found["points"]) <= 60
+    places = [rows.index(point) for point in found["points"]]
+    assert places == sorted(set(places))
+
+
+def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
+    traces, counts = KNOWN.record.traces, KNOWN.record.counts
+    rounds = {"score": "known rounds", "dim": DIM, "residual": traces.residual, "traced": traces.rounds}
+    rounds |= {name: getattr(KNOWN.record, name) for name in ("participations", "left_out", "rounds", "missing")}
+    rounds |= {"skipped": KNOWN.record.skipped, "carry_over": KNOWN.record.carry_over}
+    known = [KNOWN.observed, *([] if KNOWN.unobserved is None else [KNOWN.unobserved]), traces.cosines, traces.lengths]
+    known += [] if counts is None else [counts]
+    for scores, record, arrays in ((ANY, None, [ANY.observed, ANY.unobserved]), (KNOWN, rounds, known)):
+        names = ("kind", "inclusion", "neighbours", "dim", "ranked")
+        head = {name: getattr(scores, name) for name in names} | {"lengths": [*map(len, arrays)], "record": record}
+        data = b"".join(np.asarray(array, "<f8").tobytes() for array in arrays)
+        digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode() + data).hexdigest()
+        assert report.scores_digest(scores) == digest
+
+
+def test_the_page_says_what_share_of_the_noise_is_noticed():
+    result, _ = KINDS["consistent"]()
+    noticed = sections(result, report.record(result))["What this audit would have noticed"]
+    assert noticed[:2] == [str(int(100.0 * result.noticed)), "90"]
+    cosines = audit(Scores(np.random.default_rng(0).normal(0.9, 1.0, 400) / 100.0, dim=10**4), 1e-5, claim=4.0)
+    noticed = sections(cosines, report.record(cosines))["What this audit would have noticed"]
+    assert noticed[:5] == [str(int(100.0 * cosines.noticed)), "90", "90", "4", f"{cosines.claimed_noise(4.0):.4g}"]
+
+
+def test_a_claim_at_delta_0_is_named_by_its_epsilon():
+    assert report.record(audit(ANY, 0.0, claim=1.25))["claimed"]["mechanism"] == "ε = 1.25 at δ = 0"

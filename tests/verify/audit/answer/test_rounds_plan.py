@@ -1,0 +1,306 @@
+import dataclasses
+import math
+from functools import cache
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import canaryproof as cp
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.answer.rounds_plan import PlannedShare, RoundsPlan, _first_rounds, plan_rounds
+from canaryproof.verify.audit.blindspots.fault_map import summary
+from canaryproof.verify.audit.estimators.noise_multiplier import noticed_share
+from canaryproof.verify.audit.levels import LEVEL, POWER
+from tests.printed import numbers
+
+DIM = 2000
+
+
+@cache
+def once():
+    return plan_rounds(1.0, DIM, 10, delta=1e-5)
+
+
+@cache
+def sampled():
+    return plan_rounds(0.8, DIM, 12, rate=0.25, delta=1e-5)
+
+
+def test_the_claim_is_that_of_the_accounting():
+    assert once().claim == cp.accounting.gaussian(1.0).epsilon(1e-5)
+    assert sampled().claim == cp.accounting.poisson(0.8, rate=0.25, rounds=12).epsilon(1e-5)
+    # It is below the ε of an attacker who knows the rounds, and may be claimed.
+    assert sampled().claim < cp.accounting.gaussian(0.8, participations=12).epsilon(1e-5)
+    for share in sampled().shares:
+        claim = cp.accounting.poisson(0.8 * share.share, rate=0.25, rounds=12)
+        assert share.epsilon == claim.epsilon(1e-5)
+
+
+def test_the_first_of_some_rounds_has_the_law_of_the_smallest():
+    rng = np.random.default_rng(0)
+    drawn = rng.permuted(np.tile(np.arange(9), (20_000, 1)), axis=1)[:, :3].min(axis=1)
+    expected = 20_000 * _first_rounds(9, 3)
+    assert expected.sum() == pytest.approx(20_000)
+    counts = np.bincount(drawn, minlength=9)
+    assert (counts[expected == 0.0] == 0).all()
+    assert stats.chisquare(counts[:7], expected[:7]).pvalue > LEVEL
+
+
+def trained(planned, share, seed, known):
+    """Carry the plan's lines out, with a share of the noise; return the scores and the line that audits them."""
+    lines, names = planned.commands(), {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0}
+    exec("\n".join(lines[:3]).replace("seed=7", f"seed={seed}"), names)
+    sigma, rng = share * planned.mechanism.noise_multiplier, np.random.default_rng(seed)
+    for t in range(planned.mechanism.rounds):
+        names |= {"t": t, "total": np.zeros(planned.dim), "others": np.zeros(planned.dim)}
+        exec(lines[3], names)
+        names["delta"] = names["total"] + sigma * rng.normal(size=planned.dim)
+        exec(lines[4].replace(", t)", ", t, known=others)") if known else lines[4], names)
+    exec(lines[5], names)
+    return names["scores"], lines[6].removeprefix("print(").removesuffix(")")
+
+
+def count_of(planned, share, known):
+    row = next(row for row in planned.shares if row.share == share)
+    return row.count_of_known if known else row.count
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("planned", "share", "known"),
+    [
+        (once, 0.5, False),
+        pytest.param(sampled, 0.75, True, marks=pytest.mark.deep),
+        pytest.param(sampled, 0.5, False, marks=pytest.mark.deep),
+    ],
+)
+def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
+    count, runs = count_of(planned(), share, known), 80
+    asked = dataclasses.replace(planned(), count=count)
+    traces = [trained(asked, share, seed, known)[0].record.traces for seed in range(runs)]
+    # Half of what 95% leaves belongs to the bound.
+    noticed = sum(trace.p_value(planned().mechanism.noise_multiplier) < 0.025 for trace in traces)
+    assert stats.binom.cdf(noticed, runs, POWER) > LEVEL
+
+
+def test_an_honest_training_by_the_plans_lines_is_consistent():
+    scores, line = trained(once(), 1.0, 3, False)
+    found = eval(line, {"cp": cp, "scores": scores})
+    assert found.verdict == "consistent"
+    assert found.noticed == pytest.approx(once().short_noise, abs=0.05)
+
+
+def test_a_larger_claim_is_the_one_that_is_audited():
+    planned = plan_rounds(1.0, DIM, 10, delta=1e-5, claim=8.0)
+    scores, line = trained(dataclasses.replace(planned, count=80), 1.0, 4, False)
+    found = eval(line, {"cp": cp, "scores": scores})
+    assert (found.claim, found.noise_multiplier) == (8.0, 1.0)
+    # Noise whose ε is twice the claimed one, not twice that of the noise.
+    assert cp.accounting.gaussian(planned.short_noise).epsilon(1e-5) == pytest.approx(16.0, rel=0.03)
+
+
+def test_the_table_has_the_shares_of_the_plan():
+    table = made_up().to_frame()
+    assert list(table.columns) == ["share", "epsilon", "count", "count_of_known"]
+    assert table.fillna(-1).to_numpy().tolist() == [[0.55, 9.5, -1, 7321], [0.35, 23.45, 321, 54]]
+
+
+@pytest.mark.parametrize("options", [{}, {"rate": 0.5}, {"data_norm": 1e12}])
+def test_the_least_noise_and_the_most_data_have_a_plan(options):
+    planned = plan_rounds(0.01, DIM, 3, **options)
+    mechanism = dataclasses.replace(planned.mechanism, noise_multiplier=0.01 * planned.short_noise)
+    assert mechanism.epsilon(1e-6) == pytest.approx(2.0 * planned.claim, rel=0.05)
+    # Who knows the data takes them out, so that they hide nothing.
+    assert (planned.known, planned.present) == ("data_norm" in options, 2)
+
+
+def test_noise_without_an_epsilon_has_no_claim():
+    with pytest.raises(ValueError, match=r"^claim: must be at least 0\.001, not 0; this noise has ε = 0$"):
+        plan_rounds(1e6, DIM, 10)
+
+
+def test_data_hide_the_noise_and_knowing_them_does_not():
+    hidden = plan_rounds(1.0, DIM, 10, delta=1e-5, data_norm=10.0 * math.sqrt(DIM))
+    assert hidden.known
+    assert [row.count for row in hidden.shares] == [None] * 4
+    assert [row.count_of_known for row in hidden.shares] == [row.count_of_known for row in once().shares]
+    assert ", t, known=others)" in hidden.commands()[4]
+
+
+@pytest.mark.parametrize(
+    ("options", "rule"),
+    [
+        ({"rate": 0.1, "participations": 2}, "participations: must be left out where a rate is given"),
+        ({"rate": 1.5}, "rate: must lie above 0 and be at most 1"),
+        ({"participations": 11}, "participations: must be a whole number from 1 to 10"),
+        ({"claim": 1.0}, "claim: must be at least 4.377, not 1; this noise has ε = 4.377"),
+        ({"data_norm": -1.0}, "data_norm: must be a number from 0 to 1e12"),
+        ({"rate": 1e-7}, "delta: must be below 1e-06, the probability that a client takes part at all$"),
+    ],
+)
+def test_bad_arguments_are_refused(options, rule):
+    with pytest.raises(ValueError, match=f"^{rule}"):
+        plan_rounds(1.0, DIM, 10, delta=1e-5, **options)
+
+
+def test_it_fits_eighty_columns():
+    for planned in (once(), sampled()):
+        assert max(map(len, str(planned).splitlines())) <= 80
+
+
+@pytest.mark.parametrize("sigma", [0.8, 2.0])
+def test_canaries_add_their_squared_length_to_the_noises(sigma):
+    # Over 16 rounds: of each canary 1 in each of its 4 rounds, or in a quarter of them, and σ² in each coordinate.
+    for taken in ({"participations": 4}, {"rate": 0.25}):
+        planned = plan_rounds(sigma, DIM, 16, delta=1e-5, **taken)
+        assert planned.noise_share == pytest.approx(4 * planned.count / (16 * sigma**2 * DIM))
+
+
+def made_up(**options):
+    """A plan of which no two figures are equal, and whose claim is not that of its noise."""
+    shares = (PlannedShare(0.55, 9.5, None, 7321), PlannedShare(0.35, 23.45, 321, 54))
+    return RoundsPlan(
+        **{
+            "mechanism": accountant.poisson(0.75, rate=0.125, rounds=16),
+            "dim": 1234,
+            "delta": 2e-5,
+            "data_norm": 17.5,
+            "claim": 4.125,
+            "noise_epsilon": 1.375,
+            "present": 17,
+            "seeing": 23,
+            "short_noise": 0.619,
+            "known": False,
+            "count": 22,
+            "noise_share": 0.0083,
+            "shares": shares,
+        }
+        | options
+    )
+
+
+def test_each_figure_of_the_page_is_the_plans():
+    once_each = accountant.gaussian(0.75, participations=3, rounds=16)
+    for mechanism, drawn in ((made_up().mechanism, ["16", "0.125"]), (once_each, ["3", "16"])):
+        assert numbers(str(made_up(mechanism=mechanism)).partition("Lines that carry")[0]) == [
+            *("4.12", "2e-05", *drawn, "0.75", "1234"),  # what is claimed
+            *("22", "90", "17", "23", "61", "8.25", "0.0083"),  # the canaries
+            *("90", "0.55", "0.35", "9.5", "23.4", "17.5", "321", "7321", "54"),  # less noise
+            *numbers(summary()),  # the map of faults
+        ]
+
+
+PAGE = (
+    "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
+    "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
+    "{} notice noise at 61% of the claim (ε = 8.25){}. Accuracy: they add 0.0083 to the variance of all rounds' noise. "
+    "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
+    f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
+    "Lines that carry it out; t is the number of the round:"
+)
+PAGES = [
+    (
+        {},
+        "Each of 16 rounds draws a client with probability 0.125,",
+        "",
+        *("17 canaries: you would", "23 canaries: you would", "", "others' norm 17.5, unknown"),
+    ),
+    (
+        {
+            "mechanism": accountant.gaussian(0.75, participations=3, rounds=16, neighbours="replace"),
+            "data_norm": 0.0,
+            "known": True,
+            "present": None,
+            "seeing": None,
+        },
+        "A client takes part in 3 of 16 rounds, which the attacker knows,",
+        " (neighbours: replace)",
+        *["no number of canaries lets you"] * 2,
+        *(", if others' updates are known", "others' data unknown"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "how", "neighbours", "present", "seeing", "data", "others"), PAGES)
+def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, data, others):
+    words = " ".join(str(made_up(**options)).split())
+    said = PAGE.format(how, neighbours, present, seeing, data, others)
+    assert words.startswith(f"{said} canaries = ")
+
+
+SAMPLED = [
+    "canaries = cp.Canaries(seed=11, count=44, dim=1234)",
+    "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(44, observed=22))",
+    "clients = cp.CanaryClients(canaries, schedule, noise_multiplier=0.75)",
+    "total += clients.total(t, clip_norm)",
+    "clients.add(flatten(delta), t)",
+    'scores = clients.scores("likelihood")',
+    "print(cp.audit(scores, 2e-05, claim=cp.accounting.poisson(0.75, rate=0.125, rounds=16)))",
+]
+KNOWN = [
+    SAMPLED[0],
+    "schedule = cp.scheduled(np.random.default_rng(8).permuted(np.tile(np.arange(16) < 3, (44, 1)), axis=1).T, "
+    "np.arange(44) < 22)",
+    "clients = cp.CanaryClients(canaries, schedule)",
+    *SAMPLED[3:5],
+    'scores = clients.scores("known rounds")',
+    "print(cp.audit(scores, 2e-05, claim=cp.accounting.gaussian(0.75, participations=3)))",
+]
+OWN = "print(cp.audit(scores, 2e-05, claim={}, noise_multiplier=0.75))"
+
+
+@pytest.mark.parametrize("taken", [None, 3])
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize("own", [None, 100.5])
+def test_the_lines_have_the_figures_of_the_plan_and_audit_what_it_claims(taken, neighbours, own):
+    if taken is None:
+        mechanism = accountant.poisson(0.75, rate=0.125, rounds=16, neighbours=neighbours)
+    else:
+        mechanism = accountant.gaussian(0.75, participations=taken, rounds=16, neighbours=neighbours)
+    least = mechanism.epsilon(2e-5)
+    planned = made_up(mechanism=mechanism, claim=own or least, noise_epsilon=least)
+    lines = planned.commands(seed=11)
+    audited = (SAMPLED if taken is None else KNOWN)[-1]
+    if neighbours == "replace":
+        audited = audited.replace(")))", ', neighbours="replace")))')
+    if own is not None:
+        audited = OWN.format(
+            'cp.accounting.stated(100.5, 2e-05, neighbours="replace")' if neighbours == "replace" else "100.5"
+        )
+    assert list(lines) == [*(SAMPLED if taken is None else KNOWN)[:-1], audited]
+    scores, line = trained(planned, 1.0, 11, known=False)
+    found = eval(line, {"cp": cp, "scores": scores})
+    assert found.claim == pytest.approx(own or least, rel=1e-9)
+    assert (found.noise_multiplier, found.delta, found.neighbours) == (0.75, 2e-5, neighbours)
+
+
+def test_the_lines_of_a_published_plan_write_a_report():
+    line = made_up(claim=1.0).commands(file="a b.json")[-1]
+    audited = SAMPLED[-1].removeprefix("print(").removesuffix(")")
+    assert line == f'{audited}.report("audit.html", plan="a b.json")'
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("row", range(3))
+def test_an_audit_of_so_many_notices_the_share_although_their_number_is_random(known, row):
+    """The audit knows the number of those that were drawn, which is at least this one with probability 90%."""
+    row, rounds, rate = sampled().shares[row], 12, 0.25
+    count, draws = (row.count_of_known, rounds) if known else (row.count, 1)
+    each = np.full(rounds, rate) if known else rate * (1.0 - rate) ** np.arange(rounds)
+    least = stats.binom.ppf(0.1, count * draws, each.sum() / draws)
+    assert noticed_share(0.8, np.sqrt(least * each / each.sum()), DIM, 0.025) >= row.share
+
+
+@pytest.mark.parametrize("data", [0.0, 20.0, 1000.0])
+@pytest.mark.parametrize(
+    ("taken", "first", "every"), [({"rate": 0.25}, 1.0 - 0.75**12, 3.0), ({"participations": 3}, 1.0, 3.0)]
+)
+def test_so_many_are_seen_by_what_is_measured_of_each(taken, first, every, data):
+    planned = plan_rounds(2.0, DIM, 12, delta=1e-5, data_norm=data, **taken)
+    assert planned.known == (data == 1000.0)
+    # A trace has the deviation of the noise and of unknown data. Known data leave all rounds and not the first alone.
+    square, measured = (4.0, every) if planned.known else (4.0 + data**2 / DIM, first)
+    standard_errors = 3.0 + stats.norm.ppf(POWER)
+    assert planned.present == math.ceil(standard_errors**2 * square / measured)
+    assert planned.count == max(planned.present, planned.seeing)

@@ -1,0 +1,261 @@
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Sampling
+from canaryproof.verify.audit.canaries.participation import (
+    Insertion,
+    LastRounds,
+    Presentations,
+    bernoulli,
+    check,
+    checked_integer,
+    shuffled_epochs,
+    uniform,
+)
+
+
+class Own:
+    """A participation that a user wrote: plain lists serve."""
+
+    inclusion = "fixed"
+
+    def __init__(self, clients, canaries, included=(True, True, False)):
+        self.rounds = len(clients)
+        self.included = np.array(included)
+        self._clients, self._canaries = clients, canaries
+
+    def clients(self, round):  # noqa: A002
+        return self._clients[round]
+
+    def canaries(self, round):  # noqa: A002
+        return self._canaries[round]
+
+
+def test_a_participation_of_ones_own_passes():
+    check(Own([[0, 3], [], [2]], [[0], [1, 0], []]), clients=4, canaries=3)
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        (Own([[0], [4]], [[], []]), r"clients\(1\): index 4 is out of range, there are 4 clients"),
+        (Own([[-1]], [[]]), r"clients\(0\): index -1 is out of range"),
+        (Own([[0, 1, 0]], [[]]), r"clients\(0\): index 0 takes part twice"),
+        (Own([[0]], [[3]]), r"canaries\(0\): index 3 is out of range, there are 3 canaries"),
+        (Own([[0], [0]], [[], [1, 2]]), r"canaries\(1\): canary 2 takes part and is not included"),
+        (Own([[0]], [[1, 1]]), r"canaries\(0\): index 1 takes part twice"),
+        (Own([[0.0]], [[]]), r"clients\(0\): must be a one-dimensional array of integers, not 1-d float64"),
+        (Own([[True]], [[]]), r"clients\(0\): must be a one-dimensional array of integers, not 1-d bool"),
+        (Own([[[0]]], [[]]), r"clients\(0\): must be a one-dimensional array of integers, not 2-d"),
+        (Own([[0]], [[]], included=(True, False)), r"included must be bool of shape \(3,\), not bool of shape \(2,\)"),
+        (Own([[0]], [[]], included=(1, 1, 0)), "included must be bool"),
+        (Own([], []), "rounds must be an integer of at least 1, not 0"),
+    ],
+)
+def test_one_line_says_what_is_wrong(own, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        check(own, clients=4, canaries=3)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith("participation: ")
+
+
+def test_inclusion_must_be_known():
+    own = Own([[0]], [[]])
+    own.inclusion = "dice"
+    with pytest.raises(ValueError, match="inclusion must be fixed or coin, not 'dice'"):
+        check(own, 4, 3)
+
+
+@pytest.mark.parametrize("value", [0, 4, 1.0, "1", None])
+def test_integers_are_checked(value):
+    with pytest.raises(ValueError, match="number must be an integer from 1 to 3"):
+        checked_integer("number", value, 1, 3)
+    assert checked_integer("number", np.int64(3), 1, 3) == 3
+
+
+LEVEL = 1e-6
+MAKERS = {
+    "shuffled": lambda seed, *canaries: shuffled_epochs(30, 7, 2, seed, *canaries),
+    "uniform": lambda seed, *canaries: uniform(30, 7, 10, seed, *canaries),
+    "bernoulli": lambda seed, *canaries: bernoulli(30, 0.2, 10, seed, *canaries),
+}
+INSERTIONS = {
+    "like clients": Insertion(20, 10),
+    "coins": Insertion(20),
+    "presentations": Insertion(20, 10, Presentations(3)),
+    "last rounds": Insertion(20, 10, LastRounds(4, 1.5)),
+}
+
+
+def matrix(rounds, members):
+    """Whether a member takes part in a round, shape (members, rounds)."""
+    there = np.zeros((members, len(rounds)), dtype=bool)
+    for t, indices in enumerate(rounds):
+        there[indices, t] = True
+    return there
+
+
+def fits(counts, probabilities):
+    """Pearson's test that counts of cells have these probabilities; cells of less than 10 are put together."""
+    expected = np.asarray(probabilities) * np.sum(counts)
+    small = expected < 10.0
+    if small.any():
+        counts = np.append(np.asarray(counts)[~small], np.asarray(counts)[small].sum())
+        expected = np.append(expected[~small], expected[small].sum())
+        if expected[-1] == 0.0:
+            assert counts[-1] == 0
+            counts, expected = counts[:-1], expected[:-1]
+    return stats.chisquare(counts, expected * np.sum(counts) / expected.sum()).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("insertion", INSERTIONS.values(), ids=INSERTIONS)
+def test_a_schedule_depends_on_its_seed_alone(name, insertion):
+    seed = np.random.SeedSequence(5, spawn_key=(3,))
+    first, again, other = (MAKERS[name](one, insertion) for one in (seed, seed, 6))
+    check(first, 30, 20)
+    for part in ("client_rounds", "canary_rounds"):
+        assert [x.tolist() for x in getattr(first, part)] == [x.tolist() for x in getattr(again, part)]
+        assert [x.tolist() for x in getattr(first, part)] != [x.tolist() for x in getattr(other, part)]
+    # Canaries don't move clients.
+    without = MAKERS[name](seed)
+    assert [x.tolist() for x in first.client_rounds] == [x.tolist() for x in without.client_rounds]
+    assert not len(without.included)
+    assert first.clients(3) is first.client_rounds[3]
+    assert first.canaries(3) is first.canary_rounds[3]
+    for t in (-1, first.rounds):
+        with pytest.raises(ValueError, match="round must be"):
+            first.clients(t)
+    with pytest.raises(ValueError, match="read-only"):
+        first.included[0] = False
+
+
+@pytest.mark.parametrize(("clients", "cohort"), [(30, 7), (30, 10), (5, 5), (101, 2), (1, 1)])
+def test_epochs_go_through_all_clients_once(clients, cohort):
+    schedule = shuffled_epochs(clients, cohort, 3, 1, Insertion(15, 11))
+    per_epoch = math.ceil(clients / cohort)
+    assert schedule.rounds == 3 * per_epoch
+    sizes = [len(x) for x in schedule.client_rounds]
+    assert max(sizes) <= cohort
+    assert max(sizes) - min(sizes) <= 1
+    for members, rounds in ((clients, schedule.client_rounds), (11, schedule.canary_rounds)):
+        epochs = matrix(rounds, members).reshape(members, 3, per_epoch)
+        assert (epochs.sum(axis=2) == 1).all()
+    if per_epoch > 1:
+        assert schedule.client_rounds[0].tolist() != schedule.client_rounds[per_epoch].tolist()
+    assert schedule.client_sampling == schedule.canary_sampling == SCHEDULED
+
+
+@pytest.mark.parametrize("number", [1, 2, 4, 10])
+def test_presentations_fall_into_equal_periods(number):
+    schedule = uniform(30, 7, 10, 1, Insertion(25, 23, Presentations(number)))
+    there = matrix(schedule.canary_rounds, 25)
+    ends = np.arange(number + 1) * 10 // number
+    for start, end in itertools.pairwise(ends.tolist()):
+        period = there[:, start:end]
+        assert period.sum(axis=1).tolist() == [1] * 23 + [0] * 2
+        assert np.ptp(period.sum(axis=0)) <= 1
+    assert np.ptp(np.diff(ends)) <= 1
+
+
+def test_a_canarys_round_is_uniform_also_where_there_are_more_rounds_than_canaries():
+    # Had the first rounds all the canaries, the last 4 cells would be empty, where 1143 are expected.
+    runs, rounds = 2000, 7
+    counts = np.zeros((3, rounds))
+    for seed in range(runs):
+        schedule = uniform(0, 0, rounds, seed, Insertion(3, 3, Presentations(1)))
+        counts += matrix(schedule.canary_rounds, 3)
+    assert counts.sum() == 3 * runs
+    for row in counts:
+        assert fits(row, np.full(rounds, 1 / rounds))
+
+
+def test_uniform_cohorts_have_their_size_and_single_members_the_law_of_coins():
+    schedule = uniform(2000, 600, 40, 1, Insertion(4000, 3000))
+    assert {len(x) for x in schedule.client_rounds} == {600}
+    law = stats.binom.pmf(np.arange(41), 40, 0.3)
+    clients, canaries = matrix(schedule.client_rounds, 2000), matrix(schedule.canary_rounds, 4000)
+    assert (clients.sum(axis=0) == 600).all()
+    assert fits(np.bincount(clients.sum(axis=1), minlength=41), law)
+    assert fits(np.bincount(canaries[:3000].sum(axis=1), minlength=41), law)
+    assert not canaries[3000:].any()
+    assert schedule.client_sampling.kind == "without replacement"
+    assert schedule.client_sampling.rate.as_integer_ratio() == (3, 10)
+    assert schedule.canary_sampling == Sampling("poisson", 0.3)
+
+
+def test_bernoulli_rounds_have_the_law_of_coins_along_both_axes():
+    # A rate of 0.32 would put the total 12 deviations off; the first test rejects beyond 4.9, and misses it with 1e-13.
+    schedule = bernoulli(2000, 0.3, 40, 1, Insertion(2000, 2000))
+    for rounds in (schedule.client_rounds, schedule.canary_rounds):
+        there = matrix(rounds, 2000)
+        assert stats.binomtest(int(there.sum()), 80_000, 0.3).pvalue > LEVEL
+        assert fits(np.bincount(there.sum(axis=1), minlength=41), stats.binom.pmf(np.arange(41), 40, 0.3))
+    assert schedule.client_sampling == schedule.canary_sampling == Sampling("poisson", 0.3)
+    short = bernoulli(20, 0.3, 4000, 1, Insertion(20, 20))
+    for rounds in (short.client_rounds, short.canary_rounds):
+        assert fits(np.bincount([len(x) for x in rounds], minlength=21), stats.binom.pmf(np.arange(21), 20, 0.3))
+    # Canaries do as clients do, and not as one of them.
+    assert [x.tolist() for x in short.client_rounds] != [x.tolist() for x in short.canary_rounds]
+
+
+def test_everybody_or_nobody():
+    assert all(len(x) == 9 for x in bernoulli(9, 1.0, 3, 0).client_rounds)
+    assert not any(len(x) for x in bernoulli(9, 0.0, 3, 0).client_rounds)
+    assert not any(len(x) for x in bernoulli(0, 0.5, 3, 0).client_rounds)
+
+
+def test_last_rounds_have_a_poisson_number():
+    schedule = uniform(10, 5, 30, 1, Insertion(6000, 5000, LastRounds(4, 1.5)))
+    there = matrix(schedule.canary_rounds, 6000)
+    assert not there[:, :26].any()
+    assert not there[5000:].any()
+    law = stats.poisson.pmf(np.arange(5), 1.5)
+    law[4] = stats.poisson.sf(3, 1.5)
+    assert fits(np.bincount(there[:5000].sum(axis=1), minlength=5), law)
+    # Those who take part once do so in any of the four.
+    assert fits(there[there.sum(axis=1) == 1].sum(axis=0)[26:], np.full(4, 0.25))
+    assert schedule.canary_sampling.kind == "poisson number"
+
+
+def test_coins_are_fair_and_tossed_for_each():
+    schedule = shuffled_epochs(30, 7, 1, 1, Insertion(8000))
+    assert schedule.inclusion == "coin"
+    included = schedule.included
+    assert stats.binomtest(int(included.sum()), 8000, 0.5).pvalue > LEVEL
+    pairs = np.bincount(included[::2] * 2 + included[1::2], minlength=4)
+    assert fits(pairs, np.full(4, 0.25))
+    assert (matrix(schedule.canary_rounds, 8000).sum(axis=1) == included).all()
+
+
+def test_without_coins_the_first_are_included():
+    schedule = shuffled_epochs(30, 7, 1, 1, Insertion(20, 8))
+    assert schedule.inclusion == "fixed"
+    assert schedule.included.tolist() == [True] * 8 + [False] * 12
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: shuffled_epochs(0, 1, 1, 0), "clients must be an integer of at least 1, not 0"),
+        (lambda: shuffled_epochs(5, 6, 1, 0), "cohort must be an integer from 1 to 5, not 6"),
+        (lambda: shuffled_epochs(5, 2, 0, 0), "epochs"),
+        (lambda: uniform(5, 6, 1, 0), "cohort must be an integer from 0 to 5"),
+        (lambda: uniform(5, 2, 0, 0), "rounds"),
+        (lambda: uniform(0, 0, 1, 0, Insertion(4, 2)), "pattern: without clients it must be said"),
+        (lambda: bernoulli(5, 1.5, 1, 0), r"rate must lie in \[0, 1\], not 1.5"),
+        (lambda: bernoulli(5, math.nan, 1, 0), "rate"),
+        (lambda: uniform(5, 2, 3, 0, Insertion(-1, 0)), "count"),
+        (lambda: uniform(5, 2, 3, 0, Insertion(4, 5)), "observed must be an integer from 0 to 4, not 5"),
+        (lambda: uniform(5, 2, 3, 0, Insertion(4, 4, Presentations(4))), "number must be an integer from 1 to 3"),
+        (lambda: uniform(5, 2, 3, 0, Insertion(4, 4, LastRounds(4, 1.0))), "rounds of the canaries"),
+        (lambda: uniform(5, 2, 3, 0, Insertion(4, 4, LastRounds(2, -1.0))), "mean must lie"),
+    ],
+)
+def test_wrong_numbers_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

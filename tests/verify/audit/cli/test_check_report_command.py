@@ -1,0 +1,432 @@
+import copy
+import hashlib
+import json
+import re
+import shlex
+from pathlib import Path
+
+import dp_accounting
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.answer import report, report_check
+from canaryproof.verify.audit.answer.release_sums import release_sums
+from canaryproof.verify.audit.answer.run_audit import audit_release
+from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.command_line import main
+
+STEP = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.0))
+EVENT = dp_accounting.ComposedDpEvent([dp_accounting.SelfComposedDpEvent(STEP, 3), dp_accounting.LaplaceDpEvent(2.0)])
+DIM, COUNT = 300, 40
+RNG = np.random.default_rng(0)
+OBSERVED, UNOBSERVED = RNG.normal(1.0, 1.0, 60), RNG.normal(size=50)
+RELEASE = ("release.npy", "--canaries", COUNT, "--canary-seed", 7, "--delta", "1e-5", "--noise-multiplier", "1.5")
+SCORES = ("scores.npz", "--kind", "any", "--delta", "1e-5", "--claim", "1")
+
+
+def call(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    noise = 1.5 * np.random.default_rng(1).normal(size=DIM)
+    np.save("release.npy", Canaries(7, COUNT, DIM).sum(np.arange(COUNT)) + noise)
+    np.savez("scores.npz", observed=OBSERVED, unobserved=UNOBSERVED)
+    Scores(OBSERVED, UNOBSERVED, kind="any").save("scores.json")
+    rows = [f"{score!r},{member}" for scores, member in ((OBSERVED, 1), (UNOBSERVED, 0)) for score in scores.tolist()]
+    Path("table.csv").write_text("loss,in\n" + "\n".join(rows) + "\n")
+    return tmp_path
+
+
+def audited(name, *arguments):
+    result = call("audit", *arguments, "--report", name)
+    assert result.exit_code == 0, result.output
+    return Path(name)
+
+
+def checked(*arguments):
+    result = call("check-report", *arguments)
+    assert (result.exit_code in (0, 1), result.stderr) == (True, "")
+    return result.exit_code, result.stdout
+
+
+def seal(path, document):
+    """Write a record with the seals of a careful forger."""
+    path.write_text(report.dumped(report.sealed(document)) + "\n")
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_a_report_of_a_release_holds_in_every_form(suffix):
+    path = audited(f"audit{suffix}", *RELEASE)
+    status, text = checked(path, "--release", "release.npy")
+    assert status == 0
+    assert re.fullmatch(
+        rf"audit\{suffix} holds: all \d+ values are derived anew from release\.npy and are the same\.\n", text
+    )
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        SCORES,
+        ("scores.json", "--delta", "1e-5", "--bound", "band", "--confidence", "0.9"),
+        ("table.csv", "--score", "loss", "--member", "in", "--kind", "any", "--inclusion", "coin", "--delta", "0"),
+    ],
+)
+def test_a_report_of_scores_holds_and_its_own_lines_repeat_it(arguments):
+    path = audited("audit.json", *arguments)
+    assert checked(path, "--scores", arguments[0])[0] == 0
+    again, check = json.loads(path.read_text())["repeat"]
+    assert again.endswith(" --report again.html")
+    assert call(*again.replace("again.html", "again.json").split()[1:]).exit_code == 0
+    assert Path("again.json").read_text() == path.read_text()
+    assert call(*check.split()[1:]).exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_lines_of_a_release_repeat_it():
+    path = audited("audit.json", *RELEASE, "--neighbours", "replace", "--directions", "orthonormal", "--force")
+    again, check = json.loads(path.read_text())["repeat"]
+    assert call(*again.split()[1:]).exit_code == 0
+    assert report_check.read(Path("again.html")).document == json.loads(path.read_text())
+    assert call(*check.split()[1:]).exit_code == 0
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("folder")
+def test_the_lines_of_a_checkpoint_repeat_it():
+    released = np.load("release.npy").astype("<f4")
+    for name, values in (("model", np.concatenate([released, released])), ("before", np.zeros(2 * DIM, "<f4"))):
+        ends = {"a": [0, 4 * DIM], "b": [4 * DIM, 8 * DIM]}
+        header = {key: {"dtype": "F32", "shape": [DIM], "data_offsets": part} for key, part in ends.items()}
+        text = json.dumps(header).encode()
+        Path(f"{name}.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + values.tobytes())
+    options = ("--only", "[ab]", "--skip", "a", "--base", "before.safetensors", "--canary-norm", "1.0625")
+    path = audited("audit.json", "model.safetensors", *RELEASE[1:], *options)
+    document = json.loads(path.read_text())
+    again, check = document["repeat"]
+    assert call(*shlex.split(again)[1:]).exit_code == 0
+    assert report_check.read(Path("again.html")).document == document
+    assert call(*shlex.split(check)[1:]).exit_code == 0
+    document["audit"]["coordinates"]["base"] = "../before.safetensors"
+    seal(path, document)
+    refused = call("check-report", path, "--release", "model.safetensors")
+    message = "Error: the report's audit.coordinates: must say how the release was opened\n"
+    assert (refused.exit_code, refused.stdout, refused.stderr) == (2, "", message)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_of_an_array_or_of_sums_holds_for_the_file_with_its_numbers():
+    release, canaries, half = np.load("release.npy"), Canaries(7, COUNT, DIM), DIM // 2
+    sums = [release_sums(part, canaries, start) for part, start in ((release[:half], 0), (release[half:], half))]
+    for name, given in (("whole.html", release), ("sums.html", sums[0] + sums[1])):
+        audit_release(given, canaries, 1e-5, noise_multiplier=1.5).report(name)
+        line = next(line for line in Path(name).read_text().splitlines() if "canaryproof check-report " in line)
+        assert line.removesuffix("</code></pre>") == "canaryproof check-report audit.html --release release.npy"
+        assert checked(name, "--release", "release.npy")[0] == 0
+    document = report_check.read(Path("sums.html")).document
+    assert document["audit"]["coordinates"] == {"slices": [half, half], "canary_norm": 1.0}
+    for slices in (None, [], [DIM, 0], [half], [half, float(half)], "x"):
+        document["audit"]["coordinates"]["slices"] = slices
+        seal(Path("sums.json"), document)
+        refused = call("check-report", "sums.json", "--release", "release.npy")
+        if slices is None:
+            # The sums of the whole have other last bits.
+            assert (refused.exit_code, refused.stderr) == (1, "")
+        else:
+            rule = "audit.coordinates.slices: must be numbers of coordinates that sum to 300"
+            assert refused.stderr == f"Error: the report's request cannot be repeated: {rule}\n"
+    np.save("release.npy", np.nextafter(release, 0.0))
+    assert checked("whole.html", "--release", "release.npy")[0] == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_numbers_that_differ_are_named_however_well_they_are_sealed():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    true = document["audit"]["bounds"][0]["low"]
+    document["audit"]["bounds"][0]["low"] = 0.25
+    document["verdict"] = "consistent"
+    seal(path, document)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 1
+    assert text.startswith("audit.json does not hold.\n")
+    assert f"  audit.bounds[0].low: 0.25 in the report, {true!r} derived\n" in text
+    assert "  verdict: 'consistent' in the report, 'exceeded' derived\n" in text
+    assert "SHA-256 is not" not in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_of_many_numbers_that_differ_twenty_are_named_and_the_others_counted():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    # A rounding is none that differs, and the seal is not counted.
+    document["audit"]["delta"] *= 1.0 + 1e-13
+    rows = [*document["audit"]["bounds"], *document["audit"]["estimates"]]
+    changed = 0
+    for row in rows:
+        for name, value in row.items():
+            if isinstance(value, float) and value not in (0.0, 1.0):
+                row[name], changed = 1.5 * value, changed + 1
+    assert changed > 20
+    seal(path, document)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert (status, text.count(" in the report, ")) == (1, 20)
+    assert f"  and {changed - 20} more\n" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_byte_of_the_input_is_noticed():
+    path = audited("audit.json", *SCORES)
+    whole = bytearray(Path("scores.npz").read_bytes())
+    whole[len(whole) // 2] ^= 1
+    Path("scores.npz").write_bytes(whole)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 1
+    assert f"scores.npz is not the audited file: its SHA-256 is {hashlib.sha256(whole).hexdigest()}, not " in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_scores_of_no_file_are_held_by_their_own_hash():
+    from canaryproof.verify.audit.answer.run_audit import audit
+
+    audit(Scores(OBSERVED, UNOBSERVED, kind="any"), 1e-5).report("audit.json")
+    assert checked("audit.json", "--scores", "scores.npz")[0] == 0
+    assert checked("audit.json", "--scores", "scores.json")[0] == 0
+    np.savez("other.npz", observed=OBSERVED, unobserved=np.nextafter(UNOBSERVED, 9.0))
+    status, text = checked("audit.json", "--scores", "other.npz")
+    assert status == 1
+    assert "  input.sha256: " in text
+
+
+def resealed(path, words, others):
+    """Change a page outside its record, and seal it again."""
+    body = path.read_text()
+    body = body[: body.rindex(report.SEAL)].replace(words, others, 1)
+    path.write_text(f"{body}{report.SEAL}{hashlib.sha256(body.encode()).hexdigest()} -->\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_page_that_says_another_thing_than_its_record_is_noticed():
+    path = audited("audit.html", *SCORES)
+    resealed(path, "Privacy audit: ", "Privacy certificate: ")
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 1
+    assert "The page does not say what its record says: line " in text
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("folder")
+def test_another_picture_than_the_audits_is_noticed():
+    path = audited("audit.html", *SCORES)
+    resealed(path, "false positive rate</text>", "true positive rate</text>")
+    assert checked(path, "--scores", "scores.npz")[1].endswith("The pictures are not those of the audit.\n")
+
+
+@pytest.mark.usefixtures("folder")
+def test_other_versions_and_their_rounding_are_said_and_no_reason_to_fail():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    document["versions"]["numpy"] = "1.0"
+    document["audit"]["variance_p_value"] *= 1.0 + 1e-14
+    seal(path, document)
+    status, text = checked(path, "--scores", "scores.npz")
+    assert status == 0
+    assert "Other versions than those of the report: numpy 1.0, here " in text
+    rounded = "Numbers that other versions or processors round otherwise, by less than 1e-9: audit.variance_p_value.\n"
+    assert text.endswith(rounded)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("arguments", "rule"),
+    [
+        ((), "--release or --scores: must be given, and not both"),
+        (("--release", "release.npy", "--scores", "scores.npz"), "--release or --scores: must be given, and not both"),
+        (("--release", "release.npy"), "--release: must not be given, as the report is of scores"),
+        (("--scores", "scores.npz", "--plan", "plan.json"), "--plan: must not be given, as the report is of an audit"),
+        (("--scores", "none.npz"), "none.npz: No such file or directory"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments, rule):
+    path = audited("audit.json", *SCORES)
+    result = call("check-report", path, *arguments)
+    assert result.exit_code == 2
+    assert result.output.startswith(f"Error: {rule}")
+    assert result.output.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[1]", "{", '{"schema": "canaryproof audit report 1.0.0"}', "null", "\xff", '{"a": 1e400}']
+)
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_what_is_no_report_is_one_line(text, suffix):
+    Path(f"report{suffix}").write_text(text, encoding="latin-1")
+    result = call("check-report", f"report{suffix}", "--scores", "scores.npz")
+    assert result.exit_code == 2
+    assert re.match(rf"Error: report\{suffix}: .+\n$", result.output)
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_request_that_no_audit_takes_is_one_line():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    for part, name, value in (("request", "delta", 2.0), ("input", "kind", "x"), ("request", "bounds", ["none"])):
+        seal(path, document | {part: document[part] | {name: value}})
+        result = call("check-report", path, "--scores", "scores.npz")
+        assert result.exit_code == 2
+        assert result.output.startswith("Error: the report's ")
+        assert result.output.count("\n") == 1
+
+
+def places(value, above=()):
+    """Yield the place of every value in a record."""
+    yield above
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from places(each, (*above, key))
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("value", [None, -1, 2**63, 1e308, "x", [], {}, True])
+def test_no_value_of_a_report_leaves_a_traceback(value):
+    path = audited("audit.json", *SCORES)
+    whole = json.loads(path.read_text())
+    secret = {"seed": 1, "nonce": "a"}
+    whole["plan"] = {"answer": "", "sha256": "0" * 64, "secret": secret, "differences": [], "unknown": []}
+    whole["request"]["claim"] = json_records.written(report.claim_record(accountant.from_event(EVENT)))
+    for part in ("schema", "request", "input", "plan", "versions"):
+        for place in places(whole[part]):
+            document = copy.deepcopy(whole)
+            inner = document
+            for key in (part, *place)[:-1]:
+                inner = inner[key]
+            inner[(part, *place)[-1]] = value
+            seal(path, document)
+            result = call("check-report", path, "--scores", "scores.npz")
+            # A value may be what it was.
+            assert result.exit_code in (0, 1, 2), place
+            assert result.exception is None or isinstance(result.exception, SystemExit), place
+            assert result.exit_code < 2 or result.output.count("\n") == 1
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_never_replaces_a_file():
+    Path("audit.html").write_text("precious")
+    result = call("audit", *SCORES, "--report", "audit.html")
+    assert (result.exit_code, result.output) == (2, "Error: audit.html: must not exist already\n")
+    result = call("audit", *SCORES, "--report", "audit.pdf")
+    assert result.output == "Error: audit.pdf: the file's name must end in .html or .md or .json\n"
+
+
+# Plans.
+
+ALL_ROUNDS = ("--noise-multiplier", "1.54", "--rounds", "2", "--dim", "2000", "--delta", "1e-5", "--all-rounds")
+
+
+def planned(*arguments):
+    result = call("plan", *arguments, "--out", "plan.json")
+    assert result.exit_code == 0, result.output
+    return json.loads(Path("plan.json").read_text()), result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
+    document, text = planned(*ALL_ROUNDS)
+    assert "--plan plan.json --report audit.html" in " ".join(text.replace("\\", "").split())
+    count, claim = document["decided"]["count"], document["decided"]["claim"]
+    rng = np.random.default_rng(2)
+    np.savez("rounds.npz", observed=0.03 * rng.normal(size=count), unobserved=0.03 * rng.normal(size=count))
+    asked = ("rounds.npz", "--delta", "1e-5", "--claim", f"{claim:.6g}", "--plan", "plan.json")
+    shown = call("audit", *asked, "--report", "audit.json").stdout
+    assert shown.endswith(
+        "\nPlan: As planned. Not known from the scores, and not compared: score, rounds, participations, directions, "
+        "dimension, seed of the canaries.\n"
+    )
+    record = report_check.read(Path("audit.json")).document
+    assert record["plan"]["sha256"] == hashlib.sha256(Path("plan.json").read_bytes()).hexdigest()
+    assert record["plan"]["secret"] == json.loads(Path("plan.secret.json").read_text())
+    # The report has the seed and the nonce.
+    Path("plan.secret.json").unlink()
+    assert checked("audit.json", "--scores", "rounds.npz", "--plan", "plan.json")[0] == 0
+    status, text = checked("audit.json", "--scores", "rounds.npz")
+    assert status == 0
+    assert "The plan was not given (--plan), so that the audit was not held against it again." in text
+    Path("plan.json").write_text(Path("plan.json").read_text().replace('"confidence": 0.95', '"confidence": 0.75'))
+    status, text = checked("audit.json", "--scores", "rounds.npz", "--plan", "plan.json")
+    assert status == 1
+    assert "plan.json is not the plan that the audit was held against: its SHA-256 is " in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_differs_from_a_plan_is_named_and_passes_no_gate():
+    planned("--noise-multiplier", "1.5", "--dim", "1000", "--delta", "1e-4", "--canary-seed", "8")
+    result = call("audit", *RELEASE, "--plan", "plan.json", "--fail-above-claim", "--notice", "0.01")
+    assert result.exit_code == 3
+    assert "\nPlan: Not as planned: seed of the canaries, number of canaries, dimension, δ, " in result.stdout
+    assert "  seed of the canaries: 8 planned, 7 audited\n" in result.stdout
+    assert "  δ: 0.0001 planned, 1e-05 audited\n" in result.stdout
+    as_json = call("audit", *RELEASE, "--plan", "plan.json", "--json")
+    assert json.loads(as_json.stdout)["delta"] == 1e-5
+    assert as_json.stderr.startswith("\nPlan: Not as planned: ")
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_plan_does_not_say_the_seed_that_it_commits_to():
+    seed = 123456789
+    document, text = planned("--noise-multiplier", "1.5", "--dim", "1000", "--canary-seed", seed)
+    assert str(seed) in text
+    assert str(seed) not in Path("plan.json").read_text()
+    secret = json.loads(Path("plan.secret.json").read_text())
+    assert secret["seed"] == seed
+    assert document["seed_sha256"] == hashlib.sha256(f"{secret['nonce']}:{seed}".encode()).hexdigest()
+    assert "SEED" in document["plan"]["commands"][0]
+
+
+@pytest.mark.usefixtures("folder")
+def test_seeds_are_drawn_and_nothing_is_replaced():
+    words = ("--noise-multiplier", "1.5", "--dim", "1000")
+    planned(*words)
+    drawn = json.loads(Path("plan.secret.json").read_text())
+    assert call("plan", *words, "--out", "plan.json").output == "Error: plan.json: must not exist already\n"
+    Path("plan.json").unlink()
+    assert call("plan", *words, "--out", "plan.json").output == "Error: plan.secret.json: must not exist already\n"
+    Path("plan.secret.json").unlink()
+    planned(*words)
+    again = json.loads(Path("plan.secret.json").read_text())
+    assert drawn["seed"] != again["seed"]
+    assert drawn["nonce"] != again["nonce"]
+    assert call("plan", *words, "--canary-seed", "7").output == "Error: --canary-seed: must be given with --out\n"
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("file", "text", "rule"),
+    [
+        ("plan.json", "{}", "plan.json: schema: is missing"),
+        ("plan.json", "{", "plan.json: line 1, column 2: truncated or damaged"),
+        ("plan.secret.json", '{"seed": -1, "nonce": ""}', "plan.secret.json: seed: "),
+        ("plan.secret.json", None, "plan.secret.json: No such file or directory"),
+    ],
+)
+def test_a_plan_that_cannot_be_read_is_one_line(file, text, rule):
+    planned("--noise-multiplier", "1.5", "--dim", "1000")
+    Path(file).unlink()
+    if text is not None:
+        Path(file).write_text(text)
+    result = call("audit", *SCORES, "--plan", "plan.json", "--report", "audit.html")
+    assert result.exit_code == 2
+    assert result.output.startswith(f"Error: {rule}")
+    assert result.output.count("\n") == 1
+    assert not Path("audit.html").exists()

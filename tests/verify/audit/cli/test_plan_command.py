@@ -1,0 +1,129 @@
+import json
+import math
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from canaryproof.verify.audit.accounting import accountant as accounting
+from canaryproof.verify.audit.answer.plan import plan
+from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
+from canaryproof.verify.audit.levels import LEVEL, POWER
+from canaryproof.verify.command_line import main
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["plan", *words])
+
+
+def test_the_plan_is_printed():
+    result = run("--noise-multiplier", "1.0", "--rounds", "500", "--dim", "1e6", "--claim", "3")
+    assert result.exit_code == 0
+    assert "canaryproof audit release.npy --canaries" in result.output
+    assert "What no number of canaries sees; which instrument of a self-test does (where):" in result.output
+
+
+def test_json_has_the_same():
+    found = json.loads(run("--noise-multiplier", "1.54", "--dim", "1e5", "--json").output)
+    assert found["dim"] == 100_000
+    assert found["count"] == max(found["present"], found["seeing"])
+    assert any(fault["epsilon"] is None for fault in found["faults"])
+    assert found["commands"][-1].startswith("canaryproof audit release.npy")
+
+
+def test_all_rounds_are_planned_for():
+    words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5", "--claim", "3.1", "--all-rounds")
+    assert "canaryproof audit rounds.npz --dim 100000" in run(*words).output
+    found = json.loads(run(*words, "--json").output)
+    assert found["all_rounds"]
+    assert len(found["commands"]) == 7
+
+
+def test_a_value_out_of_range_is_one_line():
+    result = run("--noise-multiplier", "nan", "--dim", "1e5")
+    assert result.exit_code == 2
+    assert result.output == "Error: --noise-multiplier: must lie between 0.01 and 1e+06, not nan\n"
+
+
+def test_neighbours_are_those_of_python():
+    words = ("--noise-multiplier", "1.54", "--dim", "1e5", "--neighbours", "replace")
+    assert "neighbours: replace" in run(*words).output
+    found = json.loads(run(*words, "--json").output)
+    assert found["neighbours"] == "replace"
+    assert found["claim"] == plan(1.54, 1e5, neighbours="replace").claim
+    assert found["commands"][-1].endswith("--neighbours replace")
+    rounds = json.loads(run(*words, "--participations", "1", "--rounds", "3", "--json").output)
+    assert rounds["claim"] == accounting.gaussian(1.54, neighbours="replace").epsilon(1e-6)
+    assert 'neighbours="replace"' in rounds["commands"][-1]
+    refused = run(*words, "--rounds", "4", "--all-rounds")
+    assert refused.exit_code == 2
+    assert refused.output == "Error: --neighbours: must be add-or-remove for all rounds, not replace\n"
+
+
+def faulty(fault, planned, rng):
+    """A release with a fault, without its canaries: a vector of the fault's length."""
+    mechanism = MECHANISMS[fault["name"]]
+    claimed = AtlasClaim(planned["release_noise"], planned["delta"], planned["dim"])
+    square = float(mechanism.residual(fault["value"], claimed, 1, rng).gram[0, 0, 0])
+    direction = rng.standard_normal(planned["dim"])
+    return math.sqrt(square) / np.linalg.norm(direction) * direction, float(mechanism.weights(fault["value"])[0, 0])
+
+
+def audited(planned, count, folder, residual, weight, seed):
+    """Carry out the plan's own lines of the shell with so many canaries; return the audit's verdict and warnings."""
+    *made, audit = planned["commands"]
+    made, audit = (line.replace(f" {planned['count']} ", f" {count} ") for line in (made[0], audit))
+    made, audit = (line.replace("seed 7", f"seed {seed}") for line in (made, audit))
+    made = made.replace("canaries.npy", str(folder / "canaries.npy"))
+    audit = audit.replace("release.npy", str(folder / "release.npy"))
+    (folder / "canaries.npy").unlink(missing_ok=True)
+    assert CliRunner().invoke(main, made.split()[1:]).exit_code == 0
+    np.save(folder / "release.npy", residual + weight * np.load(folder / "canaries.npy").sum(axis=0))
+    result = CliRunner().invoke(main, [*audit.split()[1:], "--json"])
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.output)
+    return answer["verdict"], [warning["kind"] for warning in answer["warnings"]]
+
+
+def rows_of(planned, most):
+    return [fault for fault in planned["faults"] if fault["count"] is not None and fault["count"] <= most]
+
+
+# Plans of one release, with and without a claim of their own, and for both kinds of neighbours.
+PLANS = (
+    ("--noise-multiplier", "1.54", "--dim", "2048"),
+    ("--noise-multiplier", "0.6", "--dim", "3000", "--delta", "1e-4", "--claim", "12"),
+    ("--noise-multiplier", "2", "--dim", "2048", "--neighbours", "replace"),
+)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("words", [PLANS[0], *(pytest.param(words, marks=pytest.mark.deep) for words in PLANS[1:])])
+def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
+    """At most 1 of 8 is noticed with probability 7e-7 if each is with 90%, and with 99% if each is with 2%."""
+    planned, rng = json.loads(run(*words, "--json").output), np.random.default_rng(5)
+    fault = min(rows_of(planned, 100), key=lambda row: row["count"])
+    verdicts = [audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(8)]
+    assert sum(verdict in ("refuted", "exceeded") for verdict in verdicts) >= 2
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(2 * 3600)
+@pytest.mark.parametrize("words", PLANS)
+def test_every_row_of_a_plan_is_noticed_with_the_stated_probability(words, tmp_path):
+    planned, rng, runs = json.loads(run(*words, "--json").output), np.random.default_rng(6), 60
+    for fault in rows_of(planned, 2000):
+        verdicts = [
+            audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(runs)
+        ]
+        noticed = sum(verdict in ("refuted", "exceeded") for verdict in verdicts)
+        assert stats.binom.cdf(noticed, runs, POWER) > LEVEL, fault
+    absent = present = 0
+    for seed in range(runs):
+        noise = planned["release_noise"] * rng.standard_normal(planned["dim"])
+        absent += "absent" in audited(planned, planned["present"], tmp_path, noise, 0.0, seed)[1]
+        present += audited(planned, planned["count"], tmp_path, noise, 1.0, seed)[0] == "consistent"
+    assert stats.binom.cdf(absent, runs, POWER) > LEVEL
+    # An honest release is refuted with 5% at most.
+    assert stats.binom.cdf(present, runs, POWER) > LEVEL

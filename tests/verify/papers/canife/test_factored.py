@@ -1,0 +1,82 @@
+import jax
+import numpy as np
+import pytest
+
+from canaryproof.verify.papers.canife.design import Canary, Sample
+from canaryproof.verify.papers.canife.factored import FactoredUpdates, dense_layers
+from canaryproof.verify.papers.canife.general import GeneralUpdates, LocalTraining
+
+RATE, CLIP = 0.6, 0.8
+
+
+@pytest.fixture(scope="module")
+def roads(handwriting):
+    """Both roads, in double precision, for clients of one to three examples."""
+    federation, network, params = handwriting
+    rng = np.random.default_rng(2)
+    inputs = federation.inputs[:36].reshape(12, 3, 8, 8, 1)
+    labels, mask = federation.labels[:36].reshape(12, 3), np.array([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]] * 6)
+    # A mild client, whose update is not clipped.
+    inputs[1] *= 0.01
+    drawn = rng.normal(size=(2, 8, 8, 1)), rng.dirichlet(np.ones(10), 2)
+    canaries = [Canary(z, y, 1.0, 1.0, 1.0) for z, y in zip(*drawn, strict=True)]
+    with jax.enable_x64(True):
+        params = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
+        found = []
+        for updates in (FactoredUpdates(CLIP, RATE), GeneralUpdates(network.loss, CLIP, LocalTraining(RATE))):
+            state = updates.prepare(params, inputs, labels, mask)
+            longer = updates.placed(updates.padded(state, 2), canaries[1], -2)
+            value = jax.jit(updates.products)
+            sample = Sample(*(part[0] for part in drawn))
+            products = [tuple(map(np.asarray, value(of, sample))) for of in (state, longer)]
+            found.append((*products, updates.response(state, canaries)))
+    return found
+
+
+def test_products_are_the_general_ones(roads):
+    (one, longer_one, _), (other, longer_other, _) = roads
+    np.testing.assert_allclose(one[0], other[0], rtol=1e-11)
+    np.testing.assert_allclose(one[1], other[1], rtol=1e-11)
+    np.testing.assert_allclose(longer_one[0], longer_other[0], rtol=1e-11, atol=1e-15)
+
+
+def test_a_canary_among_the_clients(roads):
+    (one, longer, response), _ = roads
+    assert len(longer[0]) == 14
+    np.testing.assert_allclose(longer[0][:12], one[0], rtol=1e-12)
+    # ⟨u_1, u⟩ with the second canary's clipped update and the first one's before clipping.
+    before = np.sqrt(one[1])
+    assert before > CLIP
+    assert longer[0][12] == pytest.approx(response.gram[0, 1] * before / CLIP, rel=1e-12)
+    assert longer[0][13] == 0.0
+
+
+def test_responses_are_the_general_ones(roads):
+    (_, _, one), (_, _, other) = roads
+    np.testing.assert_allclose(one.products, other.products, rtol=1e-10, atol=1e-15)
+    np.testing.assert_allclose(one.gram, other.gram, rtol=1e-10)
+    assert np.diag(one.gram) == pytest.approx(CLIP**2, rel=1e-12)
+
+
+def dense(*sizes):
+    return {"kernel": np.zeros(sizes), "bias": np.zeros(sizes[-1])}
+
+
+def test_layers_are_ordered_by_what_fits():
+    layers = dense_layers({"a": dense(4, 3), "b": {"c": dense(9, 4)}}, 9)
+    assert [layer.kernel.shape for layer in layers] == [(9, 4), (4, 3)]
+
+
+@pytest.mark.parametrize(
+    ("params", "rule"),
+    [
+        ({"a": dense(3, 3, 1, 4)}, "only dense layers"),
+        ({"a": {"embedding": np.zeros((4, 2))}}, "only dense layers"),
+        ({"a": {"kernel": np.zeros((4, 2))}}, "only dense layers"),
+        ({"a": dense(9, 4), "b": dense(5, 3)}, "exactly one must take 4 inputs"),
+        ({"a": dense(9, 4), "b": dense(4, 4), "c": dense(4, 3)}, "exactly one must take 4 inputs"),
+    ],
+)
+def test_what_is_not_dense_is_refused(params, rule):
+    with pytest.raises(ValueError, match=rule):
+        dense_layers(params, 9)

@@ -1,0 +1,973 @@
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import numpy as np
+import pytest
+from click.shell_completion import ShellComplete
+from click.testing import CliRunner, Result
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from canaryproof.kernels import exact_law
+from canaryproof.kernels.canaries import Canaries, noise
+from canaryproof.verify.audit.answer.run_audit import audit
+from canaryproof.verify.audit.answer.text import answer, rounded, rounded_down, summary
+from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
+from canaryproof.verify.audit.cli import audit_command as audit_commands
+from canaryproof.verify.audit.cli import progress
+from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.command_line import _status, main, one_line
+from tests.memory import RESET
+
+PROGRAM = [sys.executable, "-c", "from canaryproof.verify.command_line import main; main(prog_name='canaryproof')"]
+COSINES = exact_law.cosines(200, 10**6, 4.22, np.random.default_rng(3))
+OTHERS = np.random.default_rng(4).normal(size=100) / 1000.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    np.save("c.npy", COSINES)
+    np.savez("both.npz", observed=COSINES, unobserved=OTHERS)
+    np.save("release.npy", np.array([3.0, 4.0, 5.0]))
+    return tmp_path
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def output(*arguments: object) -> str:
+    result = call(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def refusal(*arguments: object) -> str:
+    result = call(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
+    assert result.stderr.endswith("\n")
+    assert result.stderr.count("\n") == 1
+    return result.stderr[len("Error: ") : -1]
+
+
+def start(*arguments: object, **options: object) -> "subprocess.Popen[bytes]":
+    # A job in the background of a shell ignores interrupts, and so would its children.
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        [*PROGRAM, *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
+
+
+def words(text: str) -> str:
+    """Undo the wrapping."""
+    return " ".join(text.split())
+
+
+def lines(*arguments: object) -> list[str]:
+    found = output(*arguments).splitlines()
+    assert len(found) <= 25
+    assert max(map(len, found)) <= 80
+    return found
+
+
+def test_audit_answers_first_in_few_lines(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--noise-multiplier", 4.22)
+    found = audit(Scores(COSINES, dim=10**6), 1e-6, noise_multiplier=4.22)
+    assert found.estimate is not None
+    text = lines(*arguments)
+    value, low = (rounded(x, found.estimate.standard_error) for x in (found.estimate.epsilon, found.estimate.low))
+    assert text[0].startswith(f"ε̂ = {value} (95%: {low} to ")
+    assert words("\n".join(text)).startswith(answer(found))
+    assert "Consistent with the claimed ε = 1" in answer(found)
+    assert [line.split()[0] for line in text[4:] if line[0] != " "] == [
+        *("Audited", "Checked", "Estimate", "Bound", "Means", "Next")
+    ]
+    # Python names its own calls.
+    assert "\n".join(text) == summary(found, shell=True)
+    assert words(summary(found)) != words("\n".join(text))
+    assert words(summary(found)).split(" Next ")[0] == words("\n".join(text)).split(" Next ")[0]
+
+
+def test_details_print_estimates_checks_and_meaning(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6")
+    found = audit(Scores(COSINES, dim=10**6), 1e-6)
+    assert output(*arguments, "--details").startswith(output(*arguments))
+    text = words(output(*arguments, "--details"))
+    assert "k = 200 observed cosines, d = 1,000,000, δ = 1e-06; null: N(0, 1/d)" in text
+    assert "estimator ε̂ standard error 95% interval" in text
+    for estimate in found.estimates:
+        value, error, low, high = (
+            rounded(x, estimate.standard_error)
+            for x in (estimate.epsilon, estimate.standard_error, estimate.low, estimate.high)
+        )
+        assert f"{estimate.name} {value} {error} {low} – {high} " in text
+        assert f"{estimate.name} {estimate.assumes} " in text
+        assert "{} in [{!r}, {!r}] ".format(estimate.name, *estimate.certified) in text
+    mean = rounded(found.standardised_mean, found.mean_error)
+    assert f"standardised mean √d·μ̂ {mean} ± {rounded(found.mean_error, found.mean_error)} " in text
+    assert f"equal variances p = {found.variance_p_value:.2g} " in text
+    assert found.normality is not None
+    assert f"A² = {found.normality.statistic:.3g}, p = {found.normality.p_value:.2g} " in text
+    for phrase in ("neither an upper nor a lower bound", "excludes no other attack", "taken part just as clients"):
+        assert phrase in text
+    assert "null law" not in text
+    assert "canary norm" not in text
+
+
+def test_audit_against_unobserved_cosines(folder: Path) -> None:  # noqa: ARG001
+    unknown, known = (
+        words(output("audit", "both.npz", "--delta", 0.01, "--details", *dim)) for dim in ([], ["--dim", 10**6])
+    )
+    for text in (unknown, known):
+        assert "null: Gaussian fitted to 100 unobserved cosines" in text
+        assert "standardised mean (μ̂ − μ₀)/σ₀" in text
+    assert "null law" not in unknown
+    assert "unobserved follow the null law (Kolmogorov–Smirnov) D = " in known
+    assert "expected where scores are maxima over rounds" in known
+
+
+def test_scores_of_any_kind_are_audited_beside_unobserved_ones(folder: Path) -> None:
+    losses = -np.random.default_rng(5).exponential(size=(2, 100)) * 10.0
+    np.savez("losses.npz", observed=losses[0] + 20.0, unobserved=losses[1])
+    text = words(output("audit", "losses.npz", "--delta", 0.01, "--kind", "any", "--details", "--force"))
+    assert "100 observed against 100 unobserved scores" in text
+    assert "Only cosines have a known null" in text
+    assert json.loads(output("audit", "losses.npz", "--delta", 0.01, "--kind", "any", "--json"))["kind"] == "any"
+    (folder / "losses.csv").write_text("-3.5\n-4\n")
+    for arguments, message in (
+        (("losses.npz",), "losses.npz: observed[1]: a cosine must lie in [-1, 1], not 12"),
+        (("losses.csv", "--kind", "any"), "losses.csv: unobserved: is needed for scores of any kind"),
+        (("losses.parquet", "--kind", "any"), "losses.parquet: needs --score and --member, the names of its columns"),
+        (("losses.npz", "--kind", "any", "--dim", 10), "losses.npz: dim: is for cosines"),
+        (("losses.npz", "--kind", "any", "--noise-multiplier", 1), "losses.npz: noise_multiplier: is for cosines"),
+        (
+            ("release.npy", "--kind", "any", "--canaries", 2, "--canary-seed", 1),
+            "--kind: must not be given with --canaries",
+        ),
+    ):
+        assert refusal("audit", *arguments, "--delta", 0.01).startswith(message)
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(("claim", "verdict", "status"), [(0.01, "exceeded", 1), (100, "consistent", 0)])
+def test_a_job_fails_where_a_bound_exceeds_the_claim(folder: Path, claim: float, verdict: str, status: int) -> None:  # noqa: ARG001
+    strong = np.random.default_rng(1).normal(3.0, 1.0, 200) / 1000.0
+    np.save("strong.npy", strong)
+    arguments = ("audit", "strong.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", claim)
+    assert json.loads(output(*arguments, "--json"))["verdict"] == verdict
+    result = call(*arguments, "--fail-above-claim")
+    assert (result.exit_code, result.stderr) == (status, "")
+    assert result.stdout == output(*arguments)
+
+
+@pytest.mark.parametrize(("notice", "status"), [(0.01, 0), (0.9, 3)])
+def test_a_job_fails_where_less_is_noticed_than_asked_for(folder: Path, notice: float, status: int) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", 2, "--notice", notice)
+    assert call(*arguments, "--fail-above-claim").exit_code == status
+    assert call(*arguments).exit_code == 0
+
+
+def test_a_job_fails_where_nothing_is_seen_or_could_be(folder: Path) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(2)
+    np.savez("apart.npz", observed=rng.normal(50.0, 1.0, 500), unobserved=rng.normal(size=500))
+    np.savez("equal.npz", observed=rng.normal(size=500), unobserved=rng.normal(size=500))
+    for file, verdict in (("apart.npz", "at its cap"), ("equal.npz", "nothing seen")):
+        arguments = ("audit", file, "--kind", "any", "--delta", "1e-6", "--claim", 8)
+        assert json.loads(output(*arguments, "--json"))["verdict"] == verdict
+        assert call(*arguments, "--fail-above-claim").exit_code == 3
+
+
+def test_a_job_fails_where_the_estimate_is_withheld(folder: Path) -> None:  # noqa: ARG001
+    np.save("flipped.npy", -5.0 * np.abs(COSINES))
+    arguments = ("audit", "flipped.npy", "--dim", "1e6", "--delta", "1e-6", "--claim", 100)
+    text = lines(*arguments)
+    assert text[0].startswith("No ε̂: ")
+    assert "--force computes the estimates anyway" in words("\n".join(text))
+    assert "The claimed ε = 100 is not tested: no bound is given." in words("\n".join(text))
+    assert call(*arguments, "--fail-above-claim").exit_code == 4
+    assert output(*arguments, "--force").startswith("No lower bound above 0.")
+    assert "adaptive" in output(*arguments, "--force", "--details")
+
+
+def test_a_claim_that_is_not_known_cannot_fail(folder: Path) -> None:  # noqa: ARG001
+    for arguments in (("c.npy", "--dim", "1e6"), ("both.npz", "--noise-multiplier", 4)):
+        assert refusal("audit", *arguments, "--delta", "1e-6", "--fail-above-claim").startswith("--fail-above-claim: ")
+
+
+def test_a_picture_is_written_once(folder: Path) -> None:
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--plot")
+    assert output(*arguments, "a.svg") == output(*arguments[:-1])
+    assert (folder / "a.svg").read_text().startswith("<?xml")
+    output(*arguments, "a.PNG")
+    assert (folder / "a.PNG").read_bytes().startswith(b"\x89PNG")
+    assert refusal(*arguments, "a.svg") == "a.svg: must not exist already"
+    assert refusal(*arguments, "a.pdf") == "a.pdf: the file's name must end in .svg or .png"
+    assert refusal(*arguments, "none/a.svg") == "none/a.svg: No such file or directory"
+    assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_symbols_are_spelt_where_a_terminal_has_none(folder: Path, encoding: str) -> None:  # noqa: ARG001
+    arguments = ["audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--details"]
+    text = CliRunner(charset=encoding).invoke(main, arguments).stdout
+    assert "epsilon = " in text
+    assert "\\" not in text
+
+
+@pytest.mark.parametrize("extra", [[], ["--dim", "1000000", "--confidence", "0.5"]])
+def test_json_says_what_the_audit_finds_in_equal_bytes(folder: Path, extra: list[str]) -> None:  # noqa: ARG001
+    arguments = ("audit", "both.npz", "--delta", "1e-6", "--json", *extra)
+    text = output(*arguments)
+    found = audit(Scores(COSINES, OTHERS, 10**6 if extra else None), 1e-6, 0.5 if extra else 0.95)
+    assert text == found.to_json() + "\n"
+    assert (json.loads(text)["blind_spots"] is None) == (not extra)
+    assert text == output(*arguments)
+    assert text.isascii()
+
+
+def test_what_no_json_number_can_say_is_null(folder: Path) -> None:  # noqa: ARG001
+    np.save("outlier.npy", np.append(np.tile(COSINES, 25), 1.0))
+    text = output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6, "--json")
+    assert json.loads(text)["normality"] == {"statistic": None, "p_value": 0.0}
+    text = words(output("audit", "outlier.npy", "--dim", 10**6, "--delta", 1e-6, "--details"))
+    assert "A² = inf, p < 5e-31" in text
+    assert "equal variances p < 1e-300" in text
+
+
+def test_a_mean_below_zero_is_put_into_words(folder: Path) -> None:  # noqa: ARG001
+    np.save("n.npy", -COSINES)
+    np.savez("n.npz", observed=-COSINES, unobserved=OTHERS)
+    closed = words(output("audit", "n.npy", "--dim", 10**6, "--delta", 1e-6, "--details", "--force"))
+    fitted = words(output("audit", "n.npz", "--delta", 1e-6, "--details", "--force"))
+    assert "The observed mean is not positive, so that pinned is 0" in closed
+    assert "The observed mean is not above the null's, so that pinned is 0" in fitted
+    assert "so that adaptive is pinned" in closed
+
+
+def test_seven_values_are_too_few_for_normality_and_different_variances_are_named(folder: Path) -> None:  # noqa: ARG001
+    np.save("few.npy", 10.0 * COSINES[:7])
+    text = words(output("audit", "few.npy", "--dim", 10**6, "--delta", 1e-6, "--details", "--force"))
+    assert "not tested: fewer than 8 values" in text
+    assert "The variances differ, so that adaptive is fitted." in text
+
+
+def test_orthonormal_canaries_are_written_added_and_found_again(folder: Path) -> None:
+    made = ("canaries", "--seed", 11, "--count", 400, "--dim", 2000, "--directions", "orthonormal")
+    assert output(*made, "--out", "canaries.npy").endswith("--canary-seed 11 --directions orthonormal --delta DELTA\n")
+    canaries = np.load("canaries.npy")
+    assert np.abs(canaries.astype(float) @ canaries.T - np.eye(400)).max() < 1e-6
+    np.save(folder / "release.npy", canaries.sum(axis=0, dtype=np.float64) + noise(0, 2000))
+    asked = ("audit", "release.npy", "--canaries", 400, "--canary-seed", 11, "--delta", 1e-5)
+    found = json.loads(output(*asked, "--directions", "orthonormal", "--json"))
+    assert (found["count"], found["null_count"]) == (400, 1600)
+    # Seven of its own deviations.
+    assert found["standardised_mean"] == pytest.approx(1.0, abs=0.4)
+    assert refusal(*made[:4], 2001, *made[5:], "--out", "more.npy") == (
+        "--count: must be at most --dim, as no more than 2,000 directions are orthogonal"
+    )
+    np.save(folder / "cosines.npy", COSINES)
+    assert refusal("audit", "cosines.npy", "--dim", 10**6, "--delta", 1e-6, "--directions", "orthonormal") == (
+        "--directions: must be given with --canaries and --canary-seed alone"
+    )
+
+
+def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
+    text = output("canaries", "--seed", 11, "--count", 100, "--dim", "5e3", "--out", "canaries.npy")
+    assert text == (
+        "Wrote 100 canaries of dimension 5000 to canaries.npy; audit a release with: "
+        "canaryproof audit RELEASE.npy --canaries 100 --canary-seed 11 --delta DELTA\n"
+    )
+    canaries = np.load("canaries.npy")
+    assert (canaries.dtype, canaries.shape) == (np.float32, (100, 5000))
+    for j in (0, 1, 99):
+        np.testing.assert_array_equal(canaries[j], Canaries(11, 100, 5000).vector(j))
+    release = canaries.sum(axis=0, dtype=np.float64) + noise(0, 5000)
+    np.save("release.npy", release.astype(">f4"))
+    arguments = ("audit", "release.npy", "--canaries", 100, "--canary-seed", 11, "--delta", 1e-5)
+    text = words(output(*arguments, "--details"))
+    assert "k = 100 observed cosines, d = 5,000, δ = 1e-05; null: N(0, 1/d)" in text
+    assert "norm the release is Gaussian noise and little else" in text
+    assert "in units of the canary norm" in text
+    found = json.loads(output(*arguments, "--json"))
+    assert found["standardised_mean"] == pytest.approx(1.0, abs=0.6)
+    assert [estimate["name"] for estimate in found["estimates"]][-1] == "norm"
+    assert sorted(path.name for path in folder.iterdir() if path.name.startswith(".")) == []
+
+
+def checkpoint(**tensors: np.ndarray) -> bytes:
+    """Write float32 tensors as .safetensors."""
+    header, end = {}, 0
+    for name, values in tensors.items():
+        header[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [end, end + values.nbytes]}
+        end += values.nbytes
+    text = json.dumps(header).encode()
+    return len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in tensors.values())
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("directions", ["independent", "orthonormal"])
+def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directions: str) -> None:
+    rng = np.random.default_rng(5)
+    base = {"b.w": rng.normal(size=(40, 50)), "a.w": rng.normal(size=3000), "head": rng.normal(size=70)}
+    before = {name: values.astype(np.float32) for name, values in base.items()}
+    noised = {name: (values + 3.0 * rng.normal(size=values.shape)).astype(np.float32) for name, values in base.items()}
+    (folder / "base.safetensors").write_bytes(checkpoint(**before))
+    (folder / "noised.safetensors").write_bytes(checkpoint(**noised))
+    chosen = ("--skip", "head", "--directions", directions, "--canary-norm", 3.0)
+    made = ("canaries", "--seed", 11, "--count", 300, "--add", "noised.safetensors", *chosen)
+    shown = output(*made, "--out", "model.safetensors")
+    assert shown.splitlines() == [
+        "Added 300 canaries to 5,000 coordinates and wrote model.safetensors; audit a release with: canaryproof audit "
+        "RELEASE.safetensors --canaries 300 --canary-seed 11"
+        + (" --directions orthonormal" if directions == "orthonormal" else "")
+        + " --canary-norm 3.0 --delta DELTA",
+        "Order     2 tensors by name, a.w to b.w",
+        "Left out  1 tensor, head",
+    ]
+    asked = ("--canaries", 300, "--canary-seed", 11, "--delta", 1e-5, *chosen, "--noise-multiplier", 1.0)
+    audited = ("audit", "model.safetensors", "--base", "base.safetensors", *asked, "--state", "state.npz")
+    result = json.loads(output(*audited, "--json"))
+    # Seven of its own deviations.
+    assert result["standardised_mean"] == pytest.approx(1.0, abs=0.45)
+    assert result["coordinates"]["tensors"] == [["a.w", [3000]], ["b.w", [40, 50]]]
+    assert (result["coordinates"]["dim"], result["coordinates"]["left_out"]) == (5000, ["head"])
+    assert output(*audited).endswith("\nOrder     2 tensors by name, a.w to b.w\nLeft out  1 tensor, head\n")
+    again = json.loads(output(*audited, "--json"))
+    assert again == result
+    assert refusal("audit", "model.safetensors", *asked, "--state", "state.npz").startswith("state.npz: files: must be")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "o.npy"), "--dim: must be given, or --add"),
+        (("--out", "o.npy", "--dim", 5, "--skip", "a"), "--skip: must be given with --add alone"),
+        (("--out", "o.npy", "--dim", 5, "--canary-norm", 2), "--canary-norm: must be given with --add alone"),
+        (("--out", "o.npy", "--add", "c.npy", "--dim", 5), "--dim: must not be given with --add, as the file says it"),
+        (("--out", "o.safetensors", "--add", "c.npy"), "o.safetensors: the file's name must end in .npy"),
+        (("--out", "c.npy", "--add", "c.npy"), "c.npy: must not exist already"),
+        (
+            ("--out", "o.npy", "--add", "c.npy", "--directions", "orthonormal", "--count", 10**5),
+            "--count: must be at most 200, as no more directions are orthogonal",
+        ),
+    ],
+)
+def test_insertions_that_are_wrong_are_refused(folder: Path, options: tuple[object, ...], message: str) -> None:  # noqa: ARG001
+    assert refusal("canaries", "--seed", 1, "--count", 3, *options).startswith(message)
+
+
+@pytest.mark.parametrize(
+    "option", [("--canary-norm", 2), ("--only", "a"), ("--skip", "a"), ("--base", "c.npy"), ("--state", "s.npz")]
+)
+def test_options_of_a_release_are_refused_with_scores(folder: Path, option: tuple[object, ...]) -> None:  # noqa: ARG001
+    message = refusal("audit", "c.npy", "--dim", 10**6, "--delta", 1e-6, *option)
+    assert message == f"{option[0]}: must be given with --canaries and --canary-seed alone"
+
+
+FINE = {"--delta": "1e-6", "--dim": "1000000"}
+
+
+def audit_arguments(file: str, **changes: str | None) -> list[str]:
+    options = {**FINE, **{f"--{name.replace('_', '-')}": value for name, value in changes.items()}}
+    return ["audit", file, *(x for name, value in options.items() if value is not None for x in (name, value))]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("delta", x) for x in ("1", "-0.1", "nan", "inf", "", "x", "1e-6\n")),
+        *(("confidence", x) for x in ("0", "1", "95", "1.0", "nan", "0.9999999999999999", "1e-300")),
+        *(("dim", x) for x in ("1", "0", "-2", "1000000000001", "1e13", "2.5", "nan", "inf", "x", "1e999999999", "")),
+        *(("dim", x) for x in ("9" * 10_000, "1e-999999999", "sNaN", "0x10", "2" + "\x1b[31m" * 9)),
+        *(("canaries", x) for x in ("1", "0", "10000001", "3.5")),
+        *(("noise_multiplier", x) for x in ("0", "-1", "0.009", "1e7", "nan", "inf", "x", "")),
+        *(("canary_seed", x) for x in ("-1", "18446744073709551616", "0.5", "seed")),
+    ],
+)
+def test_an_option_out_of_its_domain_is_refused(folder: Path, option: str, value: str) -> None:  # noqa: ARG001
+    # float() and Decimal() ignore white space around a number.
+    if value.strip() != value:
+        assert call(*audit_arguments("c.npy", **{option: value})).exit_code == 0
+        return
+    message = refusal(*audit_arguments("c.npy", **{option: value}))
+    assert f"'--{option.replace('_', '-')}'" in message
+    assert "must" in message
+    assert len(message) < 250
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"delta": None}, "Missing option '--delta'. (see 'canaryproof audit --help')"),
+        ({"dim": None}, "c.npy: cosines need --dim; a released vector needs --canaries and --canary-seed"),
+        ({"canaries": "5"}, "--canaries and --canary-seed: must be given together"),
+        ({"canary_seed": "5"}, "--canaries and --canary-seed: must be given together"),
+        (
+            {"canaries": "5", "canary_seed": "0"},
+            "--dim: must not be given with --canaries, as a released vector has its own length",
+        ),
+    ],
+)
+def test_inconsistent_options_are_refused(folder: Path, changes: dict[str, str | None], message: str) -> None:  # noqa: ARG001
+    result = CliRunner().invoke(main, audit_arguments("c.npy", **changes), prog_name="canaryproof")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {message}\n")
+
+
+def test_a_bad_file_is_named_in_one_line(folder: Path) -> None:
+    np.save("nan.npy", np.array([0.1, np.nan]))
+    np.savez("alone.npz", observed=COSINES)
+    np.save("zero.npy", np.zeros(5))
+    (folder / "equal.csv").write_text("0.1\n0.1\n")
+    release = ["--canaries", "5", "--canary-seed", "0", "--delta", "0.1"]
+    scores = ["--dim", "10", "--delta", "0.1"]
+    assert refusal("audit", "nan.npy", *scores) == "nan.npy: observed[1]: must be finite, not nan"
+    assert refusal("audit", "equal.csv", *scores).startswith("equal.csv: observed: all 2 values are equal")
+    assert refusal("audit", "missing.csv", *scores) == "missing.csv: No such file or directory"
+    assert refusal("audit", ".", *scores) == ".: the file's name must end in .npy or .npz or .csv"
+    assert (
+        refusal("audit", "alone.npz", "--delta", 0.1) == "alone.npz: has no unobserved cosines, so that --dim is needed"
+    )
+    assert refusal("audit", "zero.npy", *release) == "zero.npy: the release must not be the zero vector"
+    assert refusal("audit", "alone.npz", *release) == (
+        "alone.npz: the file's name must end in .npy or .safetensors or .safetensors.index.json"
+    )
+    np.save("tiny.npy", np.array([1e-30, 0.0]))
+    assert refusal("audit", "tiny.npy", *release).startswith("tiny.npy: the release's largest coordinate must lie")
+    np.save("close.npy", np.array([0.5, 0.5 + 1e-12]))
+    assert refusal("audit", "close.npy", *scores).startswith("close.npy: observed: the standard deviation must be")
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines.npy", "\x1b[31mred.npy", "\udcff.npy", "\u202egnp.npy", "ε.csv", "[b].npy"]
+)
+def test_a_hostile_name_stays_on_its_line(folder: Path, name: str) -> None:  # noqa: ARG001
+    message = refusal("audit", name, "--dim", 10, "--delta", 0.1)
+    assert message == f"{one_line(name)}: No such file or directory"
+    assert message.isprintable()
+
+
+@given(st.text())
+def test_one_line_is_printable(text: str) -> None:
+    assert one_line(text).isprintable()
+    assert not text.isprintable() or one_line(text) == text
+
+
+def test_unknown_commands_and_options_get_one_line() -> None:
+    assert "No such command" in refusal("audti")
+    assert "--dimension" in refusal("audit", "--dimension", "5")
+    assert refusal("--colour").startswith("No such option")
+
+
+def test_a_missing_file_is_named_before_a_missing_option(folder: Path) -> None:  # noqa: ARG001
+    assert refusal("audit", "none.npy") == "none.npy: No such file or directory"
+    assert refusal("audit", "c.npy").startswith("Missing option '--delta'.")
+    assert refusal("audit").startswith("Missing argument 'FILE'.")
+
+
+def test_words_are_completed() -> None:
+    def completed(*words: str) -> set[str]:
+        return {
+            item.value
+            for item in ShellComplete(main, {}, "canaryproof", "_X").get_completions([*words[:-1]], words[-1])
+        }
+
+    assert completed("a") == {"audit"}
+    assert completed("audit", "--bound", "ba") == {"band", "bayesian"}
+    assert completed("audit", "--kind", "") == {"any", "cosine"}
+    assert "final.theorem-3.3.norm-converges" in completed("claims", "final.theorem-3.3")
+    assert completed("train", "final_t") >= {"final_table3", "final_table4"}
+    assert "_CANARYPROOF_COMPLETE=bash_source canaryproof" in output("--help")
+
+
+def test_help_and_version() -> None:
+    assert output("--version").startswith("canaryproof, version ")
+    text = output()
+    assert text == output("--help")
+    for command in ("audit", "canaries", "verify"):
+        assert command in text
+        assert output(command, "--help").isascii()
+        assert output(command, "-h") == output(command, "--help")
+
+
+def test_an_existing_file_is_never_replaced(folder: Path) -> None:
+    arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
+    (folder / "dangling.npy").symlink_to("nowhere")
+    before = (folder / "c.npy").read_bytes()
+    for name in ("c.npy", "dangling.npy"):
+        assert refusal(*arguments, name) == f"{name}: must not exist already"
+    assert refusal(*arguments, "c.txt") == "c.txt: the file's name must end in .npy"
+    assert refusal(*arguments, "none/c.npy") == "none/c.npy: No such file or directory"
+    assert refusal(*arguments, "c.npy/c.npy") == "c.npy/c.npy: Not a directory"
+    assert (folder / "c.npy").read_bytes() == before
+
+
+def test_a_file_that_appears_meanwhile_is_not_replaced(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    names = {path.name for path in folder.iterdir()}
+    arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
+    monkeypatch.setattr(audit_commands, "check_output", lambda *_: None)
+    assert refusal(*arguments, "c.npy") == "c.npy: File exists"
+    monkeypatch.setattr(os, "link", no_links)
+    assert "c.npy: exists by now" in refusal(*arguments, "c.npy")
+    np.testing.assert_array_equal(np.load("c.npy"), COSINES)
+    assert {path.name for path in folder.iterdir()} == names
+    output(*arguments, "new.npy")
+    assert np.load("new.npy").shape == (3, 5)
+    assert {path.name for path in folder.iterdir()} == names | {"new.npy"}
+
+
+def test_too_small_a_disk_is_refused_before_anything_is_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {path.name for path in folder.iterdir()}
+    huge = ("canaries", "--seed", 1, "--count", 2**32, "--dim", 2**40, "--out", "x.npy")
+    assert refusal(*huge).startswith("x.npy: needs 18.9 ZB, and the disk has ")
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=100))
+    assert refusal("canaries", "--seed", 1, "--count", 6, "--dim", 5, "--out", "x.npy") == (
+        "x.npy: needs 120 bytes, and the disk has 100 bytes free"
+    )
+    assert {path.name for path in folder.iterdir()} == names
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 2), (MemoryError(), 2)]
+)
+def test_a_failed_run_leaves_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    names = {path.name for path in folder.iterdir()}
+    monkeypatch.setattr(Canaries, "vector", fail)
+    result = call("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out", "x.npy")
+    assert result.exit_code == status
+    assert (
+        result.stderr.strip()
+        == {
+            130: "",
+            2: "Error: not enough memory"
+            if isinstance(error, MemoryError)
+            else "Error: x.npy: No space left on device",
+        }[status]
+    )
+    assert {path.name for path in folder.iterdir()} == names
+
+
+def test_a_slow_run_shows_its_progress_on_a_terminal_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    monkeypatch.setattr(progress, "_BAR_AFTER", 0.0)
+    arguments = ("canaries", "--seed", 1, "--count", 300, "--dim", 20_000, "--out")
+    output(*arguments, "quiet.npy")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    shown = call(*arguments, "shown.npy")
+    assert "making canaries" in shown.stderr
+    assert shown.stdout.startswith("Wrote 300 canaries of dimension 20000 to shown.npy")
+    shown = call("audit", "release.npy", "--canaries", 5, "--canary-seed", 0, "--delta", 0.1, "--json")
+    assert "scoring canaries" in shown.stderr
+    assert json.loads(shown.stdout)["count"] == 5
+
+
+def test_a_narrow_terminal_loses_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    wide = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6, "--details")
+    for columns in ("40", "20"):
+        monkeypatch.setenv("COLUMNS", columns)
+        narrow = output("audit", "both.npz", "--dim", 10**6, "--delta", 1e-6, "--details")
+        assert "…" not in narrow
+        assert max(map(len, narrow.splitlines())) <= int(columns) + narrow.count("\u0302")
+    assert max(map(len, wide.splitlines())) <= 80 + 3
+
+
+@pytest.mark.deep
+def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "80"}
+    with start(
+        "audit", "both.npz", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
+    ) as process:
+        text, errors = process.communicate(timeout=300)
+    assert (process.returncode, errors) == (0, b"")
+    plain = words(text.decode("ascii"))
+    assert "\\u" not in plain
+    assert "epsilon is an estimate" in plain
+    assert "standardised mean (mu - mu0)/sigma0" in plain
+    with start(
+        "audit", "ε.npy", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
+    ) as process:
+        _, errors = process.communicate(timeout=300)
+    assert errors.startswith(b"Error: ")
+    assert errors.count(b"\n") == 1
+
+
+@pytest.mark.parametrize("options", [[], pytest.param(["--json"], marks=pytest.mark.deep)])
+def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", *options]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no full device")
+def test_a_full_disk_under_stdout_is_one_line(folder: Path) -> None:
+    command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", "--json"]
+    with open("/dev/full", "wb") as full:  # noqa: PTH123
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
+    assert (done.returncode, done.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+
+
+@pytest.mark.parametrize("number", ["0", "-3"])
+def test_a_number_of_threads_that_numba_refuses_is_one_line(
+    folder: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    number: str,
+) -> None:
+    monkeypatch.setenv("NUMBA_NUM_THREADS", number)
+    said = refusal("audit", "both.npz", "--delta", "1e-6")
+    assert said == f"NUMBA_NUM_THREADS: must be at least 1, not {number}"
+
+
+@pytest.mark.parametrize("seconds", ["abc", "-5", "1e9", "9" * 20])
+def test_a_time_of_sources_that_numpy_refuses_is_one_line(
+    folder: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: str,
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", seconds)
+    said = refusal("audit", "both.npz", "--delta", "1e-6")
+    assert said == f"SOURCE_DATE_EPOCH: must be a whole number of seconds, not {seconds!r}"
+
+
+@pytest.mark.deep
+def test_no_memory_for_a_library_is_one_line(folder: Path) -> None:
+    limit = 300_000 * 1024
+    done = subprocess.run(
+        [*PROGRAM, "audit", "both.npz", "--delta", "1e-6"],
+        capture_output=True,
+        cwd=folder,
+        # A BLAS would allocate for each of its threads, and try for ever.
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        timeout=300,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, b"Error: not enough memory\n")
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not RESET.exists(), reason="peak memory is not known here")
+def test_ten_million_scores_take_a_gigabyte(tmp_path: Path) -> None:
+    np.save(tmp_path / "many.npy", np.random.default_rng(0).normal(1e-3, 1e-3, 10**7))
+    script = """
+        import atexit
+        from canaryproof.verify.command_line import main
+        from tests.memory import peak
+
+        atexit.register(lambda: print(peak()))
+        main(prog_name="canaryproof")
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), "audit", tmp_path / "many.npy"]
+    done = subprocess.run([*command, "--dim", "1e6", "--delta", "1e-6"], capture_output=True, text=True, check=True)
+    # The scores are 80 MB.
+    assert int(done.stdout.splitlines()[-1]) < 2**30
+
+
+@pytest.mark.parametrize(
+    ("error", "known"),
+    [
+        (ImportError("lib.so: failed to map segment from shared object"), True),
+        (SystemError("error return without exception set"), True),
+        (SystemError("<built-in function f> returned NULL without setting an exception"), True),
+        (ImportError("No module named 'scipy'"), False),
+        (SystemError("bad argument to internal function"), False),
+    ],
+)
+def test_libraries_fail_for_want_of_memory_or_by_errors_of_ours(
+    error: Exception, known: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run() -> None:
+        raise error
+
+    if known:
+        assert _status(run) == 2
+        assert capsys.readouterr().err == "Error: not enough memory\n"
+    else:
+        with pytest.raises(type(error)):
+            _status(run)
+
+
+def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
+    arguments = ("canaries", "--seed", 1, "--count", 10**6, "--dim", 10, "--out", "x.npy")
+    with start(*arguments, cwd=tmp_path) as process:
+        deadline = time.monotonic() + 60.0
+        while not any(path.stat().st_size for path in tmp_path.iterdir()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        text, errors = process.communicate(timeout=300)
+    assert (process.returncode, text, errors.strip()) == (130, b"", b"")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "digits"),
+    [
+        (1.23456, 0.1, "1.23"),
+        (1.23456, 0.0996, "1.23"),
+        (1.23456, 0.0994, "1.235"),
+        (12345.6, 171.0, "12350"),
+        (-0.001, 0.1, "0.00"),
+        (0.0, 0.14, "0.00"),
+        (0.1, 0.1, "0.10"),
+        (3.0, 0.0, "3"),
+        (2.0 / 3.0, 0.0, "0.667"),
+        (1234567.0, 1e4, "1.235e+06"),
+        (1234567.0, 1e7, "1e+06"),
+        (1234567.0, 1e8, "0"),
+        (1.5e-9, 1e-10, "1.50e-09"),
+        (1.5e-9, 1e-300, "1.5000000000000000e-09"),
+        (float("inf"), 1.0, "inf"),
+        (0.9, float("nan"), "0.9"),
+    ],
+)
+def test_rounding_to_two_digits_of_the_error(value: float, error: float, digits: str) -> None:
+    assert rounded(value, error) == digits
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.0, allow_infinity=False))
+@example(1.75e308, 1e308)
+@example(-1.797e308, 2e306)
+def test_rounding_errs_less_than_the_second_digit(value: float, error: float) -> None:
+    text = rounded(value, error)
+    if error > 0.0:
+        # In fractions, as what is rounded up may be no float.
+        assert abs(Fraction(text) - Fraction(value)) <= max(
+            Fraction(51, 1000) * Fraction(error), Fraction(1e-9) * abs(Fraction(value))
+        )
+    assert len(text) < 25
+    assert not text.startswith("-0") or float(text) < 0.0
+
+
+def test_the_group_can_be_called_from_python() -> None:
+    assert main.main(["--version"], standalone_mode=False) == 0
+    with pytest.raises(click.UsageError):
+        main.main(["audit"], standalone_mode=False)
+
+
+def call_own(command: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Result:
+    monkeypatch.setitem(main.commands, "own", click.command(command))
+    return call("own")
+
+
+def test_a_command_may_set_its_own_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert call_own(lambda: click.get_current_context().exit(3), monkeypatch).exit_code == 3
+    assert call_own(lambda: sys.exit(1), monkeypatch).exit_code == 1
+
+
+def test_an_interrupt_that_a_callback_swallows_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Swallowing:
+        def __del__(self) -> None:
+            raise KeyboardInterrupt
+
+    def swallow() -> None:
+        Swallowing()
+        for _ in range(1000):
+            time.sleep(0.01)
+
+    hook = sys.unraisablehook
+    # As above: the tests themselves may run in the background.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = call_own(swallow, monkeypatch)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (result.exit_code, result.stderr.strip()) == (130, "")
+    assert sys.unraisablehook is hook
+
+
+def test_other_swallowed_exceptions_are_reported_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Failing:
+        def __del__(self) -> None:
+            raise RuntimeError
+
+    reported = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: reported.append(unraisable.exc_type))
+    assert call_own(lambda: Failing() and None, monkeypatch).exit_code == 0
+    assert reported == [RuntimeError]
+
+
+def test_audit_prints_bounds_for_what_they_are(folder: Path) -> None:  # noqa: ARG001
+    asked = ("--bound", "andrew", "--bound", "bayesian", "--bound", "one-run", "--bound", "fixed-sequence")
+    # Fair coins give equal numbers, nearly.
+    np.savez("equal.npz", observed=COSINES[:100], unobserved=OTHERS)
+    fixed, coin = (
+        words(output("audit", "equal.npz", "--delta", 1e-6, *asked, "--inclusion", kind, "--details"))
+        for kind in ("fixed", "coin")
+    )
+    for text in (fixed, coin):
+        assert "bound ε, 95% kind coverage cap" in text
+        assert text.index("fixed-sequence ≥") < text.index("andrew ≥")
+        assert " lower bound asymptotic " in text
+        assert "bayesian 0 – " in text
+        assert " posterior interval heuristic " in text
+        assert "A cap is a bound's value at perfect separation" in text
+        assert "andrew needs a threshold that is fixed in advance, half of α for each rate, rates drawn" in text
+        assert "Those of one run depend on each other" in text
+        assert "No proof covers a heuristic bound" in text
+    assert fixed.index("fixed-sequence ≥") < fixed.index("one-run ≥")
+    assert coin.index("one-run ≥") < coin.index("fixed-sequence ≥")
+    assert "A bound of proven coverage" in coin
+    assert "A bound of proven coverage" not in fixed
+
+
+def test_confidence_is_that_of_the_bounds_too(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--json", "--bound", "normal-scores")
+    values = [json.loads(output(*arguments, "--confidence", level))["bounds"][0]["low"] for level in (0.5, 0.95, 0.999)]
+    assert values == sorted(values, reverse=True)
+    assert values[0] > 0.0
+
+
+def test_bounds_in_json_name_their_kind_and_an_infinite_cap_is_null(folder: Path) -> None:  # noqa: ARG001
+    found = json.loads(output("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--json", "--bound", "band"))
+    (bound,) = found["bounds"]
+    assert (bound["name"], bound["kind"], bound["coverage"], bound["cap"], bound["high"]) == (
+        "band", "lower bound", "asymptotic", None, None,
+    )  # fmt: skip
+    assert found["inclusion"] == "fixed"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--bound", "nope"), "--bound: there is no bound 'nope'; there are fixed-sequence, band"),
+        (("--bound", "one-run"), "c.npy: one-run needs unobserved scores"),
+        (("--inclusion", "dice"), "'dice' is not one of 'fixed', 'coin', 'independent'"),
+    ],
+)
+def test_bounds_that_cannot_be_had_are_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:  # noqa: ARG001
+    assert message in refusal("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0"), (1.2399999, "1.23"), (0.00123456, "0.00123"), (12345.6, "12300"), (2.0, "2.00")]
+)
+def test_bounds_are_rounded_down(value: float, text: str) -> None:
+    assert rounded_down(value) == text
+
+
+def test_what_is_infinite_is_said_so() -> None:
+    assert rounded_down(float("inf")) == "inf"
+
+
+def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    # So that no cell of a list is wrapped.
+    monkeypatch.setenv("COLUMNS", "300")
+    arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--details")
+    guessed, given = (words(output(*arguments, *more)) for more in ([], ["--noise-multiplier", "4.22"]))
+    assert "beside a claim of ε = 3 (noise multiplier 1.544); give the noise multiplier if yours is another:" in guessed
+    assert "beside a claim of ε = 1 (noise multiplier 4.22):" in given
+    for text in (guessed, given):
+        noticed, _, missed = text.partition("Would not have been noticed, and the instrument of a self-test")
+        assert "less noise than claimed, on all coordinates" in noticed
+        assert "one client that is not clipped, or counts several times" in missed
+        assert "ε up to ∞" in missed
+    assert "can be told from the released vector only" in given
+    assert "released vector" not in guessed
+    assert json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]["given"]
+    assert "of d of at least 1,000." in words(output("audit", "both.npz", "--delta", "0.01", "--details"))
+
+
+def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(0)
+    np.save("swamped.npy", rng.normal(0.0, 3.0, 2000))
+    arguments = ("audit", "swamped.npy", "--canaries", 20, "--canary-seed", 1, "--delta", 1e-5, "--noise-multiplier")
+    swamped, honest = (words(output(*arguments, sigma, "--details", "--force")) for sigma in (1.0, 3.0))
+    assert "The lists above allow for what hides the claimed noise" in swamped
+    assert "dilution ‖ρ‖²/(σ²d) − 1" in honest
+    assert "allow for" not in honest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer"),
+    [
+        (("audti",), "No such command 'audti'. Did you mean 'audit'?"),
+        (("qwertz",), "No such command 'qwertz'."),
+        (
+            ("claims", "table2"),
+            "ID: there is no statement 'table2'; near it: final.table2.row1, final.table2.row2, final.table2.row3",
+        ),
+        (("verify", "--out", ""), "Invalid value for '--out': must not be empty"),
+    ],
+)
+def test_a_slip_is_named(arguments: tuple[str, ...], answer: str) -> None:
+    assert refusal(*arguments).partition(" (see ")[0] == answer
+
+
+def test_a_group_alone_shows_its_help_in_lines() -> None:
+    shown = call("benchmark")
+    assert (shown.exit_code, shown.stdout) == (2, "")
+    assert shown.stderr.startswith("Usage: ")
+    assert "Commands:\n  canife " in shown.stderr
+
+
+def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:
+    (folder / "other.csv").write_text("score,member\n1.2,1\n0.2,0\n")
+    said = refusal("audit", "other.csv", "--delta", "1e-5", "--kind", "any")
+    needed = "line 1: its columns must be observed and, optionally, unobserved, not score, member"
+    assert said == f"other.csv: {needed}; --score names another one"
+
+
+def test_a_training_s_record_is_audited_from_its_file(folder: Path) -> None:  # noqa: ARG001
+    traces = RoundTraces(np.array([0.2, 0.3]), np.array([8.0, 9.0]), 2000, residual=False, rounds=2)
+    record = RoundsRecord(Score.KNOWN_ROUNDS, traces, 1, 0, 2, 0, 0)
+    Scores(COSINES, dim=10**6, record=record).save("s.json")
+    arguments = ("audit", "s.json", "--delta", "1e-5")
+    assert output(*arguments, "--noise-multiplier", 1).startswith(
+        "The training behaves as if its noise multiplier were "
+    )
+    assert call(*arguments, "--noise-multiplier", 3, "--fail-above-claim").exit_code == 1
+    assert refusal(*arguments, "--dim", 7) == "--dim: must not be given with s.json, which says it"
+    assert refusal(*arguments, "--score", "a", "--member", "b").startswith("--score: must not be given with s.json")
+
+
+def test_a_table_is_audited_by_its_columns(folder: Path) -> None:  # noqa: ARG001
+    rng = np.random.default_rng(0)
+    member = rng.random(400) < 0.5
+    scores = rng.normal(2.0 * member)
+    rows = [f"{score!r},{int(took)}" for score, took in zip(scores.tolist(), member.tolist(), strict=True)]
+    Path("t.csv").write_text("\n".join(["loss,in", *rows]))
+    arguments = ("audit", "t.csv", "--kind", "any", "--delta", "1e-5")
+    found = audit(Scores(scores[member], scores[~member], kind="any"), 1e-5)
+    assert words(output(*arguments, "--score", "loss", "--member", "in")).startswith(answer(found))
+    assert refusal(*arguments, "--score", "loss") == "--score and --member: must be given together"
+    assert refusal(*arguments, "--score", "x", "--member", "in").startswith(
+        "t.csv: must have one column 'x'; its columns"
+    )
+
+
+def test_a_plan_of_rounds_takes_a_rate(folder: Path) -> None:  # noqa: ARG001
+    arguments = ("plan", "--noise-multiplier", 1, "--dim", 2000, "--rounds", 10)
+    assert "Take " in output(*arguments, "--participations", 2)
+    document = json.loads(output(*arguments, "--participations", 2, "--json"))
+    assert document["mechanism"]["participations"] == 2
+    assert [row["share"] for row in document["shares"]] == [0.9, 0.75, 0.5, 0.25]
+    assert refusal(*arguments, "--data-norm", 3) == "--data-norm: must be given with --rate or --participations"
+    assert refusal(*arguments, "--rate", 0.1, "--all-rounds").startswith("--all-rounds: must not be given with --rate")
+    assert refusal(*arguments, "--rate", 2) == "--rate: must lie above 0 and be at most 1, not 2.0"

@@ -1,0 +1,971 @@
+"""Claimed mechanisms: the ε of noise, rounds and sampling, and the attacker whom it holds against.
+
+This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``stated`` or
+``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper bound, and ``Claim.basis`` names it:
+
+- Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
+- Sampled rounds have dominating pairs (Zhu, Dong and Wang 2022), which dp-accounting composes as privacy loss
+  distributions. Its transforms round to floats, so that δ below 2e-14 a round, and ε above 700, are beyond them.
+- There the least of other bounds is taken: Rényi accounting; rounds that the attacker knows, whose number is binomial;
+  and for a replacement, a removal and an addition.
+
+Under replacement the pair of a Poisson-sampled round is (1 − q)N(0) + qN(±1). It dominates that of any two updates x
+and x′ in the unit ball. Given the others' data, a hockey-stick divergence is E[(c + qX − qe^ε·X′)₊], where X and X′ are
+log-normal with logarithms ⟨x, z⟩ − ‖x‖²/2. By Plackett's identity it grows with both variances, and falls with the
+covariance of the logarithms, as the integrand is convex in each and its mixed derivative is not positive. Opposite unit
+vectors have the largest variances and the least covariance.
+
+For example:
+
+>>> import canaryproof as cp
+>>> claim = cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)
+>>> print(f"{claim.epsilon(1e-6):.2f}")
+8.20
+"""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize, special
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arrays import Array
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.rules import Rule
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+Neighbours = Literal["add-or-remove", "replace"]
+Attacker = Literal["known rounds", "sampling", "unstated"]
+
+_ROUNDS = Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
+_RATE = Rule("lie between 0 and 1", 0.0, 1.0)
+_PROBABILITY = Rule("lie between 0 and 1", 0.0, 1.0)
+NEIGHBOURS = ("add-or-remove", "replace")
+# Events of dp-accounting whose ε needs no sampling; any other may count on it.
+_UNSAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent", "RandomizedResponseDpEvent", "ZCDpEvent")
+
+# The transforms of privacy loss distributions may lose so much of δ in a round. Without sampling, where δ is known, at
+# most 1e-16 was found.
+_LOST = 1e-14
+# Beyond, e^−ε is subnormal, and dp-accounting's sums lose their digits.
+_LARGEST_LOSS = 700.0
+# Largest number of losses that a distribution is rounded to, about.
+_MOST_LOSSES = 2e6
+# The library's distance of losses, in nats.
+_INTERVAL = 1e-4
+_LOG_SMALLEST_DELTA = -708.0
+# Orders less 1 that are tried besides the library's: the noise is low where the best are near 1.
+_LOW_ORDERS = np.geomspace(0.01, 0.9, 24)
+# Rounding of log A in Rényi accounting, a round: absolute, for its sums of logarithms up to 1e4, and relative.
+_RENYI_ERROR = (1e-11, 1e-12)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claimed mechanism, which answers how private it is, and for whom. The functions of this module make claims.
+
+    Attributes
+    ----------
+    neighbours
+        ``add-or-remove``: one record more or less; ``replace``: one record replaced, so that a sum moves by two clip
+        norms.
+    noise_multiplier
+        Standard deviation of the noise of a round in clip norms; None if rounds differ or have no Gaussian noise.
+    rounds
+        Rounds of the training; None where an ε is stated.
+    participations
+        Rounds in which the record takes part; None where they are drawn, or an ε is stated.
+    rate
+        Probability with which a record takes part in a round, by Poisson sampling; None without it.
+    event
+        Mechanism of another kind, as ``dp_accounting`` describes it; else None.
+    statement
+        Stated (ε, δ), of which nothing else is known; else None.
+
+    Notes
+    -----
+    Two claims are equal if they claim the same mechanism for the same neighbours.
+    """
+
+    neighbours: Neighbours
+    noise_multiplier: float | None = None
+    rounds: int | None = None
+    participations: int | None = None
+    rate: float | None = None
+    event: Any = None
+    statement: tuple[float, float] | None = None
+
+    @property
+    def attacker(self) -> Attacker:
+        """Whom the claim holds against: who knows the rounds of a record, or the law of sampling; perhaps unstated."""
+        if self.statement is not None:
+            return "unstated"
+        leaves = () if self.event is None else _leaves(self.event)
+        sampled = self.rate is not None or any(type(leaf).__name__ not in _UNSAMPLED for _, leaf in leaves)
+        return "sampling" if sampled else "known rounds"
+
+    def epsilon(self, delta: float) -> float:
+        """Least known upper bound of ε.
+
+        Parameters
+        ----------
+        delta
+            δ in (0, 1), not subnormal.
+
+        Returns
+        -------
+        ε in nats; infinite where no bound is known, as below the δ of a stated ε.
+
+        Raises
+        ------
+        ValueError
+            If δ lies outside its range.
+
+        Notes
+        -----
+        The module's documentation has the accountings, ``basis`` the one that gave the value.
+        """
+        return _bound(self, float(rules.DELTA.number("delta", delta)))[0]
+
+    def basis(self, delta: float) -> str:
+        """Accounting that gave ``epsilon`` at δ, in a few words; arguments and errors as there."""
+        return _bound(self, float(rules.DELTA.number("delta", delta)))[1]
+
+    def power(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
+        """Largest true positive rate that the claim allows a test, at a false positive rate.
+
+        Parameters
+        ----------
+        false_positive_rate
+            α in [0, 1], any shape.
+
+        Returns
+        -------
+        1 − f(α) with the claim's trade-off function f, to full relative precision at small α. A p-value that is exact
+        without the record is thus turned into one that holds under the claim.
+
+        Raises
+        ------
+        ValueError
+            If an α lies outside [0, 1].
+
+        Notes
+        -----
+        Φ(Φ⁻¹(α) + √n/σ) for n known rounds (Dong, Roth and Su 2022, equation 6), with 2√n under replacement. Otherwise
+        the least, over pairs (ε, δ) that hold, of δ + e^ε·α and 1 − e^−ε·(1 − δ − α), and 1.
+        """
+        alpha = _checked_rates(false_positive_rate)
+        noise = _exact_noise(self)
+        if noise is not None:
+            return np.asarray(special.ndtr(special.ndtri(alpha) + 1.0 / noise))
+        epsilons, deltas = _pairs(self)
+        with np.errstate(divide="ignore", over="ignore"):
+            low = deltas + np.exp(epsilons + np.log(alpha[..., None]))
+        high = 1.0 - np.exp(-epsilons) * np.maximum(0.0, 1.0 - deltas - alpha[..., None])
+        return np.asarray(np.minimum(low, high).min(axis=-1, initial=1.0))
+
+    def tradeoff(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
+        """Least false negative rate f(α) that the claim leaves a test; 1 − ``power``, precise where it is small."""
+        alpha = _checked_rates(false_positive_rate)
+        noise = _exact_noise(self)
+        if noise is not None:
+            return np.asarray(special.ndtr(-special.ndtri(alpha) - 1.0 / noise))
+        epsilons, deltas = _pairs(self)
+        with np.errstate(divide="ignore", over="ignore"):
+            low = 1.0 - deltas - np.exp(epsilons + np.log(alpha[..., None]))
+        high = np.exp(-epsilons) * (1.0 - deltas - alpha[..., None])
+        return np.asarray(np.maximum(low, high).max(axis=-1, initial=0.0))
+
+    def unsampled(self, participations: int) -> "Claim":
+        """Claim of the same noise for an attacker who knows the rounds in which the record took part.
+
+        Parameters
+        ----------
+        participations
+            Number n of those rounds, from 0 to ``rounds``.
+
+        Returns
+        -------
+        The claim; its ε is exact.
+
+        Raises
+        ------
+        ValueError
+            If n lies outside its range, or the claim does not say the noise of a round.
+        """
+        if self.noise_multiplier is None or self.rounds is None:
+            raise ValueError("unsampled: must be asked of a claim with one noise multiplier for all rounds")
+        return gaussian(
+            self.noise_multiplier, participations=participations, rounds=self.rounds, neighbours=self.neighbours
+        )
+
+    def participation_quantile(self, probability: float) -> int:
+        """Least n such that a record takes part in at most n rounds with a probability; without sampling, its rounds.
+
+        Parameters
+        ----------
+        probability
+            Probability in [0, 1].
+
+        Returns
+        -------
+        The quantile of the binomial number of rounds.
+
+        Raises
+        ------
+        ValueError
+            If the probability lies outside its range, or the claim says neither rounds nor rate.
+        """
+        p = _PROBABILITY.number("probability", probability)
+        if self.participations is not None:
+            return self.participations
+        if self.rate is None or self.rounds is None:
+            raise ValueError("participation_quantile: must be asked of a claim with rounds or with a sampling rate")
+        low, high = -1, self.rounds
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (low, middle) if special.bdtr(middle, self.rounds, self.rate) >= p else (middle, high)
+        return high
+
+    def __str__(self) -> str:
+        """Say in a line what is claimed."""
+        if self.statement is not None:
+            mechanism = "ε = {:g} at δ = {:g}".format(*self.statement)
+        elif self.event is not None:
+            mechanism = " and ".join(f"{count} × {leaf}" for count, leaf in _leaves(self.event))
+        else:
+            taken = f"{self.participations} of {_number_of(self.rounds)} known to the attacker"
+            drawn = f"{_number_of(self.rounds)} of Poisson sampling at {self.rate}"
+            mechanism = f"noise multiplier {self.noise_multiplier:g}, {taken if self.rate is None else drawn}"
+        return f"{mechanism} (neighbours: {self.neighbours})"
+
+
+def gaussian(
+    noise_multiplier: float,
+    *,
+    participations: int = 1,
+    rounds: int | None = None,
+    neighbours: Neighbours = "add-or-remove",
+) -> Claim:
+    """Claim of Gaussian noise for an attacker who knows in which rounds a record takes part.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation σ of the noise of a round in clip norms, from 0.01 to 1e6.
+    participations
+        Number n of rounds in which the record takes part, at most ``rounds``.
+    rounds
+        Rounds of the training, from 1 to 1e9; by default all are the record's.
+    neighbours
+        ``add-or-remove`` or ``replace``.
+
+    Returns
+    -------
+    The claim. It is one Gaussian mechanism of noise multiplier σ/√n, or σ/(2√n) for ``replace``.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> claim = cp.accounting.gaussian(1.0, participations=8, rounds=64)
+    >>> print(round(claim.epsilon(1e-5), 3))
+    15.456
+    >>> print(claim.basis(1e-5))
+    exact Gaussian mechanism (Balle and Wang 2018), 8 rounds known to the attacker
+    """
+    sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+    whole = None if rounds is None else int(_ROUNDS.number("rounds", rounds))
+    most = int(_ROUNDS.high) if whole is None else whole
+    rule = Rule(f"be a whole number from 0 to {_plain(most)}", 0, most, whole=True)
+    taken = int(rule.number("participations", participations))
+    return Claim(_relation(neighbours), sigma, max(1, taken) if whole is None else whole, taken)
+
+
+def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Neighbours = "add-or-remove") -> Claim:
+    """Claim of Gaussian noise for an attacker who knows that rounds were drawn by Poisson sampling, and not which.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation σ of the noise of a round in clip norms, from 0.01 to 1e6.
+    rate
+        Probability q with which a record takes part in a round, independently of all else, in [0, 1]. At 0 and 1
+        nothing is left to chance, and the claim is that of ``gaussian``.
+    rounds
+        Number of rounds, from 1 to 1e9.
+    neighbours
+        ``add-or-remove`` or ``replace``.
+
+    Returns
+    -------
+    The claim. It does not hold against an attacker who knows the rounds: ``Claim.unsampled`` does.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> claim = cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)
+    >>> print(round(claim.epsilon(1e-5), 3))
+    7.151
+    >>> print(claim.basis(1e-5))
+    privacy loss distributions (dp-accounting) of 64 rounds of Poisson sampling at 0.125
+    >>> print(round(claim.epsilon(1e-30), 1), claim.basis(1e-30))
+    28.3 Rényi divergences (dp-accounting) of 64 rounds of Poisson sampling at 0.125
+    """
+    sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+    q, number = _RATE.number("rate", rate), int(_ROUNDS.number("rounds", rounds))
+    if q in (0.0, 1.0):
+        return Claim(_relation(neighbours), sigma, number, number * int(q))
+    return Claim(_relation(neighbours), sigma, number, rate=q)
+
+
+def stated(epsilon: float, delta: float, *, neighbours: Neighbours = "add-or-remove") -> Claim:
+    """Claim of an ε at one δ, with nothing known of the mechanism.
+
+    Parameters
+    ----------
+    epsilon
+        ε in nats, from 0.001 to 10,000.
+    delta
+        δ in (0, 1), not subnormal.
+    neighbours
+        ``add-or-remove`` or ``replace``.
+
+    Returns
+    -------
+    The claim. Its ε is infinite below δ, and its trade-off function that of (ε, δ)-privacy.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> print(round(float(cp.accounting.stated(1.0, 1e-5).tradeoff(0.5)), 4))
+    0.1839
+    """
+    value, least = rules.CLAIM.number("epsilon", epsilon), rules.DELTA.number("delta", delta)
+    return Claim(_relation(neighbours), statement=(float(value), float(least)))
+
+
+def from_event(event: "DpEvent", *, neighbours: Neighbours = "add-or-remove") -> Claim:
+    """Claim of a mechanism that ``dp_accounting`` describes.
+
+    Parameters
+    ----------
+    event
+        A ``dp_accounting.DpEvent``. Compositions of Gaussian and of Poisson-sampled Gaussian events are understood; any
+        other event has the ε that an accountant of dp-accounting gives it.
+    neighbours
+        ``add-or-remove`` or ``replace``. For ``replace`` an event's noise multiplier is per clip norm, as dp-accounting
+        defines it, and the sum moves by two.
+
+    Returns
+    -------
+    The claim: that of ``gaussian`` or ``poisson`` if the event is one of those.
+
+    Raises
+    ------
+    ValueError
+        If no accountant serves the event for these neighbours, or Gaussian noise lies outside its range.
+
+    Examples
+    --------
+    >>> import dp_accounting
+    >>> import canaryproof as cp
+    >>> event = dp_accounting.PoissonSampledDpEvent(1 / 8, dp_accounting.GaussianDpEvent(1.0))
+    >>> claim = cp.accounting.from_event(dp_accounting.SelfComposedDpEvent(event, 64))
+    >>> claim == cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)
+    True
+    """
+    from dp_accounting import ComposedDpEvent, DpEvent, SelfComposedDpEvent
+
+    relation = _relation(neighbours)
+    if not isinstance(event, DpEvent):
+        raise ValueError(f"event: {rules.refusal('a dp_accounting.DpEvent', event)}")
+    counts: Counter[Any] = Counter()
+    for count, leaf in _leaves(event):
+        counts[_hashable(leaf)] += count
+    noises = {_noise_of(leaf) for leaf in counts}
+    for noise in noises - {None}:
+        rules.NOISE_MULTIPLIER.number("event: noise_multiplier", noise)
+    if len(counts) == 1:
+        ((leaf, count),) = counts.items()
+        match type(leaf).__name__:
+            case "GaussianDpEvent":
+                return gaussian(leaf.noise_multiplier, participations=count, neighbours=relation)
+            case "PoissonSampledDpEvent" if None not in noises:
+                return poisson(
+                    leaf.event.noise_multiplier, rate=leaf.sampling_probability, rounds=count, neighbours=relation
+                )
+    whole = ComposedDpEvent(tuple(SelfComposedDpEvent(leaf, count) for leaf, count in counts.items()))
+    common = next(iter(noises)) if len(noises) == 1 else None
+    claim = Claim(relation, common, counts.total(), event=whole)
+    if claim.attacker == "known rounds":
+        claim = Claim(relation, common, counts.total(), counts.total(), event=whole)
+    if not counts or not _serves(claim):
+        rule = f"one that dp-accounting accounts for where neighbours are {relation}"
+        raise ValueError(f"event: {rules.refusal(rule, event)}")
+    return claim
+
+
+def as_claim(value: "float | Claim | DpEvent", delta: float, neighbours: Neighbours | None = None) -> Claim:
+    """Claim that is meant by a number, a claim or an event.
+
+    Parameters
+    ----------
+    value
+        A stated ε, a ``Claim``, or a ``dp_accounting.DpEvent``.
+    delta
+        δ at which a number is stated, in (0, 1).
+    neighbours
+        ``add-or-remove`` or ``replace``; by default those of a ``Claim``, and else ``add-or-remove``.
+
+    Returns
+    -------
+    The claim.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, lies outside its range, or is a ``Claim`` for other neighbours.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> print(cp.accounting.as_claim(3.0, 1e-6))
+    ε = 3 at δ = 1e-06 (neighbours: add-or-remove)
+    """
+    if isinstance(value, Claim):
+        if neighbours is not None and _relation(neighbours) != value.neighbours:
+            raise ValueError(f"neighbours: must be {value.neighbours}, as in the claim, not {neighbours}")
+        return value
+    relation = _relation("add-or-remove" if neighbours is None else neighbours)
+    # An event can only be made where its library is loaded, and loading that takes seconds.
+    library = sys.modules.get("dp_accounting")
+    if library is not None and isinstance(value, library.DpEvent):
+        return from_event(value, neighbours=relation)
+    epsilon = float(rules.CLAIM.number("claim", value))
+    return stated(epsilon, delta, neighbours=relation)
+
+
+def noise_multiplier(
+    epsilon: float,
+    delta: float,
+    *,
+    rounds: int | None = None,
+    rate: float | None = None,
+    participations: int | None = None,
+    neighbours: Neighbours = "add-or-remove",
+) -> float:
+    """Least noise multiplier, nearly, whose claim has an ε of at most the given one.
+
+    Parameters
+    ----------
+    epsilon
+        ε in nats, from 0.001 to 10,000.
+    delta
+        δ in (0, 1), not subnormal.
+    rounds
+        Rounds of the training, from 1 to 1e9.
+    rate
+        Rate of Poisson sampling in [0, 1], for ``poisson``.
+    participations
+        Known rounds of the record, for ``gaussian``; 1 by default. It excludes ``rate``.
+    neighbours
+        ``add-or-remove`` or ``replace``.
+
+    Returns
+    -------
+    Noise multiplier, at least 0.01. It is exact but for rounding at known rounds; with sampling it is at most 1e-5 of
+    itself above the least that ``poisson`` accounts for.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or more noise than 1e6 would be needed.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> print(round(cp.accounting.noise_multiplier(3.0, 1e-6), 4))
+    1.5439
+    """
+    target, least = rules.CLAIM.number("epsilon", epsilon), float(rules.DELTA.number("delta", delta))
+    if rate is not None and participations is not None:
+        raise ValueError("participations: must be left out where a rate is given")
+    if rate is not None and rounds is None:
+        raise ValueError("rounds: must be given with a rate")
+
+    def claim(sigma: float) -> Claim:
+        if rate is not None and rounds is not None:
+            return poisson(sigma, rate=rate, rounds=rounds, neighbours=neighbours)
+        taken = 1 if participations is None else participations
+        return gaussian(sigma, participations=taken, rounds=rounds, neighbours=neighbours)
+
+    low, high = rules.NOISE_MULTIPLIER.low, rules.NOISE_MULTIPLIER.high
+    unit = claim(1.0)
+    taken = unit.rounds if unit.participations is None else unit.participations
+    assert taken is not None
+    distance = _distance(unit) * math.sqrt(taken)
+    # Enough where the rounds are known, and so for any sampling.
+    most = max(low, distance * float(gaussian_mechanism.noise_multiplier(target, least)))
+    if unit.participations is None:
+        most = _least_sampled_noise(claim, target, least, min(most, high))
+    if most > high or (most == high and claim(high).epsilon(least) > target):
+        raise ValueError(f"epsilon: must be at least {claim(high).epsilon(least):.3g} for these rounds, not {epsilon}")
+    return most
+
+
+def _least_sampled_noise(claim: Any, target: float, delta: float, high: float) -> float:
+    """Return noise below which ε is above the target, to 1e-5, given noise that is enough or the most there is."""
+    low = rules.NOISE_MULTIPLIER.low
+    if claim(low).epsilon(delta) <= target:
+        return low
+
+    def excess(log: float) -> float:
+        # ε is 0 where δ covers all, and infinite beyond every accounting.
+        epsilon = claim(math.exp(log)).epsilon(delta)
+        return float(np.clip(math.log(max(epsilon, 1e-300) / target), -5.0, 50.0))
+
+    if excess(math.log(high)) > 0.0:
+        return high
+    sigma = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=2e-6))
+    step = 2e-6
+    while sigma < high and claim(sigma).epsilon(delta) > target:
+        sigma, step = sigma * (1.0 + step), 2.0 * step
+    return min(sigma, high)
+
+
+def _relation(neighbours: object) -> Neighbours:
+    return "replace" if rules.choice("neighbours", neighbours, NEIGHBOURS) == "replace" else "add-or-remove"
+
+
+def _distance(claim: Claim) -> float:
+    """Return how far a neighbour moves the sum of a round, in clip norms."""
+    return 2.0 if claim.neighbours == "replace" else 1.0
+
+
+def _checked_rates(rates: ArrayLike) -> Array:
+    try:
+        alpha = np.asarray(rates, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"false_positive_rate: must be numbers, not {rules.shown(rates)}") from None
+    wrong = alpha[~((alpha >= 0.0) & (alpha <= 1.0))]
+    if wrong.size:
+        raise ValueError(f"false_positive_rate: must lie between 0 and 1, not {wrong.flat[0]:g}")
+    return alpha
+
+
+def _plain(count: int) -> str:
+    return "1e9" if count == _ROUNDS.high else str(count)
+
+
+def _number_of(rounds: int | None) -> str:
+    return "1 round" if rounds == 1 else f"{rounds} rounds"
+
+
+# Events of dp-accounting, which takes seconds to import: functions that need it import it.
+
+
+def _leaves(event: Any, count: int = 1) -> Iterator[tuple[int, Any]]:
+    """Yield the events that are composed, each with how often; Gaussian noise on one sample is one event."""
+    import dp_accounting
+
+    match type(event).__name__:
+        case "NoOpDpEvent":
+            pass
+        case "SelfComposedDpEvent":
+            yield from _leaves(event.event, count * event.count)
+        case "ComposedDpEvent":
+            for part in event.events:
+                yield from _leaves(part, count)
+        case "PoissonSampledDpEvent" | "SampledWithoutReplacementDpEvent":
+            gaussian_only = all(type(leaf) is dp_accounting.GaussianDpEvent for _, leaf in _leaves(event.event))
+            noise = _joint_noise(event.event) if gaussian_only else None
+            yield count, event if noise is None else _with(event, {"event": dp_accounting.GaussianDpEvent(noise)})
+        case _:
+            yield count, event
+
+
+def _hashable(event: Any) -> Any:
+    """Return the event with tuples in place of lists."""
+    from dp_accounting import DpEvent
+
+    changes: dict[str, Any] = {}
+    for name in _fields(event):
+        value = getattr(event, name)
+        if isinstance(value, list):
+            changes[name] = tuple(value)
+        elif isinstance(value, DpEvent):
+            changes[name] = _hashable(value)
+    return _with(event, changes)
+
+
+def _fields(event: Any) -> list[str]:
+    """Return the names of an event's fields, by the protocol of the library attrs."""
+    return [field.name for field in type(event).__attrs_attrs__]
+
+
+def _with(event: Any, changes: Mapping[str, Any]) -> Any:
+    """Return an event with other values of some fields."""
+    return type(event)(**{name: changes.get(name, getattr(event, name)) for name in _fields(event)})
+
+
+def _noise_of(leaf: Any) -> float | None:
+    """Return the noise multiplier of a Gaussian event, sampled or not."""
+    if type(leaf).__name__ in ("PoissonSampledDpEvent", "SampledWithoutReplacementDpEvent"):
+        leaf = leaf.event
+    return float(leaf.noise_multiplier) if type(leaf).__name__ == "GaussianDpEvent" else None
+
+
+def _joint_noise(event: Any) -> float | None:
+    """Return the noise multiplier of all Gaussian events together, as if in every sample; None with any other event."""
+    precision = 0.0
+    for count, leaf in _leaves(event):
+        noise = _noise_of(leaf)
+        if not noise:
+            return None
+        precision += count / noise**2
+    return 1.0 / math.sqrt(precision) if precision else None
+
+
+def _event(claim: Claim) -> Any:
+    """Return the claim as dp-accounting describes it; it is sampled, or of another kind."""
+    if claim.event is not None:
+        return claim.event
+    import dp_accounting
+
+    sampled = dp_accounting.PoissonSampledDpEvent(claim.rate, dp_accounting.GaussianDpEvent(claim.noise_multiplier))
+    return dp_accounting.SelfComposedDpEvent(sampled, claim.rounds)
+
+
+def _library_relation(claim: Claim) -> Any:
+    import dp_accounting
+
+    relation = dp_accounting.NeighboringRelation
+    return relation.REPLACE_ONE if claim.neighbours == "replace" else relation.ADD_OR_REMOVE_ONE
+
+
+# The accountings.
+
+
+def _known_noise(claim: Claim) -> float | None:
+    """Return noise per distance of neighbours, as if in all rounds that the claim leaves open; None if not Gaussian."""
+    if claim.statement is not None:
+        return None
+    if claim.event is not None:
+        noise = _joint_noise(claim.event)
+        return None if noise is None else noise / _distance(claim)
+    taken = claim.rounds if claim.participations is None else claim.participations
+    assert taken is not None
+    assert claim.noise_multiplier is not None
+    return claim.noise_multiplier / (_distance(claim) * math.sqrt(taken)) if taken else math.inf
+
+
+def _exact_noise(claim: Claim) -> float | None:
+    """Return the noise multiplier of the one Gaussian mechanism that the claim is, or None."""
+    return _known_noise(claim) if claim.attacker == "known rounds" else None
+
+
+@lru_cache(maxsize=256)
+def _bound(claim: Claim, delta: float) -> tuple[float, str]:
+    """Return the upper bound of ε, and its basis."""
+    if claim.statement is not None:
+        epsilon, least = claim.statement
+        return (epsilon, "stated") if delta >= least else (math.inf, f"nothing is stated below δ = {least:g}")
+    noise = _exact_noise(claim)
+    if noise is not None:
+        if math.isinf(noise):
+            return 0.0, "the record takes part in no round"
+        taken = _number_of(claim.participations)
+        return float(gaussian_mechanism.epsilon(delta, noise)), (
+            f"exact Gaussian mechanism (Balle and Wang 2018), {taken} known to the attacker"
+        )
+    rounds = claim.rounds
+    assert rounds is not None
+    where = f"{_number_of(rounds)} of " + (
+        f"Poisson sampling at {claim.rate:.4g}" if claim.event is None else "several mechanisms"
+    )
+    bounds = [
+        (_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}"),
+        (_by_losses(claim, delta), f"privacy loss distributions (dp-accounting) of {where}"),
+    ]
+    if math.isinf(bounds[1][0]) or delta < 100.0 * _LOST * rounds:
+        bounds += [
+            (_by_divergences(claim, delta), f"Rényi divergences (dp-accounting) of {where}"),
+            (_by_known_rounds(claim, delta), f"rounds that the attacker knows, their number binomial, of {where}"),
+            (_by_removal_and_addition(claim, delta), f"a removal and an addition, in {where}"),
+        ]
+    best = min(bounds, key=lambda bound: bound[0])
+    return best if best[0] < math.inf else (math.inf, "no accounting gives a finite ε")
+
+
+def _serves(claim: Claim) -> bool:
+    """Tell whether an accountant of dp-accounting takes the claim's event."""
+    from dp_accounting.pld import PLDAccountant
+
+    renyi, event = _renyi_accountant(claim)
+    losses = PLDAccountant(_library_relation(claim))
+    return bool(losses.supports(_event(claim)) or renyi.supports(event))
+
+
+@lru_cache(maxsize=4)
+def _losses(claim: Claim) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
+    """Return ε as a function of δ and δ of ε, by privacy loss distributions, or None where they fail."""
+    from dp_accounting.pld import PLDAccountant
+
+    interval = _interval(claim)
+    if interval is None:
+        return None
+    if claim.event is None and claim.neighbours != "replace":
+        losses = _sampled_losses(claim, interval)
+        return None if losses is None else (losses.get_epsilon_for_delta, losses.get_delta_for_epsilon)
+    accountant = _composed(PLDAccountant(_library_relation(claim), interval), _event(claim))
+    return None if accountant is None else (accountant.get_epsilon, accountant.get_delta)
+
+
+def _sampled_losses(claim: Claim, interval: float) -> Any:
+    """Return the distribution of Poisson sampled rounds, or None where dp-accounting fails.
+
+    Its own constructor finds the noise of one loss after another, which takes five times as long.
+    """
+    from dp_accounting.pld import privacy_loss_mechanism as library
+    from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+    sigma, rate = claim.noise_multiplier, claim.rate
+    assert sigma is not None
+    assert rate is not None
+    adjacency, parts = library.AdjacencyType, []
+    try:
+        with np.errstate(all="ignore"):
+            for side, sign in ((adjacency.REMOVE, 1.0), (adjacency.ADD, -1.0)):
+                part = library.GaussianPrivacyLoss(sigma, sampling_prob=rate, adjacency_type=side)
+                bounds = part.connect_dots_bounds()
+                first, last = math.floor(bounds.epsilon_lower / interval), math.ceil(bounds.epsilon_upper / interval)
+                losses = interval * np.arange(first, last + 1)
+                # A removal's losses are above log(1 − q), and an addition's below −log(1 − q).
+                inside = sign * losses > np.log1p(-rate)
+                signed = sign * losses[inside]
+                noise = -sign * (0.5 + sigma**2 * (signed + np.log(-np.expm1(np.log1p(-rate) - signed)) - np.log(rate)))
+                deltas = np.maximum(-np.expm1(losses), 0.0) if sign > 0.0 else np.zeros(len(losses))
+                beyond = np.exp(losses[inside] + part.mu_lower_log_cdf(noise))
+                deltas[inside] = np.clip(part.mu_upper_cdf(noise) - beyond, 0.0, 1.0)
+                parts.append(create_pmf_pessimistic_connect_dots_fixed_gap(interval, first, last, deltas))
+            return PrivacyLossDistribution(*parts).self_compose(claim.rounds)
+    except (ArithmeticError, ValueError, NotImplementedError):
+        return None
+
+
+def _composed(accountant: Any, event: Any) -> Any:
+    """Return the accountant with the event, or None where it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return accountant.compose(event) if accountant.supports(event) else None
+    except (ArithmeticError, ValueError, NotImplementedError):
+        return None
+
+
+def _interval(claim: Claim) -> float | None:
+    """Return the distance of losses, by the spread and the range of a round's; None where ε is too large for them."""
+    finest, largest, variance, mean = _INTERVAL, 0.0, 0.0, 0.0
+    for count, leaf in _leaves(_event(claim)):
+        noise = _noise_of(leaf)
+        if noise is None:
+            loss = _pure_loss(leaf)
+            largest, variance = max(largest, loss), variance + count * loss**2
+            continue
+        # A replacement's loss in a sampled round is that of a removal and of an addition.
+        q, sigma, sides = getattr(leaf, "sampling_probability", 1.0), noise, _distance(claim)
+        if q == 1.0:
+            # The library composes these rounds in one.
+            sigma, sides, count = noise / (sides * math.sqrt(count)), 1.0, 1
+        loss = float(gaussian_mechanism.epsilon(1e-12, sigma))
+        largest = max(largest, sides * (math.log1p(q * math.expm1(loss)) if loss < _LARGEST_LOSS else loss))
+        spread = math.sqrt(q) * (1.0 / sigma + 0.5 / sigma**2)
+        spread = sides * min(spread, q * math.sqrt(math.expm1(min(_LARGEST_LOSS, sigma**-2))))
+        finest = min(finest, 0.25 * spread)
+        variance += count * spread**2
+        # A Kullback–Leibler divergence of a mixture is at least the part's, less the entropy of the coin.
+        mean += count * (0.5 * q / sigma**2 - float(special.entr(q) + special.entr(1.0 - q)))
+    if mean > 2.0 * _LARGEST_LOSS:
+        return None
+    return max(finest, largest / 3e4, 18.0 * math.sqrt(variance) / _MOST_LOSSES)
+
+
+def _pure_loss(leaf: Any) -> float:
+    """Return the largest loss of Laplace noise, sampled or not; 3 of any other event, for the library's interval."""
+    part = getattr(leaf, "event", leaf)
+    laplace = type(part).__name__ == "LaplaceDpEvent" and part.noise_multiplier > 0.0
+    return 1.0 / part.noise_multiplier if laplace else 3.0
+
+
+def _by_losses(claim: Claim, delta: float) -> float:
+    assert claim.rounds is not None
+    lost = _LOST * claim.rounds
+    # With less left of δ, other bounds are lower.
+    if delta < 2.0 * lost:
+        return math.inf
+    losses = _losses(claim)
+    if losses is None:
+        return math.inf
+    try:
+        with np.errstate(all="ignore"):
+            epsilon = float(losses[0](delta - lost))
+    except (ArithmeticError, ValueError):
+        return math.inf
+    return epsilon if epsilon <= _LARGEST_LOSS else math.inf
+
+
+@lru_cache(maxsize=16)
+def _divergences(claim: Claim) -> tuple[Array, Array] | None:
+    """Return orders and upper bounds of Rényi divergences, or None where dp-accounting has none."""
+    assert claim.rounds is not None
+    accountant = _composed(*_renyi_accountant(claim))
+    if accountant is None:
+        return None
+    absolute, relative = _RENYI_ERROR
+    rounding = absolute * claim.rounds / (accountant.orders - 1.0)
+    divergences = np.nan_to_num(accountant.rdp, nan=math.inf, posinf=math.inf)
+    return accountant.orders, np.maximum(0.0, divergences) * (1.0 + relative) + rounding
+
+
+def _renyi_accountant(claim: Claim) -> tuple[Any, Any]:
+    """Return a Rényi accountant, and the event that it is to compose."""
+    from dp_accounting import UnsupportedDpEvent
+    from dp_accounting.rdp import RdpAccountant
+
+    event = _event(claim)
+    if claim.neighbours == "replace":
+        # This accountant takes a replacement to move a Gaussian's sum by one clip norm.
+        event = _at_half_noise(event) or UnsupportedDpEvent()
+    orders = np.union1d(1.0 + _LOW_ORDERS, RdpAccountant().orders)
+    return RdpAccountant(orders, _library_relation(claim)), event
+
+
+def _at_half_noise(event: Any) -> Any:
+    """Return an event of Gaussian noise with half of it; None for any other."""
+    from dp_accounting import ComposedDpEvent, GaussianDpEvent, SampledWithoutReplacementDpEvent, SelfComposedDpEvent
+
+    halved = []
+    for count, leaf in _leaves(event):
+        match leaf:
+            case GaussianDpEvent():
+                half = GaussianDpEvent(leaf.noise_multiplier / 2.0)
+            case SampledWithoutReplacementDpEvent(event=GaussianDpEvent()):
+                noise = GaussianDpEvent(leaf.event.noise_multiplier / 2.0)
+                half = SampledWithoutReplacementDpEvent(leaf.source_dataset_size, leaf.sample_size, noise)
+            case _:
+                return None
+        halved.append(SelfComposedDpEvent(half, count))
+    return ComposedDpEvent(halved)
+
+
+def _by_divergences(claim: Claim, delta: float) -> float:
+    from dp_accounting.rdp import compute_epsilon
+
+    orders_and_divergences = _divergences(claim)
+    return math.inf if orders_and_divergences is None else float(compute_epsilon(*orders_and_divergences, delta)[0])
+
+
+def _in_all_rounds(claim: Claim, delta: float) -> float:
+    noise = _known_noise(claim)
+    return math.inf if noise is None else float(gaussian_mechanism.epsilon(delta, noise))
+
+
+def _by_known_rounds(claim: Claim, delta: float) -> float:
+    """Return ε for an attacker who knows the rounds, whose number is binomial.
+
+    Hockey-stick divergences are jointly convex, so that δ(ε) is at most its mean over the rounds that are drawn.
+    """
+    noise = _known_noise(claim)
+    # Below 1e-290, products of probabilities would be subnormal.
+    if noise is None or claim.rate is None or delta < 1e-290:
+        return math.inf
+    assert claim.rounds is not None
+    mean, variance = claim.rounds * claim.rate, claim.rounds * claim.rate * (1.0 - claim.rate)
+    # By Bernstein's inequality a binomial number is further from its mean than this with probability e^−700.
+    width = 467.0 + math.sqrt(1400.0 * variance)
+    span = np.linspace(max(1.0, mean - width), min(claim.rounds, mean + width), 1025)
+    numbers = np.unique(np.append(np.ceil(span), claim.rounds))
+    more = special.bdtrc(np.append(0.0, numbers[:-1]), claim.rounds, claim.rate)
+    # The tail's last bits, and those of the root, are given away.
+    more = np.maximum(more * (1.0 + 1e-6), 1e-300)
+    sigmas = noise * np.sqrt(claim.rounds / numbers)
+
+    def excess(epsilon: float) -> float:
+        # A sum by parts: P(N > n) times what one block of numbers has more of δ than the one before.
+        steps = np.diff(gaussian_mechanism.delta(epsilon, sigmas), prepend=0.0)
+        return math.log(max(float((more * np.maximum(steps, 0.0)).sum()), 1e-300) / delta)
+
+    every = _in_all_rounds(claim, delta)
+    if excess(0.0) <= 0.0:
+        return 0.0
+    if excess(every) >= 0.0:
+        return every
+    epsilon = optimize.brentq(excess, 0.0, every, xtol=1e-12 * max(1.0, every))
+    return float(min(every, epsilon * (1.0 + 1e-8) + 1e-10))
+
+
+def _by_removal_and_addition(claim: Claim, delta: float) -> float:
+    """Return ε of a replacement, from ε′ and δ′ of its two steps: 2ε′ at (1 + e^ε′)·δ′."""
+    if claim.neighbours != "replace" or claim.rate is None:
+        return math.inf
+    step = replace(claim, neighbours="add-or-remove")
+
+    def excess(log: float) -> float:
+        return log + float(np.logaddexp(0.0, _bound(step, math.exp(log))[0])) - math.log(delta)
+
+    low, high = _LOG_SMALLEST_DELTA, math.log(delta)
+    if excess(low) > 0.0:
+        return math.inf
+    while high - low > 1e-3:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if excess(middle) <= 0.0 else (low, middle)
+    return 2.0 * _bound(step, math.exp(low))[0]
+
+
+@lru_cache(maxsize=16)
+def _pairs(claim: Claim) -> tuple[Array, Array]:
+    """Return pairs of ε and δ that hold, from which a trade-off function is made."""
+    if claim.statement is not None:
+        epsilon, delta = claim.statement
+        return np.array([epsilon]), np.array([delta])
+    assert claim.rounds is not None
+    lost = _LOST * claim.rounds
+    top = _by_losses(claim, 2.0 * lost) if lost < 0.1 else math.inf
+    exponents = np.geomspace(0.1, 300.0, 40)
+    grid, deltas = np.empty(0), np.empty(0)
+    if top < math.inf:
+        grid = np.linspace(0.0, top, 512)
+        with np.errstate(all="ignore"):
+            losses = _losses(claim)
+            assert losses is not None
+            deltas = np.asarray(losses[1](list(grid))) + lost
+        # Distributions serve no smaller δ.
+        exponents = np.geomspace(-math.log10(lost), 300.0, 16)
+    tails = 10.0**-exponents
+    epsilons = np.append(grid, [_bound(claim, float(delta))[0] for delta in tails])
+    there = np.isfinite(epsilons)
+    return epsilons[there], np.append(deltas, tails)[there]

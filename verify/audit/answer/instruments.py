@@ -1,0 +1,556 @@
+"""Tests for an auditor who looks at everything: the noise itself, and who was drawn.
+
+An attacker has scores. An auditor of one's own training also has the sum of the clipped updates. What a round releases
+less that sum is the noise in all coordinates (``ResidualTests``). The auditor also has the record of who took part
+(``SamplingTests``). Every test here holds its level of 1e-6 exactly or by a bound, at any dimension and number of
+rounds.
+
+Signs. Given their absolute values, the coordinates of normal noise have independent fair signs. Along the coordinates
+i, i + L, i + 2L, … the products of two neighbours have independent fair signs too. So Hoeffding's inequality bounds a
+sum of such products, divided by the root of the sum of their squares: its tail beyond x is at most 2·exp(−x²/2).
+
+Counts. A normal vector divided by its own length is uniform on the sphere, whatever the noise's deviation is. Its
+squared coordinates have a Dirichlet law and are negatively associated (Joag-Dev and Proschan, Ann. Statist. 11, 1983).
+So Chernoff's bound exp(−n·KL) holds for the number of those above a limit (Dubhashi and Ranjan, 1998).
+
+Repeated values. If no value has a probability above p, the i-th coordinate repeats an earlier one with probability at
+most i·p, whatever came before. The number of repetitions is then below a sum of independent indicators. Its tail is at
+most the binomial's of the same mean (Hoeffding 1956).
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import fft, special, stats
+
+from canaryproof.kernels.arrays import Array, Ints, floating, precision
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, rounds_p_value
+
+LEVEL = 1e-6
+# A smallest fault is one that is noticed with this probability.
+_POWER = 0.9
+# Coordinates of a round that stay for the comparison of rounds, and those in which its coordinates are compared.
+_SAMPLE, _COMPARED = 2**13, 2**22
+# Rounds whose span is tested: the cost grows with their fourth power.
+_SPANNED = 64
+# Layers of one coordinate leave a sign alone: of fewer such layers two rounds are parallel too often.
+_FEWEST_COORDINATES = 32
+# Lags at which batches are compared.
+_LAGS = 64
+# Limits on the absolute value of a coordinate, in standard deviations.
+_LIMITS = np.arange(16) / 4.0
+# A generator of honest noise takes at least so many values: jax's normal numbers of 32 bits take some 2²³.
+_LEAST_STATES = 2**20
+_TOLERANCE = rules.Rule("lie between 0 and 0.5", 0.0, 0.5)
+_RATE = rules.Rule("lie strictly between 0 and 1", 0.0, 1.0, open=True)
+MEMBERS = rules.Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
+
+
+@dataclass(frozen=True)
+class InstrumentTest:
+    """One test of what an auditor sees.
+
+    Attributes
+    ----------
+    name
+        Its name, for example ``noise by round``.
+    observed
+        What was seen, in a sentence.
+    p_value
+        The probability of something as extreme if the claim holds; None where there was nothing to look at.
+    notices
+        The smallest fault that is noticed with a probability of 90%; empty where none is computed.
+    """
+
+    name: str
+    observed: str
+    p_value: float | None
+    notices: str = ""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the claim is refuted at the level 1e-6."""
+        return self.p_value is not None and self.p_value <= LEVEL
+
+
+class ResidualTests:
+    """Tests of the noise in what the rounds release, for an auditor who knows all that was summed.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Claimed standard deviation of a round's noise on each coordinate, in clip norms.
+    dim
+        Number of coordinates d.
+    layers
+        Sizes of the parts that are tested one by one, such as layers, in the order of the coordinates; they sum to d.
+        By default the whole is one part.
+    tolerance
+        Share by which the noise may fall short of the claim, in [0, 0.5]: 64 rounds of a million coordinates show that
+        a deviation was rounded to three digits.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    The null hypothesis is normal noise of at least (1 − ``tolerance``) times the claim, independent between coordinates
+    and rounds. The tests ``normal law`` and ``span`` need one deviation within each part and round too, and ``equal
+    rounds`` needs one for all rounds. ``span`` needs 32 coordinates. The test ``values`` takes a generator for
+    honest that has 2²⁰ values or more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> tests = cp.ResidualTests(noise_multiplier=1.0, dim=10_000)
+    >>> rng = np.random.default_rng(0)
+    >>> for t in range(4):
+    ...     tests.add(0.9 * rng.normal(size=10_000))
+    >>> [test.name for test in tests.tests() if test.failed]
+    ['noise', 'noise by round']
+    """
+
+    def __init__(
+        self, noise_multiplier: float, dim: int, layers: Sequence[int] | None = None, tolerance: float = 0.01
+    ) -> None:
+        sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+        self.dim = int(rules.DIM.number("dim", dim))
+        sizes = [rules.DIM.number("layers", size) if size != 1 else 1 for size in layers or [self.dim]]
+        if sum(sizes) != self.dim:
+            raise ValueError(f"layers: must sum to dim = {self.dim}, not to {int(sum(sizes))}")
+        self.noise_multiplier = sigma
+        self.tolerance = _TOLERANCE.number("tolerance", tolerance)
+        self._sizes = np.asarray(sizes, dtype=np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
+        self._squares: list[Array] = []
+        self._sums: list[Array] = []
+        self._samples: list[Array] = []
+        # Coordinates above each limit, the positive ones of these, and the least and the most that are expected.
+        self._above, self._positive, self._least, self._most = np.zeros((4, len(_LIMITS)))
+        self._lag, self._lags = 0.0, 0
+        # Repetitions, how many are expected at most, and among how many coordinates.
+        self._repeated, self._repeats, self._drawn = 0, 0.0, 0
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds added so far."""
+        return len(self._squares)
+
+    @property
+    def measured(self) -> float:
+        """Standard deviation of the residuals so far, in clip norms; nan before the first."""
+        squares = np.asarray(self._squares).sum()
+        return math.sqrt(squares / (self.rounds * self.dim)) if self.rounds else math.nan
+
+    def add(self, residual: ArrayLike, resolution: float | None = None) -> None:
+        """Take a round's residual: what was released, less all that was summed.
+
+        Parameters
+        ----------
+        residual
+            In clip norms, shape (dim,).
+        resolution
+            Rounding error of a coordinate, in clip norms, not negative. By default that of the array's own format. A
+            release that was rounded before the sum was taken out has a larger one.
+
+        Raises
+        ------
+        ValueError
+            If the residual is not finite or of another shape, or the resolution is out of its range.
+        """
+        try:
+            given = floating(residual)
+        except ValueError as error:
+            raise ValueError(f"residual: {error}") from error
+        if given.shape != (self.dim,):
+            raise ValueError(f"residual: must be numbers of shape ({self.dim},), not {given.shape}")
+        vector = given.astype(np.float64)
+        if not np.isfinite(vector).all():
+            raise ValueError("residual: must be finite")
+        largest = float(np.abs(vector).max())
+        if resolution is None:
+            resolution = precision(residual) * largest
+        if not 0.0 <= resolution < math.inf:
+            raise ValueError(f"resolution: must be finite and not negative, not {resolution!r}")
+        squares = np.add.reduceat(vector * vector, self._starts)
+        self._squares.append(squares)
+        self._sums.append(np.add.reduceat(vector, self._starts))
+        deviations = np.repeat(np.sqrt(np.maximum(squares / self._sizes, np.finfo(float).tiny)), self._sizes)
+        scaled = vector / deviations
+        self._samples.append(scaled[:: max(1, self.dim // _SAMPLE)][:_SAMPLE].astype(np.float32))
+        self._count(scaled, resolution / deviations.min())
+        if largest:
+            self._compare(scaled[:_COMPARED])
+        self._repeat(vector, resolution)
+
+    def tests(self) -> tuple[InstrumentTest, ...]:
+        """Return the tests of the rounds so far; none before the first.
+
+        Returns
+        -------
+        The tests, each at level 1e-6.
+        """
+        return tuple(self._tests()) if self.rounds else ()
+
+    def _tests(self) -> Iterator[InstrumentTest]:
+        squares, rounds = np.asarray(self._squares), self.rounds
+        least = (1.0 - self.tolerance) * self.noise_multiplier
+        together = rounds * self.dim
+        total = f"The noise has {self.measured / self.noise_multiplier:.5g} of the claimed deviation"
+        yield InstrumentTest(
+            "noise", f"{total}.", float(norm_p_value(squares.sum(), least, together)), self._shorter(together, 1)
+        )
+        if rounds > 1:
+            yield self._least_of("round", squares.sum(axis=1), np.full(rounds, self.dim))
+            yield self._equal(squares.sum(axis=1))
+        if len(self._sizes) > 1:
+            yield self._least_of("layer", squares.sum(axis=0), rounds * self._sizes)
+        yield self._mean(squares)
+        yield self._law()
+        yield _signs("repeats within a round", "two coordinates at one distance", self._lag, self._lags, self.dim)
+        if rounds > 1:
+            yield self._between()
+            yield self._span()
+        yield self._values()
+
+    def _shorter(self, dim: int, parts: int) -> str:
+        level = LEVEL / parts
+        share = (1.0 - self.tolerance) * math.sqrt(stats.chi2.ppf(level, dim) / stats.chi2.ppf(_POWER, dim))
+        return f"noise of at most {share:.4g} of the claim"
+
+    def _least_of(self, part: str, squares: Array, dims: Ints) -> InstrumentTest:
+        """Test each of several parts, and share the level among them."""
+        least = (1.0 - self.tolerance) * self.noise_multiplier
+        each = norm_p_value(squares, least, dims)
+        worst = int(np.argmin(each))
+        share = math.sqrt(squares[worst] / dims[worst]) / self.noise_multiplier
+        return InstrumentTest(
+            f"noise by {part}",
+            f"The noise of {part} {worst} has {share:.4g} of the claimed deviation.",
+            min(1.0, len(dims) * float(each[worst])),
+            f"{self._shorter(int(dims.min()), len(dims))} in one {part}",
+        )
+
+    def _equal(self, squares: Array) -> InstrumentTest:
+        """Test whether rounds differ in their deviation: each one's ratio to those before it is an independent F."""
+        before = np.cumsum(squares)[:-1]
+        earlier = self.dim * np.arange(1.0, len(squares))
+        with np.errstate(over="ignore"):
+            ratios = squares[1:] / self.dim / np.maximum(before / earlier, np.finfo(float).tiny)
+        below, above = special.fdtr(self.dim, earlier, ratios), special.fdtrc(self.dim, earlier, ratios)
+        tails = np.maximum(np.minimum(below, above), np.finfo(float).tiny)
+        shares = np.sqrt(squares / self.dim) / self.noise_multiplier
+        most = stats.chi2.isf(LEVEL, len(ratios)) / stats.chi2.ppf(1.0 - _POWER, len(ratios))
+        return InstrumentTest(
+            "equal rounds",
+            f"Rounds have from {shares.min():.4g} to {shares.max():.4g} of the claimed deviation.",
+            float(special.chdtrc(len(ratios), np.square(special.ndtri(tails)).sum())),
+            f"rounds' noise with a deviation of {math.sqrt((most - 1.0) / (2.0 * self.dim)):.2g} of its mean",
+        )
+
+    def _mean(self, squares: Array) -> InstrumentTest:
+        sums = np.asarray(self._sums)
+        roots = np.sqrt(np.maximum(np.append(squares.sum(axis=0), squares.sum()), np.finfo(float).tiny))
+        strongest = float(np.abs(np.append(sums.sum(axis=0), sums.sum()) / roots).max())
+        mean = sums.sum() / (self.rounds * self.dim) / self.noise_multiplier
+        return InstrumentTest(
+            "mean",
+            f"The noise has a mean of {mean:.2g} of the claimed deviation.",
+            _hoeffding(strongest, len(roots)),
+            f"a mean of {(_beyond(len(roots)) / math.sqrt(self.rounds * self.dim)):.2g} deviations",
+        )
+
+    def _count(self, scaled: Array, resolution: float) -> None:
+        """Count coordinates above each limit; a rounding error may move the limit."""
+        size = np.abs(scaled)
+        for i, limit in enumerate(_LIMITS):
+            above = size > limit
+            self._above[i] += np.count_nonzero(above)
+            self._positive[i] += np.count_nonzero(above & (scaled > 0.0))
+        for sign, expected in ((1.0, self._least), (-1.0, self._most)):
+            limits = np.maximum(_LIMITS + sign * resolution, 0.0)
+            for size in self._sizes:
+                expected += size * special.betaincc(0.5, 0.5 * max(size - 1, 1e-300), np.minimum(limits**2 / size, 1.0))
+
+    def _law(self) -> InstrumentTest:
+        number = self.rounds * self.dim
+        logs = np.minimum(
+            _chernoff(self._above, self._most, number, above=True),
+            _chernoff(self._above, self._least, number, above=False),
+        )
+        fewer = np.minimum(self._positive, self._above - self._positive)
+        signs = np.log(np.maximum(stats.binom.cdf(fewer, self._above, 0.5), 1e-300)) + math.log(2.0)
+        smallest = float(min(logs.min(), signs.min()))
+        worst = int(np.argmin(np.minimum(logs, signs)))
+        expected = 0.5 * (self._least + self._most)[worst] / number
+        return InstrumentTest(
+            "normal law",
+            f"{self._above[worst] / number:.4%} of the coordinates are beyond {_LIMITS[worst]:g} deviations, where a "
+            f"normal law has {expected:.4%}.",
+            min(1.0, 3 * len(_LIMITS) * math.exp(smallest)),
+            f"a share of coordinates beyond 2 deviations that is off by {self._wrong_share(number):.2g}",
+        )
+
+    def _wrong_share(self, number: int) -> float:
+        share = float(self._most[8]) / number
+        return math.sqrt(share * (1.0 - share) / number) * _beyond(3 * len(_LIMITS) // 2)
+
+    def _compare(self, scaled: Array) -> None:
+        """Compare the coordinates of a round at every distance."""
+        size = fft.next_fast_len(2 * len(scaled), real=True)
+        products, squares = (
+            fft.irfft(np.abs(fft.rfft(values, size)) ** 2, size)[1 : len(scaled)] for values in (scaled, scaled**2)
+        )
+        # The sum of squares of few products is lost in the rounding of the transform.
+        roots = np.sqrt(np.abs(squares) + 1e-12 * float((scaled**4).sum()))
+        self._lag = max(self._lag, float((np.abs(products) / roots).max()))
+        self._lags += len(products)
+
+    def _between(self) -> InstrumentTest:
+        samples = np.asarray(self._samples, dtype=np.float64)
+        products, squares = samples @ samples.T, (samples**2) @ (samples**2).T
+        pairs = np.triu_indices(self.rounds, 1)
+        roots = np.sqrt(np.maximum(squares, np.finfo(float).tiny))
+        lags = [
+            abs(np.trace(products, lag)) / math.sqrt(max(np.trace(squares, lag), np.finfo(float).tiny))
+            for lag in range(1, self.rounds)
+        ]
+        strongest = max(float(np.abs(products / roots)[pairs].max()), *lags)
+        return _signs("repeats between rounds", "two rounds", strongest, len(pairs[0]) + len(lags), samples.shape[1])
+
+    def _span(self) -> InstrumentTest:
+        if len(self._samples[0]) < _FEWEST_COORDINATES:
+            return InstrumentTest("span", "There are too few coordinates for a test of the rounds' span.", None)
+        samples = np.asarray(self._samples[: min(_SPANNED, len(self._samples[0]) - 1)], dtype=np.float64)
+        p_value = float(rounds_p_value(samples @ samples.T, 1.0, samples.shape[1]))
+        observed = f"The noise of the first {len(samples)} rounds is compared with the span of those before."
+        return InstrumentTest("span", observed, p_value, "noise in a space of few dimensions")
+
+    def _repeat(self, vector: Array, resolution: float) -> None:
+        """Count the coordinates that repeat an earlier one, of so many that few would."""
+        step = 4.0 * resolution
+        least = (1.0 - self.tolerance) * self.noise_multiplier
+        most = 1.0 / _LEAST_STATES + step / (math.sqrt(2.0 * math.pi) * least)
+        count = min(self.dim, int(0.5 / most))
+        chosen = vector[:: max(1, self.dim // max(1, count))][:count]
+        values = np.floor(chosen / step) if step > 0.0 else chosen
+        self._repeated += len(chosen) - len(np.unique(values))
+        self._repeats += 0.5 * len(chosen) * max(0, len(chosen) - 1) * most
+        self._drawn += len(chosen)
+
+    def _values(self) -> InstrumentTest:
+        observed = f"{self._repeated} of {self._drawn} values repeat another of their round."
+        if self._drawn < 100 * self.rounds:
+            return InstrumentTest("values", "The number format is too coarse for a count of values.", None)
+        p_value = 1.0
+        if self._repeated > self._repeats + 1.0:
+            p_value = float(stats.binom.sf(self._repeated - 1, self._drawn, self._repeats / self._drawn))
+        return InstrumentTest(
+            "values", observed, p_value, f"noise of at most {self._few_values():.2g} values in a round"
+        )
+
+    def _few_values(self) -> float:
+        """Return the number of equally likely values that repeat often enough."""
+        least = float(stats.binom.isf(LEVEL, self._drawn, self._repeats / self._drawn)) + 1.0
+        # The mean of a Poisson number that is at least so large with a probability of 90%.
+        return 0.5 * self._drawn**2 / self.rounds / float(stats.gamma.ppf(_POWER, least))
+
+
+class SamplingTests:
+    """Tests of who was drawn, against Poisson sampling: everybody in each round by a coin of their own.
+
+    Parameters
+    ----------
+    rate
+        Claimed probability with which a member takes part in a round, strictly between 0 and 1.
+    members
+        Number of members n who may be drawn.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Notes
+    -----
+    Each number that is binomial under the claim becomes an exactly normal one, by its distribution function with a
+    uniform draw within its jump. Those draws have a fixed key of their own. Sums of such numbers are exactly normal,
+    and sums of their squares have a χ² law.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> tests = cp.SamplingTests(rate=0.1, members=1000)
+    >>> for t in range(20):
+    ...     tests.add(np.arange(100 * (t % 10), 100 * (t % 10) + 100))  # a shuffle, and no Poisson sampling
+    >>> [test.name for test in tests.tests() if test.failed]
+    ['spread of batch sizes', 'participations', 'returns']
+    """
+
+    def __init__(self, rate: float, members: int) -> None:
+        self.rate = _RATE.number("rate", rate)
+        self.members = int(MEMBERS.number("members", members))
+        self._sizes: list[int] = []
+        self._counts = np.zeros(self.members, np.int64)
+        self._recent: list[Array] = []
+        # At each lag: the number of members of the earlier round, and how many of these are in the later one too.
+        self._overlaps: list[tuple[int, int, int]] = []
+
+    @property
+    def rounds(self) -> int:
+        """Number of rounds added so far."""
+        return len(self._sizes)
+
+    def add(self, drawn: ArrayLike) -> None:
+        """Take the members of a round.
+
+        Parameters
+        ----------
+        drawn
+            Their numbers, from 0 to n − 1, shape (size,); an empty round too.
+
+        Raises
+        ------
+        ValueError
+            If one is out of its range or drawn twice.
+        """
+        numbers = np.asarray(drawn)
+        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+            raise ValueError(f"drawn: must be a list of members' numbers, not {rules.shown(drawn)}")
+        numbers = numbers.astype(np.int64)
+        if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.members):
+            raise ValueError(f"drawn: must lie between 0 and {self.members - 1}")
+        present = np.zeros(self.members, bool)
+        present[numbers] = True
+        if np.count_nonzero(present) != len(numbers):
+            raise ValueError("drawn: a member is drawn twice in a round")
+        for lag, earlier in enumerate(reversed(self._recent), start=1):
+            both = int(np.count_nonzero(earlier & present))
+            self._overlaps.append((lag, int(np.count_nonzero(earlier)), both))
+        self._recent = [*self._recent, present][-_LAGS:]
+        self._counts += present
+        self._sizes.append(len(numbers))
+
+    def tests(self) -> tuple[InstrumentTest, ...]:
+        """Return the tests of the rounds so far; none before the first.
+
+        Returns
+        -------
+        The tests, each at level 1e-6.
+        """
+        return tuple(self._tests()) if self.rounds else ()
+
+    def _tests(self) -> Iterator[InstrumentTest]:
+        rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(58,)))
+        sizes = np.asarray(self._sizes)
+        normal = _normal(sizes, self.members, self.rate, rng)
+        yield InstrumentTest(
+            "batch size",
+            f"A round has {sizes.mean():.5g} members in the mean, where the claim has {self.members * self.rate:.5g}.",
+            _two_sided(float(normal.sum()) / math.sqrt(len(normal))),
+            f"a rate that is wrong by {self._wrong_rate():.2g} of itself",
+        )
+        yield _spread(
+            "spread of batch sizes",
+            f"The sizes of rounds have a deviation of {sizes.std():.4g}, where the claim has {self._deviation:.4g}.",
+            normal,
+            f"one fixed size, in {self._rounds_of_fixed_sizes()} rounds",
+        )
+        yield _spread(
+            "participations",
+            f"A member takes part from {self._counts.min()} to {self._counts.max()} times in {self.rounds} rounds.",
+            _normal(self._counts, self.rounds, self.rate, rng),
+            f"rates of members with a deviation of {self._wrong_rates():.2g} of their mean",
+        )
+        if self._overlaps:
+            yield self._again(rng)
+
+    @property
+    def _deviation(self) -> float:
+        return math.sqrt(self.members * self.rate * (1.0 - self.rate))
+
+    def _rounds_of_fixed_sizes(self) -> int:
+        """Return in how many rounds a fixed size is noticed: what is left is the draw within a count's jump."""
+        rounds = np.arange(1, 1000)
+        left = rounds / (12.0 * self._deviation**2)
+        return int(np.append(rounds[2.0 * special.chdtr(rounds, left) <= LEVEL], 1000)[0])
+
+    def _wrong_rate(self) -> float:
+        deviation = math.sqrt((1.0 - self.rate) / (self.rate * self.members * self.rounds))
+        return float(deviation * (special.ndtri(1.0 - 0.5 * LEVEL) + special.ndtri(_POWER)))
+
+    def _wrong_rates(self) -> float:
+        """Return the deviation of members' rates at which their counts spread too much."""
+        most = stats.chi2.isf(0.5 * LEVEL, self.members) / stats.chi2.ppf(1.0 - _POWER, self.members)
+        return math.sqrt((most - 1.0) * (1.0 - self.rate) / (self.rate * self.rounds))
+
+    def _again(self, rng: np.random.Generator) -> InstrumentTest:
+        lags, earlier, both = np.asarray(self._overlaps).T
+        normal = _normal(both, earlier, self.rate, rng)
+        sums = np.bincount(lags, normal)[1:] / np.sqrt(np.bincount(lags)[1:])
+        strongest = int(np.argmax(np.abs(sums))) + 1
+        share = both[lags == strongest].sum() / max(1, earlier[lags == strongest].sum())
+        return InstrumentTest(
+            "returns",
+            f"{share:.2%} of a round's members are drawn again {strongest} rounds later, where the claim has "
+            f"{self.rate:.2%}.",
+            min(1.0, len(sums) * _two_sided(float(sums[strongest - 1]))),
+            f"a share at the next round that is off by {self._wrong_return(lags, earlier):.2g}",
+        )
+
+    def _wrong_return(self, lags: Ints, earlier: Ints) -> float:
+        deviation = math.sqrt(self.rate * (1.0 - self.rate) / max(1, earlier[lags == 1].sum()))
+        return float(deviation * (special.ndtri(1.0 - 0.5 * LEVEL / lags.max()) + special.ndtri(_POWER)))
+
+
+def _two_sided(z: float) -> float:
+    return float(2.0 * special.ndtr(-abs(z)))
+
+
+def _spread(name: str, observed: str, normal: Array, notices: str) -> InstrumentTest:
+    square = float(np.square(normal).sum())
+    p_value = 2.0 * min(special.chdtr(len(normal), square), special.chdtrc(len(normal), square))
+    return InstrumentTest(name, observed, min(1.0, float(p_value)), notices)
+
+
+def _normal(counts: ArrayLike, sizes: ArrayLike, rate: float, rng: np.random.Generator) -> Array:
+    """Return exactly normal numbers for binomial counts; the nearer tail is computed, so that none is infinite."""
+    count, size = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(sizes, np.float64))
+    jump = stats.binom.pmf(count, size, rate)
+    uniform = rng.random(count.shape)
+    below = stats.binom.cdf(count - 1.0, size, rate) + uniform * jump
+    above = stats.binom.sf(count, size, rate) + (1.0 - uniform) * jump
+    tail = np.maximum(np.minimum(below, above), np.finfo(float).tiny)
+    return np.asarray(np.where(below < above, 1.0, -1.0) * special.ndtri(tail))
+
+
+def _hoeffding(ratio: float, tests: int) -> float:
+    """Return the bound of the largest of several sums with independent fair signs, over the root of their squares."""
+    return min(1.0, 2.0 * tests * math.exp(-0.5 * ratio * ratio))
+
+
+def _beyond(tests: int) -> float:
+    """Return the mean of such a ratio at which the test rejects with a probability of 90%."""
+    return math.sqrt(2.0 * math.log(2.0 * tests / LEVEL)) + float(special.ndtri(_POWER))
+
+
+def _signs(name: str, compared: str, ratio: float, tests: int, count: int) -> InstrumentTest:
+    correlation = f"a correlation of {min(1.0, _beyond(max(tests, 1)) / math.sqrt(count)):.2g} of {compared}"
+    observed = f"The strongest correlation of {compared} is {ratio:.3g} standard errors."
+    return InstrumentTest(name, observed, _hoeffding(ratio, tests), correlation)
+
+
+def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Array:
+    """Return log exp(−n·KL) for counts that are above what is expected, or below it; else 0."""
+    share, mean = counts / number, np.clip(expected / number, 0.0, 1.0)
+    divergence = special.rel_entr(share, mean) + special.rel_entr(1.0 - share, 1.0 - mean)
+    outside = share > mean if above else share < mean
+    return np.asarray(np.where(outside, -number * divergence, 0.0))

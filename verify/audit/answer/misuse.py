@@ -1,0 +1,1020 @@
+"""Tests of misuse: an audit's scores are compared with what they are said to be.
+
+Each test has a null hypothesis that holds in every honest audit, for all ε, data and rounds. An honest audit is warned
+with probability ``LEVEL`` at most, the sum of all its tests' levels. Half of it belongs to the test of the trace, which
+needs it most; the others share the rest evenly.
+
+The decisions depend on what is known.
+
+- A released vector ρ determines the trace that its canaries must have left. A canary of norm 1 has the mean cosine
+  1/‖ρ‖, whatever noise and data are in ρ. So a missing trace is noticed, and so is a trace of another size.
+- Scores and a claimed noise multiplier σ give an upper limit of that trace, 1/(σ√d), as data dilute it. Scores without
+  any trace may be due to canaries that are not there, or to data.
+- Scores alone do not say that canaries are missing: scores without a trace are also those of a mechanism with ε near 0.
+
+A cosine's law in R^d has lighter tails than N(0, 1/d): all its moments are at most those. So p-values of means, which
+are the normal law's, are too large rather than too small.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special, stats
+
+from canaryproof.kernels import gaussian_mechanism, null_cosine
+from canaryproof.kernels.arrays import Array
+from canaryproof.verify.audit.answer.shape import (
+    FITS,
+    fit,
+    missing_below,
+    missing_share,
+    plain,
+    some_left_a_trace,
+    some_missing,
+    two_clusters,
+    valley,
+    valley_p_values,
+)
+from canaryproof.verify.audit.canaries.scores import RoundsRecord
+from canaryproof.verify.audit.levels import EPSILON, LEVEL, POWER
+
+# Largest number of an audit's tests without that of the trace (``declared`` lists them). No audit has both a release's
+# norm, with two tests, and a record of rounds, with one.
+_OTHERS = 20
+_TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
+
+
+class Withheld(StrEnum):
+    """Numbers of an audit whose meaning a warning takes."""
+
+    NOTHING = "nothing"
+    ESTIMATE = "estimate"  # scores have another shape than ε̂ assumes; lower bounds assume none
+    ALL = "all"  # scores are not what they are said to be
+
+
+@dataclass(frozen=True)
+class MisuseWarning:
+    """A warning that an audit's input looks wrong.
+
+    Attributes
+    ----------
+    kind
+        Name of the misuse.
+    message
+        What was found.
+    what_to_do
+        What the user should check or change.
+    p_value
+        Probability of such scores in an honest audit, at most; None where arithmetic decides and not chance.
+    withholds
+        Numbers that mean nothing, so that they are shown on demand only.
+    """
+
+    kind: str
+    message: str
+    what_to_do: str
+    p_value: float | None
+    withholds: Withheld
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """The input of an audit, with its scores sorted."""
+
+    observed: Array
+    unobserved: Array | None
+    cosines: bool  # Whether scores are cosines with a release, or the largest of several
+    dim: int | None
+    inclusion: str
+    noise_multiplier: float | None
+    release_norm: float | None
+    zeros: int  # Number of the release's coordinates that are exactly zero
+    release_dim: int
+
+    @property
+    def groups(self) -> list[tuple[str, Array]]:
+        """Scores by name."""
+        unobserved = [] if self.unobserved is None else [("unobserved", self.unobserved)]
+        return [("observed", self.observed), *unobserved]
+
+    @property
+    def count(self) -> int:
+        return len(self.observed)
+
+    @property
+    def null_count(self) -> int:
+        return 0 if self.unobserved is None else len(self.unobserved)
+
+    @cached_property
+    def scale(self) -> float | None:
+        """Standard deviation of a cosine with one release under the null; None where it is not known."""
+        if not self.cosines:
+            return None
+        if self.dim is not None:
+            return 1.0 / math.sqrt(self.dim)
+        return float(np.sqrt((self.unobserved**2).mean())) if self.unobserved is not None and self.single else None
+
+    @cached_property
+    def quartiles(self) -> float:
+        """Interquartile range of the null; of all scores where a few unobserved ones are rounded to one value."""
+        if self.unobserved is not None and (width := _interquartile(self.unobserved)):
+            return width
+        if self.dim is not None:
+            return _QUARTILES / math.sqrt(self.dim)
+        return _interquartile(np.concatenate([scores for _, scores in self.groups]))
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether scores are cosines with one release: no unobserved ones, or these are no largest of two or more."""
+        if not self.cosines or self.unobserved is None:
+            return self.cosines
+        # The larger of two independent normal variables has the mean 1/√π and the variance 1 − 1/π.
+        mean = float(self.unobserved.mean())
+        if self.dim is not None:
+            excess = 1.0 / math.sqrt(math.pi) - math.sqrt(self.dim) * mean
+        else:
+            excess = 1.0 / math.sqrt(math.pi - 1.0) - mean / float(self.unobserved.std())
+        return float(special.ndtr(-math.sqrt(self.null_count) * excess)) < _LEVEL
+
+    @property
+    def trace(self) -> float:
+        """Mean of the observed cosines in the null's standard deviations."""
+        return float(self.observed.mean()) / (self.scale or math.nan)
+
+    @property
+    def trace_variance(self) -> float:
+        """Variance of the estimated trace."""
+        unknown_scale = 0.5 * self.trace**2 / self.null_count if self.dim is None else 0.0
+        return 1.0 / self.count + unknown_scale
+
+
+def misuse(
+    observed: ArrayLike,
+    unobserved: ArrayLike | None = None,
+    dim: int | None = None,
+    *,
+    kind: str = "cosine",
+    inclusion: str = "fixed",
+    delta: float = 1e-6,
+    confidence: float = 0.95,
+    noise_multiplier: float | None = None,
+    release_norm: float | None = None,
+    zeros: int = 0,
+    release_dim: int | None = None,
+    record: RoundsRecord | None = None,
+) -> tuple[MisuseWarning, ...]:
+    """Warn of what looks wrong with the input of an audit.
+
+    Parameters
+    ----------
+    observed
+        Scores of canaries that took part, finite, shape (k,), k ≥ 2.
+    unobserved
+        Scores of canaries that did not, shape (k₀,), k₀ ≥ 2; if None, the null is N(0, 1/d).
+    dim
+        Dimension d of the released vector, if known.
+    kind
+        ``cosine``, also for the largest cosine over several rounds; or ``any``.
+    inclusion, delta, confidence
+        Of the audit.
+    noise_multiplier
+        Claimed standard deviation of the noise in the release, in units of the canary norm.
+    release_norm, zeros, release_dim
+        Norm of the released vector in the same units, if the scores are its cosines, the number of its coordinates that
+        are exactly zero, and of all of them. Without that it is ``dim``, or else the number of scores.
+    record
+        What a training loop recorded, if the scores are its.
+
+    Returns
+    -------
+    Warnings, those first that withhold most; none in an honest audit with probability 1 − ``LEVEL``.
+    """
+    seen = np.sort(np.asarray(observed, dtype=np.float64))
+    unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
+    if release_dim is None:
+        release_dim = dim or len(seen) + (0 if unseen is None else len(unseen))
+    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm, zeros, release_dim)
+    warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
+    warnings += [] if record is None else _rounds(record)
+    warnings += _zeros(facts)
+    # Each test presupposes the null hypotheses of those before it.
+    for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
+        warnings += judge(facts)
+        if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
+            break
+    return tuple(sorted(warnings, key=lambda warning: list(Withheld)[::-1].index(warning.withholds)))
+
+
+def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of coordinates without noise: any noise of a density, rounded to single precision, leaves hardly a zero."""
+    if facts.zeros > max(_FEW_ZEROS, _FEW_ZEROS * 1e-3 * facts.release_dim):
+        yield MisuseWarning(
+            "zeros",
+            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, without noise.",
+            "Check that noise is added to all coordinates. Leave out those that are not trained, as frozen layers.",
+            None,
+            withholds=Withheld.NOTHING,
+        )
+
+
+# A few coordinates, or as many in a thousand, may be zero in half precision.
+_FEW_ZEROS = 2
+
+
+def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
+    if record.missing:
+        yield MisuseWarning(
+            "missing-rounds",
+            f"{record.rounds:,} of {record.rounds + record.missing:,} planned rounds were taken: canaries took part "
+            "less often than the claim says.",
+            "Audit the finished training, or claim for the rounds that were taken.",
+            None,
+            withholds=Withheld.NOTHING,
+        )
+    if record.skipped:
+        yield MisuseWarning(
+            "skipped-rounds",
+            f"{record.skipped:,} of {record.rounds:,} rounds had a delta of zero and were not scored.",
+            "Check that each round hands over its delta.",
+            None,
+            withholds=Withheld.NOTHING,
+        )
+    # The statistic is its own sum over its own spread, of which this is Hoeffding's tail.
+    p_value = min(1.0, 2.0 * math.exp(-0.5 * record.carry_over**2))
+    if p_value < _LEVEL:
+        above, why = ("above", "A delta with momentum holds earlier rounds.")
+        if record.carry_over < 0.0:
+            above, why = ("below", "Others' updates may undo canaries, as a model that has learnt them does.")
+        yield MisuseWarning(
+            "carry-over",
+            "Later rounds depend on canaries: after a canary's first round its cosines are "
+            f"{abs(record.carry_over):.1f} standard errors {above} those without it.",
+            f"Hand over what each round adds, by itself. {why} First rounds, which measure the noise, stay valid.",
+            p_value,
+            withholds=Withheld.NOTHING,
+        )
+
+
+def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
+    if facts.cosines and any(max(-scores[0], scores[-1]) > 1.0 for _, scores in facts.groups):
+        yield MisuseWarning(
+            "not-cosines",
+            "A score lies outside [−1, 1]: these are no cosines.",
+            "Divide each inner product by both norms, or audit them as scores of any kind beside unobserved ones.",
+            None,
+            withholds=Withheld.ALL,
+        )
+
+
+# Repeated scores.
+
+
+def _resolution(scores: Array) -> Array:
+    """Return the spacing of representable values at each score: of the shortest floats, or of printed digits."""
+    mantissa, exponent = np.frexp(scores)
+    bits = next((bits for bits in range(1, _FLOAT32) if _is_whole(mantissa, bits)), _FLOAT32)
+    step: Array = np.ldexp(1.0, exponent - bits)
+    # Smaller scores have no float nine digits below them.
+    printed = np.abs(scores) > 1e-290
+    magnitude = np.abs(scores[printed])
+    # Mostly the first piece already has all its digits, which spares the work on millions of others.
+    pieces = [magnitude[first : first + _PIECE] for first in range(0, len(magnitude), _PIECE)]
+    for digits in range(10) if pieces else ():
+        for unit in (_decimals, _significant):
+            if (digits or unit is _decimals) and all(_is_printed(piece, unit(piece, digits)) for piece in pieces):
+                step[printed] = np.maximum(step[printed], unit(magnitude, digits))
+                return step
+    return step
+
+
+def _rounding(scores: Array) -> float:
+    """Return the most that rounding may have lowered the standard deviation of scores."""
+    return 0.5 * math.sqrt(float((_resolution(scores) ** 2).mean()))
+
+
+def _is_whole(mantissa: Array, bits: int) -> bool:
+    """Tell whether so many bits hold all mantissas; mostly the first ones need more."""
+    for piece in (mantissa[:_PIECE], mantissa):
+        scaled = np.ldexp(piece, bits)
+        if not np.array_equal(scaled, np.rint(scaled)):
+            return False
+    return True
+
+
+# Bits of a mantissa in single precision, to which some programs round.
+_FLOAT32 = 24
+_PIECE = 2**16
+
+
+def _decimals(magnitude: Array, digits: int) -> Array:
+    return np.full(len(magnitude), 10.0**-digits)
+
+
+def _significant(magnitude: Array, digits: int) -> Array:
+    return np.asarray(10.0 ** (np.floor(np.log10(magnitude)) - digits + 1))
+
+
+def _is_printed(magnitude: Array, unit: Array) -> bool:
+    """Whether all scores are multiples of the unit of their last digit."""
+    multiples = magnitude / unit
+    return bool(np.all(np.abs(multiples - np.round(multiples)) <= 1e-9 * multiples))
+
+
+def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of scores that are equal more often than chance and rounding explain.
+
+    Null hypothesis: scores of one kind are independent with one law, rounded to the digits that they have. A cosine's
+    law has a density, at most that of the null. Its number of repeated scores is then no larger than a Poisson variable
+    (negative association). Other scores may have any law, discrete ones too (``_pairs_p_value``).
+    """
+    values, counts = np.unique(
+        _in_single_precision(np.concatenate([scores for _, scores in facts.groups])), return_inverse=True
+    )
+    copies = [np.bincount(part, minlength=len(values)) for part in np.split(counts, [facts.count]) if len(part)]
+    for (name, scores), number in zip(facts.groups, copies, strict=True):
+        again = len(scores) - int(np.count_nonzero(number))
+        if facts.cosines:
+            p_value = _excess(again, _coincidences(scores, 0.5 * len(scores), facts.quartiles))
+        else:
+            once, twice, thrice = (int(np.count_nonzero(number == n)) for n in (1, 2, 3))
+            p_value = _pairs_p_value(twice, (once, thrice), 1.5, len(scores))
+        if p_value < _LEVEL:
+            yield MisuseWarning(
+                "repeated",
+                f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
+                "Give each canary's score once: a score that is counted twice makes every interval too narrow.",
+                p_value,
+                withholds=Withheld.ALL,
+            )
+    if facts.unobserved is None:
+        return
+    seen, unseen = copies
+    if facts.cosines:
+        shared = int(np.count_nonzero((seen > 0) & (seen <= _TWICE) & (unseen > 0) & (unseen <= _TWICE)))
+        p_value = _excess(shared, _coincidences(facts.observed, facts.null_count, facts.quartiles))
+    else:
+        shared, *alone = (int(np.count_nonzero((seen == n) & (unseen == m))) for n, m in ((1, 1), (2, 0), (0, 2)))
+        p_value = _pairs_p_value(shared, alone, 4.0, facts.count + facts.null_count)
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "shared",
+            f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
+            "Give a canary's score to one of the two: observed if it took part, unobserved if it did not.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+
+
+def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int) -> float:
+    """Return the p-value of a number of values that come in pairs, for independent scores of any law.
+
+    With Poisson numbers of scores, let E₁, E₂ and E₃ be the mean numbers of values that come once, twice and thrice.
+    They obey E₂² ≤ 1.5·E₁·E₃ (Cauchy and Schwarz). Pairs in both groups, in one and in the other obey
+    E₁₁² ≤ 4·E₂₀·E₀₂. Each number is a sum of independent
+    indicators, with tails below Poisson's (Hoeffding 1956). Given the true total, probabilities are at most 1.1·√(2π)
+    times the square root of the total times as large; two groups have two totals, and the product of both factors.
+    """
+    given = 1.1 * math.sqrt(2.0 * math.pi * total)
+    given *= given if factor > 2.0 else 1.0
+
+    def rejects(log_level: float) -> bool:
+        share = math.exp(log_level) / (3.0 * given)
+        limits = [float(special.gammainccinv(number + 1.0, share)) for number in others]
+        return float(special.pdtrc(pairs - 1, math.sqrt(factor * limits[0] * limits[1]))) < share
+
+    low, high = math.log(1e-100), 0.0
+    if not pairs or not rejects(high):
+        return 1.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if rejects(middle) else (middle, high)
+    return math.exp(high)
+
+
+def _in_single_precision(scores: Array) -> Array:
+    """Round to float32's digits, at any scale."""
+    mantissa, exponent = np.frexp(scores)
+    return np.asarray(np.ldexp(mantissa.astype(np.float32).astype(np.float64), exponent))
+
+
+# Up to this many copies, a score is a repetition and not a tie.
+_TWICE = 2
+
+
+def _excess(count: int, expected: float) -> float:
+    """Return the probability that a Poisson variable is at least a count."""
+    return float(special.pdtrc(count - 1, expected)) if count else 1.0
+
+
+def _coincidences(scores: Array, others: float, quartiles: float) -> float:
+    """Bound the expected number of scores that are rounded to the value of one of the others.
+
+    A cosine's density is at most that of the null, which is below one in the null's interquartile range.
+    """
+    return float(_resolution(scores).sum()) * others / quartiles if quartiles > 0.0 else 0.0
+
+
+def _interquartile(scores: Array) -> float:
+    low, high = np.quantile(scores, (0.25, 0.75))
+    return float(high - low)
+
+
+# Interquartile range of N(0, 1).
+_QUARTILES = 1.3489795
+
+
+# The order of observed and unobserved scores.
+
+
+def _order(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of observed scores below the null, and of observed cosines below 0.
+
+    Null hypotheses: observed scores follow the null, or a law above it. They do where ε = 0, and a trace raises them.
+    Then the mean of cosines is at least 0, also that of the largest over rounds, whose variance is at most 1/d.
+    """
+    if facts.cosines:
+        mean, count = float(facts.observed.mean()), facts.count
+        if facts.dim is not None:
+            below = -mean * math.sqrt(facts.dim * count)
+            p_value = float(special.ndtr(-below))
+        else:
+            below = -mean / (float(facts.observed.std()) + _rounding(facts.observed)) * math.sqrt(count - 1)
+            p_value = float(stats.t.sf(below, count - 1))
+        if p_value < _LEVEL:
+            yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
+            return
+    if facts.unobserved is None:
+        return
+    # The statistic is bounded, so that the normal law's tail is the heavier one far out.
+    p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
+    if p_value >= _LEVEL:
+        return
+    seen, unseen = float(facts.observed.mean()), float(facts.unobserved.mean())
+    if not facts.cosines:
+        yield MisuseWarning(
+            "order",
+            "The observed scores lie below the unobserved ones. A canary's trace should only raise its score.",
+            "Swap observed and unobserved if they are the wrong way round. Negate scores that a trace lowers, such as "
+            "losses.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+    elif seen < 0.0 and abs(seen) > abs(unseen):
+        yield _flipped("The observed cosines lie below the unobserved ones, and below 0.", p_value)
+    else:
+        yield MisuseWarning(
+            "swapped",
+            "The unobserved cosines lie above the observed ones: it is they that have the trace of canaries.",
+            "Swap observed and unobserved.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+
+
+def _flipped(message: str, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "sign",
+        message,
+        "Check signs: a release must contain plus the canaries, not minus; so must a model delta and not a gradient. "
+        "Audit scores that are no cosines as scores of any kind.",
+        p_value,
+        withholds=Withheld.ALL,
+    )
+
+
+# The laws of scores.
+
+
+def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of unobserved cosines that are neither of one release nor the largest over rounds.
+
+    Null hypothesis: they are the largest of T ≥ 1 cosines. Then their law is nowhere below the null's, its variance is
+    at most 1/d (Poincaré's inequality) and its second moment at least that. If the vectors are unrelated, it is F^T.
+    """
+    if facts.unobserved is None or facts.dim is None or not facts.cosines:
+        return
+    count, dim, z = facts.null_count, facts.dim, math.sqrt(facts.dim) * facts.unobserved
+    probability = null_cosine.cdf(facts.unobserved, dim)
+    p_value = min(
+        float(stats.kstest(probability, "uniform", alternative="greater").pvalue),
+        float(special.ndtr(math.sqrt(count) * z.mean())),
+        float(special.chdtrc(count - 1, count * z.var())),
+        float(special.chdtr(count, (z**2).sum())),
+    )
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "null-law",
+            f"The unobserved scores are no cosines in {facts.dim:,} dimensions: {_shown(z)}.",
+            "Check the dimension, that scores are cosines, and that canaries are uniform on all coordinates.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+        return
+    log_rounds = max(0.0, math.log(count) - float(special.logsumexp(_log_exceedance(facts.unobserved, dim))))
+
+    def normal(scores: Array) -> Array:
+        with np.errstate(over="ignore"):
+            law = np.exp(-np.exp(log_rounds + _log_exceedance(scores, dim)))
+        return np.asarray(special.ndtri(np.clip(law, 1e-300, 1.0 - 1e-16)))
+
+    step = 0.5 * _resolution(facts.unobserved)
+    widths = normal(np.minimum(facts.unobserved + step, 1.0)) - normal(np.maximum(facts.unobserved - step, -1.0))
+    p_value = _normal_p_value(normal(facts.unobserved), math.sqrt(float((widths**2).mean())))
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "null-law",
+            f"The unobserved scores are neither single cosines in {facts.dim:,} dimensions nor the largest of some: "
+            f"{_shown(z)}.",
+            "Expected if they are the largest over rounds that resemble each other. Else check the dimension, and that "
+            "none of these canaries took part.",
+            p_value,
+            withholds=Withheld.NOTHING,
+        )
+
+
+def _log_exceedance(scores: Array, dim: int) -> Array:
+    """Return log(−log F) of cosines, also where F rounds to 1 and −log F is the probability of a larger cosine."""
+    minus_log = -null_cosine.logcdf(scores, dim)
+    with np.errstate(divide="ignore"):
+        return np.where(minus_log > 0.0, np.log(minus_log), null_cosine.logsf(scores, dim))
+
+
+def _shown(z: Array) -> str:
+    return f"in the null's deviations, their mean is {plain(z.mean())} and their deviation {plain(z.std())}"
+
+
+def _normal_p_value(z: Array, rounding: float) -> float:
+    """Return the smallest p-value of three tests that values in increasing order are normal with variance 1."""
+    deviation = float(z.std())
+    return min(
+        fit(special.ndtr(z - z.mean())),
+        float(special.chdtr(len(z) - 1, len(z) * (deviation + rounding) ** 2)),
+        float(special.chdtrc(len(z) - 1, len(z) * deviation**2)),
+    )
+
+
+def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of observed cosines of one release with less than the null's variance, or of another law than normal.
+
+    Null hypothesis: traces only add to the variance. Where a release was given, all its canaries have one weight, and
+    cosines are normal with the null's variance; scores alone may be of canaries that took part unequally (``shape``).
+    Where the scale is that of k₀ unobserved cosines, the test of the variance is Fisher's, and that of the shape
+    compares the two samples.
+    """
+    if facts.scale is None or not facts.single:
+        return
+    z = facts.observed / facts.scale
+    ratio = float(z.std())
+    # Scores that are rounded to one value have a deviation of 0.
+    least, most = ratio**2, (ratio + _rounding(facts.observed) / facts.scale) ** 2
+    if facts.dim is not None:
+        freedom = facts.count - 1
+        narrow, wide = special.chdtr(freedom, facts.count * most), special.chdtrc(freedom, facts.count * least)
+        # Fitting the mean makes the p-value larger. The distance bounds that of a cosine's law from the normal one.
+        shape = fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
+    else:
+        unobserved = np.asarray(facts.unobserved) / facts.scale
+        freedoms, factor = (facts.count - 1, facts.null_count), facts.count / (facts.count - 1)
+        narrow, wide = special.fdtr(*freedoms, factor * most), special.fdtrc(*freedoms, factor * least)
+        shape = float(stats.ks_2samp(z - z.mean(), unobserved - unobserved.mean(), method="asymp").pvalue)
+    p_value = float(min(narrow, wide, shape) if facts.release_norm is not None else narrow)
+    if p_value >= _LEVEL:
+        return
+    if narrow < _LEVEL:
+        yield MisuseWarning(
+            "narrow",
+            f"The observed scores' deviation is {plain(ratio)} times the null's.",
+            "Check the dimension, and that scores are cosines. Largest cosines over rounds need unobserved ones beside "
+            "them.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+        return
+    if facts.release_norm is None:
+        return
+    fits = {"missing": fit(some_missing(z)), "wide": fit(special.ndtr((z - z.mean()) / ratio))}
+    best = max(fits, key=lambda name: fits[name])
+    # The law of two clusters has one more parameter, and nearly always fits better.
+    if fits[best] < FITS < fit(two_clusters(z)):
+        best = "clusters"
+    if best == "missing":
+        share = 100.0 * missing_share(z)[0]
+        yield _fewer(f"It is as if {plain(share)}% of the canaries left a trace and the others none.", p_value)
+    elif best == "clusters":
+        yield _clustered("observed", p_value)
+    else:
+        yield MisuseWarning(
+            "wide",
+            f"The observed scores' deviation is {plain(ratio)} times the null's.",
+            "Check that all canaries took part, equally often and with one norm.",
+            p_value,
+            withholds=Withheld.ESTIMATE,
+        )
+
+
+# Kolmogorov's distance between √d times a cosine and N(0, 1) is at most this over d − 1 (proofs_check.normal_distance).
+_NORMAL_DISTANCE = 0.138
+
+
+def _fewer(message: str, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "missing",
+        message,
+        "Check the number of canaries that took part, and give the scores of these alone as observed.",
+        p_value,
+        withholds=Withheld.ESTIMATE,
+    )
+
+
+def _clustered(name: str, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "clusters",
+        f"The {name} scores form two clusters.",
+        "Audit each release alone, or take each canary's largest cosine over all rounds; do not mix rounds or layers.",
+        p_value,
+        withholds=Withheld.ESTIMATE,
+    )
+
+
+def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of scores with two modes in one release, where all canaries have one weight."""
+    if facts.release_norm is None:
+        return
+    for name, scores in facts.groups:
+        p_value, where = valley(scores)
+        if p_value < _LEVEL:
+            yield _valley(facts, name, where, p_value)
+
+
+def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWarning:
+    """Name the cause of a valley: two clusters, or missing canaries, which score like unobserved ones."""
+    if name == "observed" and facts.unobserved is not None:
+        share = missing_below(facts.observed, facts.unobserved, where)
+        if share is not None:
+            return _fewer(some_left_a_trace(share), p_value)
+    return _clustered(name, p_value)
+
+
+# The trace that canaries leave, and the release's length.
+
+
+def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of a trace that differs from the one by the release's norm, or is below the one by the claimed noise."""
+    if facts.scale is None:
+        return
+    if facts.release_norm is not None:
+        yield from _release(facts, facts.release_dim, facts.release_norm, facts.scale)
+        return
+    if facts.noise_multiplier is None:
+        return
+    expected = 1.0 / math.sqrt(facts.noise_multiplier**2 + facts.count * facts.scale**2)
+    p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
+    if p_value >= _TRACE_LEVEL:
+        return
+    message = f"{_trace_found(facts)}; the claimed noise alone would leave {plain(expected, 3)}."
+    if _seen(facts):
+        yield MisuseWarning(
+            "weak-trace",
+            f"The canaries' trace is {message}",
+            "Data dilute it, or there is more noise than claimed, or canaries are missing. An audit of the released "
+            "vector says which.",
+            p_value,
+            withholds=Withheld.NOTHING,
+        )
+    else:
+        yield MisuseWarning(
+            "no-trace",
+            f"The canaries are hardly there: their trace is {message}",
+            "Either they are not in this release (wrong seed, order of the coordinates, or file), or data are much "
+            "longer than the noise. An audit of the released vector says which.",
+            p_value,
+            withholds=Withheld.ESTIMATE,
+        )
+
+
+def _seen(facts: _Facts) -> bool:
+    return float(special.ndtr(-facts.trace * math.sqrt(facts.count))) < FITS
+
+
+def _trace_found(facts: _Facts) -> str:
+    error = math.sqrt(facts.trace_variance)
+    digits = max(0, 1 - math.floor(math.log10(error)))
+    return f"{facts.trace:.{digits}f} ± {error:.{digits}f} deviations of the null"
+
+
+def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[MisuseWarning]:
+    """Compare the trace of canaries of norm 1 with the one by the release's norm, and the norm with the claim.
+
+    Null hypotheses: all canaries are in the release with the same weight 1; its noise is the claimed one, and there are
+    no data. ‖ρ‖² is at least σ²χ²_d in law whatever the data; without any it is (σ² + k/d)χ²_d, nearly.
+    """
+    expected = 1.0 / (norm * scale)
+    # The sum of independent canaries has a random length, whose square is k + O(k/√d). Orthonormal ones add nothing to
+    # each other's scores.
+    others = 0.0 if facts.dim is None else facts.count / norm**2
+    variance = (1.0 + others) / facts.count
+    p_value = 2.0 * float(special.ndtr(-abs(facts.trace - expected) / math.sqrt(variance)))
+    length = list(_length(facts, dim, norm))
+    if p_value >= _TRACE_LEVEL:
+        yield from length
+        return
+    weight, error = facts.trace / expected, 1.0 / (math.sqrt(facts.count) * expected)
+    if not _seen(facts):
+        yield MisuseWarning(
+            "absent",
+            f"The canaries are not in this release: their trace is {_trace_found(facts)}, and in a release of this "
+            f"norm it would be {plain(expected, 3)}.",
+            "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
+            "canary norm.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+        yield from length
+        return
+    message = (
+        f"The canaries' trace in this release is that of vectors of norm {plain(weight, 3)} ± {plain(error, 1)}, not 1."
+    )
+    if length and facts.noise_multiplier is not None:
+        ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
+        if abs(weight - ratio) <= 4.0 * error:
+            message = f"{message} The release is {plain(ratio, 3)} times as long as claimed, too."
+            yield _other_units(message, weight, p_value)
+            return
+    yield from length
+    if weight < 1.0:
+        # With missing canaries, scores are a mixture of known variance.
+        excess = weight * (1.0 - weight) * expected**2
+        distinct = excess > 7.0 * math.sqrt(2.0 / facts.count)
+        mixed = float(facts.observed.var()) / scale**2 > 1.0 + 0.5 * excess
+        if (distinct and mixed) or (not distinct and facts.noise_multiplier is not None and not length):
+            yield _fewer(f"{message} It is as if {plain(100.0 * weight)}% of the canaries were there.", p_value)
+            return
+        if not distinct:
+            yield _fewer(f"{message} Either canaries are missing, or the release is in other units.", p_value)
+            return
+    yield _other_units(message, weight, p_value)
+
+
+def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
+    return MisuseWarning(
+        "units",
+        message,
+        f"Divide the release by the canaries' norm in it, some {plain(weight, 3)}, or mend it if it was meant to be 1. "
+        "Until then the estimate norm means nothing.",
+        p_value,
+        withholds=Withheld.NOTHING,
+    )
+
+
+# Ratios of the release's norm to the claimed one that are reported; smaller differences may be rounding of the claim.
+_SHORT, _LONG = 0.98, 1.1
+
+
+def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
+    """Warn of a norm that differs from that of the claimed noise."""
+    if facts.noise_multiplier is None:
+        return
+    square = facts.noise_multiplier**2
+    short, long = norm / math.sqrt(square * dim), norm / math.sqrt(square * dim + facts.count)
+    p_short = float(special.chdtr(dim, norm**2 / square))
+    p_long = float(special.chdtrc(dim, norm**2 / (square + facts.count / dim)))
+    if p_short < _LEVEL and short < _SHORT:
+        yield MisuseWarning(
+            "less-noise",
+            f"The release is {short:.3g} times as long as the claimed noise: its noise multiplier is at most "
+            f"{plain(norm / math.sqrt(dim), 3)}, not {facts.noise_multiplier:.4g}.",
+            "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
+            "noise is missing.",
+            p_short,
+            withholds=Withheld.NOTHING,
+        )
+    elif p_long < _LEVEL and long > _LONG:
+        yield MisuseWarning(
+            "dilution",
+            f"The release is {plain(long, 3)} times as long as the claimed noise with the canaries. Canaries see data "
+            f"as noise: their trace is {1.0 / long:.2g} of what the claimed noise alone would leave.",
+            "Do not read a low ε̂ as evidence of the claimed noise. Audit a release with less data, or each round; "
+            "check the claimed multiplier.",
+            p_long,
+            withholds=Withheld.NOTHING,
+        )
+
+
+# The numbers of scores.
+
+
+def _coin(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of numbers of scores that fair coins do not give."""
+    fewer, both = min(facts.count, facts.null_count), facts.count + facts.null_count
+    if facts.inclusion != "coin" or facts.unobserved is None:
+        return
+    p_value = min(1.0, 2.0 * float(special.bdtr(fewer, both, 0.5)))
+    if p_value < _LEVEL:
+        yield MisuseWarning(
+            "coin",
+            f"{facts.count:,} observed and {facts.null_count:,} unobserved scores are not what fair coins decided.",
+            "Bounds that rest on coins are labelled heuristic. Say that inclusion is fixed, unless each canary's was "
+            "decided by a fair coin of its own.",
+            p_value,
+            withholds=Withheld.NOTHING,
+        )
+
+
+def _large_delta(facts: _Facts, delta: float) -> Iterator[MisuseWarning]:
+    """Warn of a δ that lets a mechanism publish a canary: one of k at random is (0, 1/k)-private."""
+    if delta > 1.0 / facts.count:
+        yield MisuseWarning(
+            "large-delta",
+            f"δ = {delta!r} is more than 1/{facts.count:,}: to publish one of these canaries at random has ε = 0.",
+            "Take a δ far below one in the number of people.",
+            None,
+            withholds=Withheld.NOTHING,
+        )
+
+
+def _too_few(facts: _Facts, delta: float, confidence: float) -> Iterator[MisuseWarning]:
+    """Warn of too few scores to distinguish the claimed ε, or ε = 3 if that is more, from 0."""
+    # At δ = 0 no Gaussian has ε = 3.
+    if not delta:
+        return
+    least = 1.0 / float(gaussian_mechanism.noise_multiplier(EPSILON, delta))
+    signal = least if facts.noise_multiplier is None else max(least, 1.0 / facts.noise_multiplier)
+    if _reach(facts.count, facts.null_count, confidence) <= signal:
+        return
+    enough = 2
+    while _reach(enough, enough if facts.null_count else 0, confidence) > signal:
+        enough += max(1, enough // 50)
+    both = " of either kind" if facts.null_count else ""
+    yield MisuseWarning(
+        "too-few",
+        f"There are too few scores for {100.0 * confidence:.10g}% confidence: even ε = 3 could not be told from 0.",
+        f"Take at least {enough:,} scores{both}, or a lower confidence.",
+        None,
+        withholds=Withheld.NOTHING,
+    )
+
+
+def _reach(count: int, null_count: int, confidence: float) -> float:
+    """Return the excess over the null's mean, in its deviations, at which a mean is significantly above it."""
+    freedom = min(count, null_count or count) - 1
+    unobserved = 1.0 / null_count if null_count else 0.0
+    return float(stats.t.isf(1.0 - confidence, freedom)) * math.sqrt(1.0 / (count - 1) + unobserved)
+
+
+# Declarations of the tests.
+
+
+@dataclass(frozen=True)
+class MisuseTest:
+    """Tests of misuse with one null hypothesis.
+
+    Attributes
+    ----------
+    kinds
+        The warnings that they give.
+    tests
+        Their number.
+    level
+        The sum of their levels.
+    null
+        The null hypothesis, which holds in every honest audit.
+    alternative
+        An alternative that they notice with probability ``POWER``, for the given numbers of scores.
+    """
+
+    kinds: tuple[str, ...]
+    tests: int
+    level: float
+    null: str
+    alternative: str
+
+
+def _declared(kinds: tuple[str, ...], tests: int, null: str, alternative: str) -> MisuseTest:
+    return MisuseTest(kinds, tests, tests * _LEVEL, null, alternative)
+
+
+def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
+    """List the tests of an audit by its numbers of observed and unobserved scores, the latter 0 if there are none.
+
+    Deviations in the alternatives are those of normal scores, in units of the null's deviation.
+    """
+    once = float(special.ndtri(POWER))
+    trace = (once - float(special.ndtri(_LEVEL))) / math.sqrt(count)
+    narrow, wide = _visible_ratio(count, tail=0), _visible_ratio(count, tail=1)
+    norm = (float(-special.ndtri(_LEVEL)) + once) / math.sqrt(2.0 * dim)
+    # Both are rounded away from the claim, as they lie close to the least that is warned of.
+    short, long = math.floor(1e3 * (_SHORT - norm)) / 1e3, math.ceil(1e3 * (_LONG + norm)) / 1e3
+    repetitions = _visible_repetitions(count, 0.5 * count)
+    tests = [
+        _declared(
+            ("repeated",),
+            2 if null_count else 1,
+            "scores are independent, rounded to the digits that they have; a cosine's density is at most the null's",
+            f"{repetitions} repetitions of {count:,} observed cosines, in single precision",
+        ),
+        _declared(
+            ("sign", "swapped", "order"),
+            2 if null_count else 1,
+            "observed scores are not below the null, and cosines not below 0 on average",
+            f"a mean of {_visible_order(count, null_count) if null_count else trace:.2g} deviations below the null",
+        ),
+        _declared(
+            ("narrow", "wide", "missing", "clusters"),
+            3,
+            "observed cosines have no less than the null's variance; in a release they are normal, with that variance",
+            f"a deviation in a release less than {narrow:.3g} or more than {wide:.3g} times the null's",
+        ),
+        _declared(
+            ("clusters", "missing"),
+            2 if null_count else 1,
+            "cosines with a release have one mode",
+            f"two equal clusters {_visible_clusters(count):.2g} deviations apart",
+        ),
+        MisuseTest(
+            ("absent", "missing", "units", "no-trace", "weak-trace"),
+            1,
+            _TRACE_LEVEL,
+            "the trace is what the release's norm says, or not less than what the claimed noise leaves",
+            f"a trace that is off by {visible_trace(count):.2g} deviations",
+        ),
+        _declared(
+            ("less-noise", "dilution", "carry-over"),
+            2,
+            "the release is the claimed noise with the canaries; later rounds do not depend on earlier ones' canaries",
+            f"a norm less than {short:g} or more than {long:g} times the claimed",
+        ),
+    ]
+    if null_count:
+        narrow, wide = (_visible_ratio(null_count, tail) for tail in (0, 1))
+        tests += [
+            _declared(
+                ("shared",),
+                1,
+                "no canary's score is in both groups",
+                f"{_visible_repetitions(count, null_count)} cosines that are in both, in single precision",
+            ),
+            _declared(
+                ("null-law",),
+                7,
+                "unobserved cosines are those of uniform directions with one release, or the largest over rounds",
+                f"a deviation more than {wide:.3g} times the null's, or less than {narrow:.3g} times with a mean of 0",
+            ),
+            _declared(
+                ("coin",),
+                1,
+                "each canary's inclusion was decided by a fair coin",
+                f"a share of observed scores that is off by {_visible_share(count + null_count):.2g}",
+            ),
+        ]
+    return tuple(tests)
+
+
+def visible_trace(count: int) -> float:
+    """Return the error of a trace that is noticed, in the null's deviations."""
+    return float(special.ndtri(POWER) - special.ndtri(0.5 * _TRACE_LEVEL)) / math.sqrt(count)
+
+
+def _visible_ratio(count: int, tail: int) -> float:
+    """Return the ratio of deviations that is noticed, below or above 1."""
+    critical = special.chdtri(count - 1, 1.0 - _LEVEL if tail == 0 else _LEVEL)
+    return math.sqrt(critical / special.chdtri(count - 1, 1.0 - POWER if tail == 0 else POWER))
+
+
+def _visible_order(count: int, null_count: int) -> float:
+    """Return the shift of a normal mean that the rank test notices, by its asymptotic efficiency 3/π."""
+    reach = float(-special.ndtri(_LEVEL) + special.ndtri(POWER))
+    return reach * math.sqrt(math.pi / 3.0 * (1.0 / count + 1.0 / null_count))
+
+
+def _visible_repetitions(count: int, others: float) -> int:
+    normal = special.ndtri((np.arange(count) + 0.5) / count)
+    return int(stats.poisson.isf(_LEVEL, _coincidences(normal, others, _QUARTILES))) + 1
+
+
+def _visible_clusters(count: int) -> float:
+    """Return the distance of two equal normal clusters between which a valley is noticed."""
+    for apart in np.arange(2.0, 20.0, 0.05):
+        centres, widths = np.linspace(-0.5, 0.5, 9), np.linspace(0.2, 1.0, 17)[:, np.newaxis] * apart
+        edges = [0.5 * count * _both(centres + offset * widths, apart) for offset in (-1.5, -0.5, 0.5, 1.5)]
+        left, middle, right = (after - before for before, after in pairwise(edges))
+        # Each count is taken to be a deviation or two worse than expected.
+        z = math.sqrt(2.0) * float(special.ndtri(POWER))
+        worse = middle + z * np.sqrt(middle), *(np.maximum(0.0, x - z * np.sqrt(x)) for x in (left, right))
+        p_values = valley_p_values(*(np.floor(x).astype(np.int64) for x in (worse[1], worse[0], worse[2])))
+        if p_values.min() < _LEVEL:
+            return float(apart)
+    return math.inf
+
+
+def _both(x: Array, apart: float) -> Array:
+    return np.asarray(special.ndtr(x - 0.5 * apart) + special.ndtr(x + 0.5 * apart))
+
+
+def _visible_share(count: int) -> float:
+    return 0.5 * float(-special.ndtri(0.5 * _LEVEL) + special.ndtri(POWER)) / math.sqrt(count)

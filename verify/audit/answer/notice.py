@@ -1,0 +1,807 @@
+"""The least fault that an audit notices: the power of the tests that decide, at every share of the claimed noise.
+
+The claim is exceeded if the default lower bound is above it. That bound rejects one ε after another until one is left.
+The claim's block of ε and the ones before it must all be rejected. Each is rejected by any of several events.
+
+With unobserved scores, every event is one of the order of the labels: U(p), the number of unobserved scores among the p
+highest of all, is small. With an exact null it is one of the numbers of scores above thresholds. Both are functions of
+empirical distributions, whose limit is a Gaussian process. Its covariance is computed, the means are corrected to
+second order, and marginal laws by their skewness. Fixed points of a Sobol sequence then give the joint probability.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+from scipy.stats import qmc
+
+from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.verify.audit.blindspots.mechanisms import AtlasClaim, Mechanism
+from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM, BlindSpots, ranges
+from canaryproof.verify.audit.bounds import one_run
+from canaryproof.verify.audit.bounds.block_tests import BLOCK, NESTED, SHARP, designs
+from canaryproof.verify.audit.bounds.fixed_sequence import least_rejecting, sum_design
+from canaryproof.verify.audit.bounds.guesses import ABSOLUTE, RELATIVE, declared_guesses, most_wrong
+from canaryproof.verify.audit.bounds.ladders import LEVELS, Ladder, ladder_table, largest_deltas, rungs
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion, prepare
+from canaryproof.verify.audit.bounds.participations import Crowd
+from canaryproof.verify.audit.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
+from canaryproof.verify.audit.bounds.thresholds import band, band_ranks, skipped_ranks
+from canaryproof.verify.audit.estimators.noise_multiplier import power as power_by_sum
+from canaryproof.verify.audit.levels import PART_LEVEL, POWER
+
+# Blocks of ε before the claim's that are looked at; the ones before them are rejected almost always where these are.
+_BLOCKS = 4
+# Points of the Sobol sequence, a power of two, and an addition to the diagonal of correlations.
+_POINTS, _JITTER = 2048, 1e-8
+# The computed probability is lowered by a constant and a share of 1/√n for n scores. Both cover the largest errors that
+# simulation shows (``tests/verify/audit/answer/test_notice.py``).
+_SLACK, _SMALL_SAMPLE = 0.004, 0.07
+# Numbers with a smaller mean have their exact laws, tabulated from the least value on.
+_SMALL_NUMBER, _TABLE = 4.0, 16
+# Gauss and Legendre's nodes and weights in the unit interval, for the mean over an order statistic's quantiles.
+_NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(6))
+_NODES += 0.5
+# Points of the scores' distribution functions, and the range of N(0, 1) that they cover.
+_GRID, _REACH = 1500, 12.0
+# Largest trace, in the null's deviations; groups so far apart are separated wholly.
+_LARGEST_TRACE = 60.0
+# Relative accuracy of a noticed share, and ratio between considered numbers of canaries.
+_CLOSE, _RATIO = 1e-3, 1.05
+# Largest number of observed canaries that is considered.
+MOST_SCORES = 10**6
+
+
+@dataclass(frozen=True)
+class _Guesses:
+    """Numbers of high and low guesses, of which at most some may be wrong."""
+
+    top: int
+    bottom: int
+    most: int
+    rounded: Ints | None = None  # Numbers that the wrong high guesses are rounded up to
+
+
+@dataclass(frozen=True)
+class _Rejection:
+    """A rejection of one ε from the order of the scores: one of its events suffices.
+
+    A rank's event is that at most ``most`` of the scores up to ``positions`` are unobserved.
+    """
+
+    positions: Ints
+    most: Ints
+    guesses: tuple[_Guesses, ...]
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """A test of summed weights: thresholds of the null N(0, 1), and the least sum that rejects."""
+
+    thresholds: Array
+    least: int
+
+
+def _blocks(claim: float) -> Iterator[tuple[float, float]]:
+    """Yield the largest ε of the claim's block and of some before it, with the ε that must be rejected in it."""
+    index = min(int(np.searchsorted(EPSILONS, claim, side="right")), len(EPSILONS) - 1)
+    for block in range(index // BLOCK, max(index // BLOCK - _BLOCKS, -1), -1):
+        last = min((block + 1) * BLOCK, len(EPSILONS)) - 1
+        yield float(EPSILONS[last]), float(EPSILONS[min(last, index)])
+
+
+# Audits of equal size share rejections.
+@lru_cache(maxsize=1024)
+def _rejections(
+    count: int, null_count: int, claim: float, delta: float, alpha: float, inclusion: Inclusion
+) -> tuple[_Rejection, ...]:
+    """Return the rejections which together put the bound above the claim."""
+    if inclusion is Inclusion.COIN:
+        return _one_run(count + null_count, claim, delta, alpha)
+    served = largest_deltas(prepare(np.zeros(count), np.zeros(null_count)))
+    beyond = delta > max(served, default=-1.0)
+    least = _least_beyond(count, null_count, claim, delta, NESTED * alpha) if beyond else []
+    blocks: list[list[_Rejection]] = []
+    for declared, tested in _blocks(claim):
+        result: list[_Rejection] = []
+        for limit in served[: 1 + sum(delta > limit for limit in served)]:
+            ladder = Ladder(count, null_count, limit, declared)
+            result.append(_of_ladder(ladder, tested, min(delta, limit), alpha))
+        if beyond:
+            for design, at in designs(max(count, null_count), delta):
+                top, bottom = declared_guesses(count, null_count, design, declared)
+                most = most_wrong(count, null_count, (top, bottom), tested, at, SHARP * alpha)
+                result.append(_rejection(count, null_count, least, _Guesses(top, bottom, most)))
+        blocks.append(result)
+    # Ranks that reject the claim reject the ε of a block before it; that block's own ranks add little.
+    return tuple(
+        replace(part, positions=claimed.positions, most=claimed.most)
+        for block in blocks
+        for claimed, part in zip(blocks[0], block, strict=True)
+    )
+
+
+def _least_beyond(count: int, null_count: int, claim: float, delta: float, alpha: float) -> list[Ints]:
+    """Return the least counts beyond declared ranks that reject the claim, each at the same share of α."""
+    index = min(int(np.searchsorted(EPSILONS, claim, side="right")), len(EPSILONS) - 1)
+    kinds = (null_count, count), (count, null_count)
+    level = alpha / sum(len(declared_ranks(declared)) for declared, _ in kinds)
+    return [
+        np.array([critical_count(rank, *kind, delta, level, index) for rank in declared_ranks(kind[0]).tolist()])
+        for kind in kinds
+    ]
+
+
+def _of_ladder(ladder: Ladder, tested: float, delta: float, alpha: float) -> _Rejection:
+    sure = int(np.sum(alpha < LEVELS * (1.0 + RELATIVE) + ABSOLUTE))
+    table, low, high = ladder_table(ladder, delta, alpha, sure), -1, sure
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if table.rejects(tested, np.array([middle]))[0] else (middle, high)
+    counts, (top, bottom), rounded, most = rungs(ladder)
+    if high == len(LEVELS):
+        return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), ())
+    split = len(declared_ranks(ladder.null_count))
+    least = np.array([reached[high] for reached in counts])
+    guesses = _Guesses(top, bottom, int(most[high]), rounded)
+    return _rejection(ladder.count, ladder.null_count, [least[:split], least[split:]], guesses)
+
+
+def _rejection(count: int, null_count: int, counts: list[Ints], guesses: _Guesses) -> _Rejection:
+    """Write the least counts beyond declared ranks as limits of the number of unobserved scores."""
+    high, low = declared_ranks(null_count), declared_ranks(count)
+    # Beyond a rank are enough scores of the other kind, if few of its own kind are that far from the same end.
+    above, below = high + counts[0] - 1, low + counts[1] - 1
+    positions = np.concatenate([above, count + null_count - below])
+    most = np.concatenate([high - 1, low - 1 + null_count - below])
+    possible = np.concatenate([counts[0] <= count, counts[1] <= null_count])
+    return _Rejection(positions[possible], most[possible], (guesses,))
+
+
+def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rejection, ...]:
+    """Return the rejections by guesses on canaries that fair coins chose, in the claim's block and some before it."""
+    ends = one_run.ends(total)
+    last = int(np.searchsorted(ends, claim, side="right"))
+    result = []
+    for design, at in designs(total, delta):
+        for end in ends[max(last - _BLOCKS, 0) : last + 1].tolist():
+            guesses = []
+            for top, bottom, share in one_run.declared_tests(total, design, end):
+                low, high = 0, top + bottom + 1
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    # Only the claim's block ends beyond the claim, and there the bound must be above it.
+                    bound = one_run.steinke_bound(total, top + bottom, middle, at, share * alpha)
+                    rejects = bound > claim if end > claim else bound >= end
+                    low, high = (low, middle) if rejects else (middle, high)
+                guesses.append(_Guesses(top, bottom, top + bottom - high))
+            result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses)))
+    return tuple(result)
+
+
+@lru_cache(maxsize=16)
+def _normal_points(dimensions: int) -> Array:
+    points = qmc.Sobol(dimensions, seed=0).random(_POINTS)
+    return np.asarray(special.ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
+
+
+def _drawn(mean: Array, covariance: Array, skewness: Array) -> tuple[Array, Array]:
+    """Return whole numbers of these moments at the fixed points, shape (points, numbers), and their normal scores."""
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-24))
+    # A root by Cholesky is continuous in the covariance, unlike one by eigenvectors; numbers may nearly be equal.
+    root = np.linalg.cholesky(covariance / np.outer(deviation, deviation) + _JITTER * np.eye(len(mean)))
+    z = _normal_points(len(mean)) @ root.T
+    # A gamma variable's quantile by Wilson and Hilferty has the right skewness.
+    skewness = np.where(np.abs(skewness) < 1e-4, 1e-4, np.clip(skewness, -3.0, 3.0))
+    shape = np.maximum(1.0 + skewness * z / 6.0 - skewness**2 / 36.0, 0.0) ** 3
+    return np.asarray(np.rint(mean + deviation * 2.0 / skewness * (shape - 1.0))), z
+
+
+def _distributions(traces: Array, rounds: float) -> tuple[Array, Array, Array, Array, Array]:
+    """Return a grid of scores, and for both kinds the probability below each and the log of that above."""
+    grid = np.linspace(-_REACH, _REACH + float(traces.max()), _GRID)
+    unseen = rounds * special.log_ndtr(grid)
+    # An observed score's law is the mean over the traces.
+    seen = special.logsumexp(special.log_ndtr(grid - traces[:, np.newaxis]), axis=0) - math.log(len(traces))
+    seen = np.minimum(seen + (rounds - 1) * special.log_ndtr(grid), 0.0)
+    return grid, np.exp(unseen), _log_above(unseen), np.exp(seen), _log_above(seen)
+
+
+def largest_of(unobserved: Array) -> float:
+    """Estimate of how many normal variables unobserved scores are the largest, by their mean in deviations.
+
+    Parameters
+    ----------
+    unobserved
+        Scores of canaries that did not take part, not all equal, shape (k₀,), k₀ ≥ 2.
+
+    Returns
+    -------
+    The number, from 1 to 10⁶; 1 unless the mean is above 0 at level 1e-7.
+    """
+    ratio = float(unobserved.mean()) / float(unobserved.std())
+    if ratio < float(-special.ndtri(PART_LEVEL)) / math.sqrt(len(unobserved)):
+        return 1.0
+
+    def excess(log_rounds: float) -> float:
+        grid, below, _, _, _ = _distributions(np.zeros(1), math.exp(log_rounds))
+        middle, chances = 0.5 * (grid[1:] + grid[:-1]), np.diff(below)
+        mean = float((middle * chances).sum())
+        return mean / math.sqrt(float(((middle - mean) ** 2 * chances).sum())) - ratio
+
+    most = math.log(1e6)
+    return math.exp(float(optimize.brentq(excess, 0.0, most))) if excess(most) > 0.0 else 1e6
+
+
+def _log_above(log_below: Array) -> Array:
+    return np.asarray(np.log(-np.expm1(np.minimum(log_below, -1e-300))))
+
+
+def _unobserved_among_highest(traces: Array, rounds: float, count: int, null_count: int, positions: Ints) -> Array:
+    """Return U(p) for rising positions p at the fixed points, shape (points, positions)."""
+    grid, null_below, log_null_above, below, log_above = _distributions(traces, rounds)
+    null_above, above = np.exp(log_null_above), np.exp(log_above)
+    step = grid[1] - grid[0]
+    null_rate, rate = null_count * np.gradient(null_below, step), count * np.gradient(below, step)
+    pooled = np.maximum(null_rate + rate, 1e-200)
+    share = null_rate / pooled
+
+    def slope(values: Array) -> Array:
+        """Differentiate by the mean number of scores above."""
+        return -np.gradient(values, step) / pooled
+
+    # A position has a random threshold. Its variance and that of U at a threshold shift the mean of U at the position.
+    null_variance = null_count * null_below * null_above
+    variance = null_variance + count * below * above
+    shift = 0.5 * (share * slope(variance) + slope(share) * variance - slope(null_variance))
+    threshold = np.interp(-positions, -(null_count * null_above + count * above), grid)
+    at = [np.interp(threshold, grid, values) for values in (null_below, null_above, below, above, share, shift)]
+    null_below, null_above, below, above, share, shift = at
+    order = np.arange(len(positions))
+    first, last = np.minimum.outer(order, order), np.maximum.outer(order, order)
+    covariance = np.outer(1.0 - share, 1.0 - share) * null_count * null_above[first] * null_below[last]
+    covariance += np.outer(share, share) * count * above[first] * below[last]
+    third = (1.0 - share) ** 3 * null_count * null_above * null_below * (null_below - null_above)
+    third -= share**3 * count * above * below * (below - above)
+    deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-24))
+    drawn, z = _drawn(null_count * null_above + shift, covariance, third / deviation**3)
+    # The smallest of numbers have their exact laws.
+    least = np.maximum(positions - count, 0)
+    small = np.flatnonzero(null_count * null_above - least < _SMALL_NUMBER)
+    if len(small):
+        probabilities = _exact_laws(log_null_above, log_above, count, null_count, positions[small])
+        for i, at_most in zip(small, probabilities, strict=True):
+            drawn[:, i] = least[i] + np.searchsorted(at_most, special.ndtr(z[:, i]))
+    # Normal scores tie small numbers too loosely; in truth none falls from one position to the next.
+    return np.asarray(np.maximum.accumulate(drawn, axis=1))
+
+
+@lru_cache(maxsize=256)
+def _null_quantiles(position: int, count: int, null_count: int) -> tuple[Ints, Array]:
+    """Return the ranks of unobserved scores that are among the highest, and logs of their tail's quantiles."""
+    least = max(position - count, 0)
+    ranks = np.arange(least + 1, least + 1 + _TABLE)
+    inside = np.minimum(ranks, null_count)[:, np.newaxis]
+    return ranks, np.asarray(np.log(np.maximum(special.betaincinv(inside, null_count - inside + 1.0, _NODES), 1e-300)))
+
+
+def _exact_laws(log_null_above: Array, log_above: Array, count: int, null_count: int, positions: Ints) -> Array:
+    """Return P(U(p) ≤ u) from the least u on, shape (positions, values).
+
+    U(p) is at least u exactly where fewer than p + 1 − u observed scores are above the u-th highest unobserved one.
+    """
+    parts = [_null_quantiles(int(position), count, null_count) for position in positions]
+    ranks, quantiles = np.array([part[0] for part in parts]), np.array([part[1] for part in parts])
+    tails = np.exp(np.interp(quantiles, log_null_above[::-1], log_above[::-1]))
+    needed = positions[:, np.newaxis] + 1 - ranks
+    inside = np.clip(needed, 1, count)[..., np.newaxis]
+    fewer = special.betaincc(inside, count - inside + 1.0, tails) @ _WEIGHTS
+    fewer = np.where(needed > count, 1.0, fewer)
+    return np.asarray(1.0 - np.where((needed < 1) | (ranks > null_count), 0.0, fewer))
+
+
+def _power_by_order(
+    traces: Array, rounds: float, count: int, null_count: int, rejections: tuple[_Rejection, ...]
+) -> float:
+    total = count + null_count
+    ends = [(guesses.top, total - guesses.bottom) for part in rejections for guesses in part.guesses]
+    asked = np.unique(np.concatenate([*(part.positions for part in rejections), np.array(ends).ravel()]))
+    inner = asked[(asked > 0) & (asked < total)].astype(np.int64)
+    drawn = np.zeros((_POINTS, len(inner) + 2))
+    drawn[:, 1:-1] = _unobserved_among_highest(traces, rounds, count, null_count, inner)
+    drawn[:, -1] = null_count
+    known = np.concatenate([[0], inner, [total]])
+
+    def unobserved(positions: Ints | int) -> Array:
+        return drawn[:, np.searchsorted(known, positions)]
+
+    rejected = np.ones(_POINTS, dtype=np.bool_)
+    for part in rejections:
+        by_any = [unobserved(part.positions) <= part.most]
+        for guesses in part.guesses:
+            high = np.clip(unobserved(guesses.top), 0, guesses.top)
+            if guesses.rounded is not None:
+                high = guesses.rounded[np.searchsorted(guesses.rounded, high)].astype(np.float64)
+            wrong = high + guesses.bottom - null_count + unobserved(total - guesses.bottom)
+            by_any.append((wrong <= guesses.most)[:, np.newaxis])
+        rejected &= np.hstack(by_any).any(axis=1)
+    return float(rejected.mean())
+
+
+@dataclass(frozen=True)
+class _ExactTests:
+    """Tests with an exact null: for each block the sums, and thresholds of the bands' ranks, one band after another.
+
+    All sums reject, or some rank of every band.
+    """
+
+    sums: tuple[tuple[_Sum, ...], ...]
+    ranks: Ints
+    thresholds: Array
+    bands: Ints  # The position of each band's first rank
+
+
+@lru_cache(maxsize=64)
+def _exact_tests(count: int, claim: float, delta: float, alpha: float) -> _ExactTests:
+    blocks = []
+    for declared, tested in _blocks(claim):
+        sums = []
+        for design, at in designs(count, delta):
+            log_tails = np.sort(sum_design(count, design, declared))[::-1]
+            least = least_rejecting(worst_tail(tested, log_tails, at), count, SHARP * alpha * (1.0 - RELATIVE))
+            sums.append(_Sum(-special.ndtri_exp(log_tails), least))
+        blocks.append(tuple(sums))
+    ranks, thresholds = [], []
+    for skipped, at in skipped_ranks(count, delta):
+        ranks.append(band_ranks(count, skipped))
+        levels = band(count, NESTED * alpha, skipped)[ranks[-1]]
+        # A band is above the claim if the score of some rank has a null tail as small as the larger of two numbers.
+        tails = np.maximum((levels - at) * math.exp(-claim), 1.0 - at - (1.0 - levels) * math.exp(min(claim, 700.0)))
+        thresholds.append(-special.ndtri(np.clip(tails, 0.0, 1.0)))
+    bands = np.cumsum([0, *map(len, ranks[:-1])])
+    return _ExactTests(tuple(blocks), np.concatenate(ranks), np.concatenate(thresholds), bands)
+
+
+def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
+    sums = [test for block in tests.sums for test in block]
+    thresholds = np.concatenate([*(test.thresholds for test in sums), tests.thresholds])
+    summed = np.repeat(np.arange(len(sums)), [len(test.thresholds) for test in sums])
+    # The first rows add the numbers of scores above a sum's thresholds; the others have one number each.
+    totals = np.zeros((len(sums), len(thresholds)))
+    totals[summed, np.arange(len(summed))] = 1.0
+    rows = np.vstack([totals, np.eye(len(thresholds))[len(summed) :]])
+    tails = special.ndtr(trace - thresholds)
+    covariance = count * (special.ndtr(trace - np.maximum.outer(thresholds, thresholds)) - np.outer(tails, tails))
+    deviation = np.sqrt(np.maximum(count * tails * (1.0 - tails), 1e-24))
+    # Sums of many weights are close to normal.
+    skewness = np.concatenate([np.zeros(len(sums)), ((1.0 - 2.0 * tails) / deviation)[len(summed) :]])
+    drawn = _drawn(count * rows @ tails, rows @ covariance @ rows.T, skewness)[0]
+    by_sums = (drawn[:, : len(sums)] >= np.array([test.least for test in sums])).all(axis=1)
+    by_bands = np.logical_or.reduceat(drawn[:, len(sums) :] >= tests.ranks, tests.bands, axis=1).all(axis=1)
+    return float((by_sums | by_bands).mean())
+
+
+def trace_power(
+    traces: Array,
+    *,
+    claim: float,
+    delta: float,
+    confidence: float,
+    count: int,
+    null_count: int | None,
+    rounds: float = 1,
+    inclusion: Inclusion | str = "fixed",
+) -> float:
+    """Return the probability that the default lower bound is above the claim, for scores with given traces.
+
+    Parameters
+    ----------
+    traces
+        Means of a score with a canary's trace, in the null's deviations, shape (n,). A canary has each of them with
+        probability 1/n.
+    claim, delta, confidence, count, null_count, rounds, inclusion
+        As for ``bound_power``.
+
+    Returns
+    -------
+    The probability, lowered as described at ``bound_power``.
+
+    Raises
+    ------
+    ValueError
+        As for ``bound_power``, or if there are several traces or rounds and an exact null.
+    """
+    traces = np.minimum(np.asarray(traces, dtype=np.float64), _LARGEST_TRACE)
+    kind, alpha = Inclusion(inclusion), 1.0 - confidence
+    slack = _SLACK + _SMALL_SAMPLE / math.sqrt(count + (null_count or 0))
+    if null_count is None:
+        if len(traces) > 1 or rounds > 1 or kind is Inclusion.COIN:
+            raise ValueError("null_count: must be given for several traces or rounds, and for coins")
+        power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, alpha))
+    elif claim > math.log((count + null_count) / confidence):
+        # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
+        power = 0.0
+    else:
+        rejections = _rejections(count, null_count, claim, delta, alpha, kind)
+        power = _power_by_order(traces, rounds, count, null_count, rejections)
+    return max(power - slack, 0.0)
+
+
+def bound_power(
+    share: float,
+    *,
+    noise_multiplier: float,
+    claim: float,
+    delta: float,
+    confidence: float,
+    count: int,
+    null_count: int | None,
+    rounds: float = 1,
+    inclusion: Inclusion | str = "fixed",
+) -> float:
+    """Return the probability that the default lower bound is above the claim, at a share of the claimed noise.
+
+    Parameters
+    ----------
+    share
+        Deviation of the noise, as a share of the claimed one, positive.
+    noise_multiplier
+        Claimed deviation σ of the noise in what is scored, in canary norms.
+    claim
+        Claimed ε.
+    delta
+        δ in [0, 1).
+    confidence
+        Confidence of the bound, in (0, 1).
+    count
+        Number of observed scores.
+    null_count
+        Number of unobserved scores; None for an exact null.
+    rounds
+        Number T of cosines of which a score is the largest. One of an observed canary's has a trace (Algorithm 3).
+    inclusion
+        ``fixed`` for the bound ``fixed-sequence``, ``coin`` for ``one-run``.
+
+    Returns
+    -------
+    The probability, computed and not proven. From it is taken 0.004 + 0.07/√n for n scores in all, which is more than
+    it exceeded the share of simulated bounds in the tests.
+
+    Raises
+    ------
+    ValueError
+        If ``inclusion`` is neither, or an exact null comes with rounds or coins.
+
+    Notes
+    -----
+    Observed scores are normal with mean 1/(share·σ) and deviation 1, unobserved ones N(0, 1).
+    """
+    return trace_power(
+        np.array([1.0 / (share * noise_multiplier)]),
+        claim=claim,
+        delta=delta,
+        confidence=confidence,
+        count=count,
+        null_count=null_count,
+        rounds=rounds,
+        inclusion=inclusion,
+    )
+
+
+def noticed_share(
+    power: float = POWER,
+    *,
+    noise_multiplier: float,
+    claim: float,
+    delta: float,
+    confidence: float,
+    count: int,
+    null_count: int | None,
+    rounds: float = 1,
+    inclusion: Inclusion | str = "fixed",
+) -> float | None:
+    """Return the largest share of the claimed noise at which the bound is above the claim with a probability.
+
+    Parameters
+    ----------
+    power
+        That probability, in (0, 1).
+    noise_multiplier, claim, delta, confidence, count, null_count, rounds, inclusion
+        As for ``bound_power``.
+
+    Returns
+    -------
+    The share, at most 1, rounded down by about 0.1%; None if even scores without noise do not reach the probability.
+
+    Raises
+    ------
+    ValueError
+        As for ``bound_power``.
+    """
+
+    def excess(trace: float) -> float:
+        reached = trace_power(
+            np.array([trace]),
+            claim=claim,
+            delta=delta,
+            confidence=confidence,
+            count=count,
+            null_count=null_count,
+            rounds=rounds,
+            inclusion=inclusion,
+        )
+        # The probit is nearly linear in the trace.
+        return float(special.ndtri(np.clip(reached, 1e-6, 1.0 - 1e-6)) - special.ndtri(power))
+
+    low = high = 1.0 / noise_multiplier
+    while excess(high) < 0.0:
+        if high >= _LARGEST_TRACE:
+            return None
+        low, high = high, min(4.0 * high, _LARGEST_TRACE)
+    if low == high:
+        return 1.0
+    trace = float(optimize.brentq(excess, low, high, rtol=_CLOSE))
+    while excess(trace) < 0.0:
+        trace *= 1.0 + _CLOSE
+    return 1.0 / (trace * noise_multiplier)
+
+
+def canaries_needed(
+    share: float,
+    power: float = POWER,
+    *,
+    noise_multiplier: float,
+    claim: float,
+    delta: float,
+    confidence: float,
+    exact: bool,
+    rounds: float = 1,
+    inclusion: Inclusion | str = "fixed",
+) -> int | None:
+    """Return the number of canaries whose bound is above the claim with a probability, at a share of the noise.
+
+    Parameters
+    ----------
+    share
+        Deviation of the noise, as a share of the claimed one, positive.
+    power
+        That probability, in (0, 1).
+    exact
+        Whether the null is exact. Else as many canaries more do not take part.
+    noise_multiplier, claim, delta, confidence, rounds, inclusion
+        As for ``bound_power``.
+
+    Returns
+    -------
+    The number of observed canaries, to 5%; None if 1,000,000 are too few.
+
+    Raises
+    ------
+    ValueError
+        As for ``bound_power``.
+    """
+
+    def suffices(count: int) -> bool:
+        reached = bound_power(
+            share,
+            noise_multiplier=noise_multiplier,
+            claim=claim,
+            delta=delta,
+            confidence=confidence,
+            count=count,
+            null_count=None if exact else count,
+            rounds=rounds,
+            inclusion=inclusion,
+        )
+        return reached >= power
+
+    return least_count(suffices, MOST_SCORES)
+
+
+def doubled(share: float, start: int, *, exact: bool, **asked: Any) -> int | None:
+    """Return a number of canaries whose bound is above the claim with probability 90%, at a share of the noise.
+
+    Parameters
+    ----------
+    share
+        Deviation of the noise, as a share of the claimed one, positive.
+    start
+        Number that is doubled until it suffices, positive.
+    exact
+        Whether the null is exact. Else as many canaries more do not take part.
+    **asked
+        The claim, δ and the bound, as for ``bound_power``.
+
+    Returns
+    -------
+    The number in two digits, rounded up; None if 1,000,000 are too few.
+    """
+    count = start
+    while bound_power(share, count=count, null_count=None if exact else count, **asked) < POWER:
+        if count >= MOST_SCORES:
+            return None
+        count = min(2 * count, MOST_SCORES)
+    unit = int(10 ** max(len(str(count)) - 2, 0))
+    return -(-count // unit) * unit
+
+
+def least_count(suffices: Callable[[int], bool], most: int) -> int | None:
+    """Return the least number from 2 on that suffices, to 5%; None if the largest does not.
+
+    Parameters
+    ----------
+    suffices
+        Tells whether a number suffices; larger ones then do, too.
+    most
+        Largest number that is tried.
+
+    Returns
+    -------
+    The number, or None.
+    """
+    # Searches share the numbers that they try, whose critical values take the time.
+    grid = np.unique(np.rint(np.append(2.0 * _RATIO ** np.arange(math.log(most / 2.0, _RATIO)), most))).astype(np.int64)
+    few, many = -1, len(grid) - 1
+    if not suffices(int(grid[many])):
+        return None
+    while many - few > 1:
+        middle = (few + many) // 2
+        few, many = (few, middle) if suffices(int(grid[middle])) else (middle, many)
+    return int(grid[many])
+
+
+def least_part(variance: float) -> float:
+    """Return the part of ‖S‖²'s mean, 0 or more, that it reaches with probability 90%.
+
+    S is the sum of the canaries of a round, or of all rounds together. An audit notices by the length that it has, not
+    by its mean.
+
+    Parameters
+    ----------
+    variance
+        Relative variance of ‖S‖². That of k independent canaries is 2(1 − 1/k)/d, and a random k adds its own.
+
+    Returns
+    -------
+    The part.
+    """
+    return max(0.0, 1.0 - float(special.ndtri(POWER)) * math.sqrt(variance))
+
+
+# Faults of the atlas that an audit notices.
+
+
+# Number of residuals that a probability averages over, and of their quantiles where each takes long.
+_RESIDUALS, _QUANTILES = 40, 5
+
+
+def residuals(mechanism: Mechanism, value: float, claim: AtlasClaim) -> tuple[Array, float]:
+    """Return squared lengths of some releases without canaries, and the weight of a canary's vector.
+
+    Equal residuals each time make a probability a function of the fault alone.
+
+    Parameters
+    ----------
+    mechanism, value
+        A fault of the atlas in single releases, and the value of its parameter.
+    claim
+        The claimed noise, with δ and the dimension.
+
+    Returns
+    -------
+    The squared lengths, shape (40,), and the weight.
+    """
+    squares = mechanism.residual(value, claim, _RESIDUALS, np.random.default_rng(0)).gram[:, 0, 0]
+    return squares, float(mechanism.weights(value)[0, 0])
+
+
+@dataclass(frozen=True)
+class Deciding:
+    """The tests that decide on a claim, in one audit.
+
+    Attributes
+    ----------
+    claim
+        The claimed noise, with δ and the dimension.
+    epsilon
+        Claimed ε.
+    level
+        Level of each test.
+    count, null_count, inclusion
+        As for ``bound_power``.
+    lengths
+        ‖S‖ of each round whose noise is measured; None if the claimed noise is not tested.
+    bound
+        Whether the default bound decides, of one release.
+    orthonormal
+        Whether canaries are orthonormal. Independent ones are noise to each other.
+    crowd
+        Canaries whose own numbers of rounds decide, and the noise multiplier that they are held against; else None.
+    hides
+        Variance of others' data, as a share of the claimed noise's.
+    """
+
+    claim: AtlasClaim
+    epsilon: float
+    level: float
+    count: int
+    null_count: int | None
+    inclusion: str
+    lengths: tuple[float, ...] | None
+    bound: bool
+    orthonormal: bool
+    crowd: tuple[Crowd, float] | None = None
+    hides: float = 0.0
+
+    @property
+    def maps_faults(self) -> bool:
+        """Whether the atlas has faults of this dimension, and a test of known power decides."""
+        return self.claim.dim >= SMALLEST_DIM and bool(self.bound or self.lengths or self.crowd)
+
+    def power(self, mechanism: Mechanism, value: float) -> float:
+        """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
+
+        Parameters
+        ----------
+        mechanism, value
+            A fault of the atlas in single releases, and the value of its parameter.
+
+        Returns
+        -------
+        The probability.
+        """
+        squares, weight = residuals(mechanism, value, self.claim)
+        squares = squares + self.hides * self.claim.noise_multiplier**2 * self.claim.dim
+        best = 0.0
+        if self.lengths is not None:
+            with np.errstate(divide="ignore"):
+                traces = weight * np.sqrt(self.claim.dim / squares)
+            sigma = self.claim.noise_multiplier
+            best = float(power_by_sum(traces, sigma, self.lengths, self.claim.dim, self.level).mean())
+        if (self.bound or self.crowd is not None) and best < POWER:
+            shared = self.count if self.crowd is None else self.crowd[0].shared
+            others = 0.0 if self.orthonormal else shared * weight**2
+            with np.errstate(divide="ignore"):
+                traces = weight * np.sqrt(self.claim.dim / (squares + others))
+            quantiles = np.quantile(np.minimum(traces, _LARGEST_TRACE), (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
+            # All canaries of a release share its residual.
+            best = max(best, float(np.mean([self._by_bound(trace) for trace in np.unique(quantiles)])))
+        return best
+
+    def _by_bound(self, trace: float) -> float:
+        if self.crowd is not None:
+            return self.crowd[0].power(trace, self.crowd[1], self.level)
+        return trace_power(
+            np.array([trace]),
+            claim=self.epsilon,
+            delta=self.claim.delta,
+            confidence=1.0 - self.level,
+            count=self.count,
+            null_count=self.null_count,
+            inclusion=self.inclusion,
+        )
+
+
+@lru_cache(maxsize=16)
+def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
+    """List the faults of the atlas that an audit notices, and the others, by the tests that decide on its claim.
+
+    Parameters
+    ----------
+    deciding
+        Those tests.
+    given
+        Whether the noise was claimed, and is not that of ε = 3.
+
+    Returns
+    -------
+    The lists; None below 1,000 dimensions, or if no test of known power decides.
+    """
+    if not deciding.maps_faults:
+        return None
+    noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.epsilon)
+    return BlindSpots(deciding.claim.noise_multiplier, deciding.epsilon, given, noticed, unnoticed)

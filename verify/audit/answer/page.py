@@ -1,0 +1,323 @@
+"""An audit as pages: its report in Markdown and HTML, and what a notebook shows."""
+
+import base64
+import io
+import math
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+from canaryproof.verify.audit.answer import picture, text
+from canaryproof.verify.audit.answer.result import ESTIMATE, AuditResult, AuditRow, ClaimVerdict, EstimateRow
+from canaryproof.verify.audit.answer.text import number, rounded_down
+from canaryproof.verify.audit.answer.trade_off import trade_off_curve
+from canaryproof.verify.audit.blindspots.fault_map import noticed_by, summary
+from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS
+from canaryproof.verify.audit.estimators.noise_multiplier import Evidence
+from canaryproof.verify.audit.levels import POWER
+
+# Faults of a mechanism that no random canaries see, whatever their number.
+_UNSEEN = ("unclipped", "memorised", "released-outright", "few-states")
+# Colours of the pictures, and the variables of the page for them. White is a figure's ground; the page has its own.
+_COLOURS = {
+    "#0072b2": "var(--blue)",
+    "#d55e00": "var(--orange)",
+    "#009e73": "var(--green)",
+    "#666666": "var(--grey)",
+    "#000000": "currentColor",
+    "#ffffff": "none",
+}
+
+
+@dataclass(frozen=True)
+class ReportSection:
+    """A part of a report: words, a table and lines of a shell, each of which may be missing."""
+
+    title: str
+    words: tuple[str, ...] = ()
+    header: tuple[str, ...] = ()
+    rows: Sequence[tuple[str, ...]] = ()
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture of a report, with its caption."""
+
+    svg: Markup
+    caption: str
+
+
+def html(result: AuditResult, document: dict[str, Any]) -> str:
+    """Return a report as an HTML page, which needs no script and no network."""
+    environment = Environment(
+        loader=PackageLoader("canaryproof.verify.audit.answer"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    return environment.get_template("report.html.jinja").render(
+        document=document,
+        tone=_tone(result),
+        title=_title(result),
+        pictures=tuple(_pictures(result)),
+        sections=tuple(_sections(result, document, "audit.html")),
+    )
+
+
+def markdown(result: AuditResult, document: dict[str, Any]) -> str:
+    """Return a report as Markdown; tables stand in place of the pictures."""
+    parts = [f"# {_title(result)}", _plain(document["answer"])]
+    for section in _sections(result, document, "audit.md"):
+        parts.append(f"## {section.title}")
+        parts += map(_plain, section.words)
+        if section.rows:
+            parts.append(_table(section.header, section.rows))
+        if section.lines:
+            parts.append("\n".join(["```sh", *section.lines, "```"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def fragment(result: AuditResult) -> str:
+    """Return what a notebook shows: the answer, warnings, the rows and the picture, without a style sheet."""
+    parts = [f"<p><strong>{escape(text.answer(result))}</strong></p>"]
+    parts += [f"<p>⚠ {escape(f'{warning.message} {warning.what_to_do}')}</p>" for warning in result.warnings]
+    rows = [*_rows(result.estimates), *_rows(result.bounds)]
+    if rows:
+        cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
+        head = "".join(f"<th>{heading}</th>" for heading in _HEADINGS)
+        body = "".join(f"<tr>{row}</tr>" for row in cells)
+        parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+    image = base64.b64encode(picture.data(result, "svg")).decode("ascii")
+    parts.append(f'<img alt="{escape(text.answer(result))}" src="data:image/svg+xml;base64,{image}"/>')
+    return f'<div class="canaryproof-audit">{"".join(parts)}</div>'
+
+
+def _title(result: AuditResult) -> str:
+    if result.verdict is ClaimVerdict.CONSISTENT:
+        return "Privacy audit: consistent with the claim"
+    return f"Privacy audit: {'nothing claimed' if result.verdict is None else result.verdict}"
+
+
+def _tone(result: AuditResult) -> str:
+    """Return the tone of the answer: an audit that notices little is no good news."""
+    if result.verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED):
+        return "bad"
+    return "good" if result.passes() else "unsure"
+
+
+_HEADINGS = ("name", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
+
+
+def _rows(rows: Sequence[AuditRow]) -> Iterator[tuple[str, ...]]:
+    for row in rows:
+        numbers = [_end(row, row.epsilon), _end(row, row.low), number(row.high)]
+        if isinstance(row, EstimateRow):
+            value, _, low, high = text.estimate_digits(row)
+            numbers = [value, low, high]
+        yield (row.name, row.kind, *numbers, row.basis, _end(row, row.cap), row.assumes)
+
+
+def _end(row: AuditRow, value: float) -> str:
+    # A lower bound that is rounded up is invalid.
+    return number(value) if row.kind == ESTIMATE or math.isinf(value) else rounded_down(value)
+
+
+# The sections.
+
+
+def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Iterator[ReportSection]:
+    if (plan := document["plan"]) is not None:
+        differences = [(each["name"], each["planned"], each["audited"]) for each in plan["differences"]]
+        yield ReportSection("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
+    yield from _claim(document)
+    yield ReportSection("What the attacker knows", (document["attacker"],))
+    if result.estimates or result.bounds:
+        remarks = tuple(text.remarks(result))
+        rows = [*_rows(result.estimates), *_rows(result.bounds)]
+        interval, bound = text.percent(result.confidence), text.percent(1.0 - result.level)
+        confidence = f"Intervals of estimates have {interval} confidence, and bounds {bound}."
+        yield ReportSection("Estimates and bounds", (confidence, *remarks), _HEADINGS, rows)
+    if document["curve"] is not None:
+        yield _curve(result, document["curve"])
+    if (evidence := document["evidence"]) is not None:
+        yield _evidence(evidence)
+    warnings = [(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
+    none = () if warnings else ("No sign of misuse: an honest audit is warned with a probability of at most 1e-6.",)
+    yield ReportSection("Signs of misuse", none, ("sign", "what is wrong, and what to do"), warnings)
+    yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
+    if not result.withheld:
+        yield from _noticed(result)
+    unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {noticed_by(name)})" for name in _UNSEEN)
+    yield ReportSection(
+        "What no audit by random canaries sees",
+        (
+            f"However many canaries there are, they do not see: {unseen}.",
+            f"A low ε̂ or bound is no evidence against these. {summary()}",
+        ),
+    )
+    yield from _origin(document, name)
+
+
+def _claim(document: dict[str, Any]) -> Iterator[ReportSection]:
+    claimed = document["claimed"]
+    if claimed is None:
+        yield ReportSection("What was claimed", ("Nothing was claimed, so that nothing is decided.",))
+        return
+    rows = (
+        ("ε", f"{claimed['epsilon']:.6g} at δ = {claimed['delta']:g}"),
+        ("neighbours", claimed["neighbours"]),
+        ("mechanism", claimed["mechanism"]),
+        ("accounting of ε", claimed["basis"]),
+        ("holds against", _AGAINST[claimed["attacker"]]),
+        ("verdict", f"{document['verdict']}: {document['rule']}"),
+    )
+    yield ReportSection("What was claimed", (), ("claim", "value"), rows)
+
+
+def _checks(result: AuditResult) -> tuple[tuple[str, str], ...]:
+    return tuple((name, outcome) for name, outcome in text.checks(result) if outcome)
+
+
+_AGAINST = {
+    "known rounds": "an attacker who knows in which rounds a record took part",
+    "sampling": "an attacker who knows how rounds were drawn, and not which",
+    "unstated": "an attacker who is not stated",
+}
+
+
+def _curve(result: AuditResult, curve: dict[str, Any]) -> ReportSection:
+    rows = [
+        (f"true positive rate at a false positive rate of {each['false_positive_rate']:.2g}", *_pair(each))
+        for each in curve["true_positive_rates"]
+    ]
+    rows.append(("advantage", *_pair(curve["advantage"])))
+    rows += [(f"ε at δ = {each['delta']:g}", "", _low(each["low"])) for each in curve["epsilon"]]
+    words = (
+        f"All lower limits hold at once with {text.percent(result.confidence)} confidence, if scores are independent. "
+        "So they are lower than a bound for one δ alone.",
+    )
+    return ReportSection("Trade-off curve", words, ("of the attack by these scores", "estimate", "lower limit"), rows)
+
+
+def _pair(each: dict[str, Any]) -> tuple[str, str]:
+    return f"{each['estimate']:.3g}", _low(each["low"])
+
+
+def _low(value: float | str) -> str:
+    return rounded_down(float(value))
+
+
+def _evidence(evidence: dict[str, Any]) -> ReportSection:
+    level, alarm = evidence["alarm_level"], evidence["alarm_round"]
+    largest = _power_of_ten(float(evidence["largest_log"]))
+    answer = (
+        f"No alarm in {evidence['measured_rounds']:,} measured rounds."
+        if alarm is None
+        else f"Alarm after measured round {alarm:,} of {evidence['measured_rounds']:,}."
+    )
+    words = (
+        f"{answer} The evidence against the claimed noise reaches {largest}; an alarm is at {1.0 / level:,.0f}.",
+        f"A training with the claimed noise ever raises an alarm with a probability of at most {level:g}, whenever "
+        "somebody looks.",
+    )
+    return ReportSection("Evidence over rounds", words)
+
+
+def _power_of_ten(log: float) -> str:
+    value = log / math.log(10.0)
+    return f"{math.exp(log):.3g}" if abs(value) < 6.0 else f"1e{value:.1f}"
+
+
+def _noticed(result: AuditResult) -> Iterator[ReportSection]:
+    words = []
+    if result.noticed is not None:
+        share = math.floor(100.0 * result.noticed)
+        words.append(f"{share}% of the claimed noise or less would have been noticed with probability {POWER:.0%}.")
+    spots = result.blind_spots
+    if spots is None:
+        words.append(
+            "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
+        )
+        yield ReportSection("What this audit would have noticed", tuple(words))
+        return
+    words.append(f"By the tests that decide, with probability {POWER:.0%}, beside {text.claim_of_faults(spots)}:")
+    yield ReportSection("What this audit would have noticed", tuple(words), _FAULTS, text.noticed(spots))
+    missed = (*_FAULTS, "noticed in a self-test by (at)")
+    yield ReportSection("What this audit would not have noticed", (), missed, text.unnoticed(spots))
+
+
+_FAULTS = ("fault", "where")
+
+
+def _origin(document: dict[str, Any], name: str) -> Iterator[ReportSection]:
+    given, asked = document["input"], document["request"]
+    subject = "release's coordinates" if given["subject"] == "release" else "scores"
+    rows = [(f"SHA-256 of the {subject}", given["sha256"])]
+    if (file := given["file"]) is not None:
+        rows += [("file", file["name"]), ("its size", f"{file['bytes']:,} bytes"), ("its SHA-256", file["sha256"])]
+    if (canaries := asked["canaries"]) is not None:
+        made = f"{canaries['count']:,} {canaries['directions']} in {canaries['dim']:,} dimensions"
+        rows += [("canaries", made), ("their seed", str(canaries["seed"]))]
+    if (rounds := document["rounds"]) is not None:
+        rows += [("score", rounds["score"]), ("rounds", f"{rounds['rounds']:,}; {rounds['missing']:,} missing")]
+        rows.append(("participations of a canary", f"at most {rounds['participations']:,}"))
+    if (plan := document["plan"]) is not None:
+        rows += [("SHA-256 of the plan's file", plan["sha256"]), ("nonce of its seed", plan["secret"]["nonce"])]
+    yield ReportSection("What was audited", (), ("input", "value"), rows)
+    words = ["The last line derives every number of this report anew, and says which differ."]
+    lines = [line.replace(" audit.json ", f" {name} ") for line in document["repeat"]]
+    if file is None:
+        saved = "numpy.save writes the release" if given["subject"] == "release" else "Scores.save writes the scores"
+        words.append(f"This audit was of no file: {saved}.")
+    yield ReportSection("Repeat it", tuple(words), lines=tuple(lines))
+    yield ReportSection("Versions", (), ("package", "version"), list(document["versions"].items()))
+
+
+# The pictures.
+
+
+def _pictures(result: AuditResult) -> Iterator[Picture]:
+    yield _inline(picture.draw(result, titled=False), "scores", "Scores against the null; below, ε with the claim.")
+    mechanism = result.mechanism
+    if result.scores.record is not None and mechanism is not None and mechanism.claimed is not None:
+        values = mechanism.traces.log_evidence(mechanism.claimed)
+        figure = Evidence(np.arange(len(values)), values).plot()
+        yield _inline(figure, "evidence", "Evidence against the claimed noise after each measured round.")
+    if not result.withheld:
+        caption = "Trade-off curve: errors of an attacker with a threshold, and the errors that the claim leaves."
+        yield _inline(trade_off_curve(result).plot(), "curve", caption)
+
+
+def _inline(figure: Figure, name: str, caption: str) -> Picture:
+    """Render a figure as a part of the page, whose colours and letters it takes; ids begin with its name."""
+    file = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "canaryproof", "svg.fonttype": "none"}):
+        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
+    drawn = file.getvalue().decode()
+    drawn = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", drawn[drawn.index("<svg") :])
+    drawn = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn, flags=re.DOTALL)
+    drawn = re.sub("|".join(_COLOURS), lambda match: _COLOURS[match[0].lower()], drawn, flags=re.IGNORECASE)
+    drawn = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", drawn)
+    label = f'<svg role="img" aria-label="{escape(caption)}"'
+    return Picture(Markup(drawn.replace("<svg", label, 1)), caption)
+
+
+# Markdown.
+
+
+def _table(header: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join("| " + " | ".join(_plain(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _plain(words: str) -> str:
+    """Escape what Markdown would take for a mark."""
+    return re.sub(r"([\\`*_\[\]<])", r"\\\1", " ".join(words.split()))

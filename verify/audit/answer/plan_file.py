@@ -1,0 +1,378 @@
+"""A plan as a file that is published before a run, and how an audit is held against it.
+
+The file commits to the canaries' seed by a hash with a nonce. Seed and nonce are in a second file, which stays secret
+until the report publishes both: whoever trains, and knew them before, could treat canaries in another way than people.
+"""
+
+import hashlib
+import json
+import math
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from canaryproof.verify.audit.answer.plan import AuditPlan
+from canaryproof.verify.audit.answer.result import VERDICT_RULES, AuditResult
+from canaryproof.verify.audit.answer.rounds_plan import RoundsPlan
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion
+from canaryproof.verify.audit.canaries.round_scores import directions_of
+from canaryproof.verify.audit.canaries.scores import Score
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.json_records import Count
+from canaryproof.verify.audit.files.reading import ScoreKind, content, opened, parsed_json, read_json
+from canaryproof.verify.audit.levels import POWER
+from canaryproof.verify.audit.rules import shown
+
+SCHEMA = "canaryproof audit plan 1.0.0"
+_LARGEST = 2**22
+# JSON's numbers are floats to many readers, which have whole numbers of so many bits.
+_SEED_BITS = 53
+_CONFIDENCE = 0.95
+# Numbers that are equal to five digits are equal: the commands of a plan print six.
+_DIGITS = 1e-5
+# The score of a release's canary.
+_COSINE = "cosine with the release"
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The decisions of a plan.
+
+    Attributes
+    ----------
+    subject, score
+        What is audited, ``release`` or ``scores``, and the score of a canary.
+    count, null_count
+        Canaries that take part, and that do not; None where the null is known.
+    dim, directions
+        Dimension and directions of the canaries.
+    delta, confidence, claim, neighbours, noise_multiplier
+        Arguments of the audit; the claim is its ε. The noise is that of a release, or of a round.
+    rounds, participations, others_known
+        Rounds of the training, those of a canary, and whether others' updates are known; None where rounds are drawn,
+        or it is not recorded.
+    kind, inclusion, bounds, force
+        Arguments of the audit; without names of bounds the default one decides.
+    verdicts
+        Verdicts with their rules; the first that applies decides.
+    """
+
+    subject: str
+    score: str | None
+    count: Count
+    null_count: Count | None
+    dim: Count | None
+    directions: str | None
+    delta: float
+    confidence: float
+    claim: float | None
+    neighbours: str
+    noise_multiplier: float | None
+    rounds: Count | None
+    participations: Count | None
+    others_known: bool | None
+    kind: str
+    inclusion: str
+    bounds: tuple[str, ...]
+    force: bool
+    verdicts: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """A share of the claimed noise that the planned canaries notice, with its probability; None if there is none."""
+
+    share: float | None
+    probability: float
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """The fields of a plan's file.
+
+    Attributes
+    ----------
+    schema, version
+        Name and version of the form, which ``plan_schema.json`` describes, and the package's version.
+    seed_sha256
+        SHA-256 of ``NONCE:SEED``: the nonce in hexadecimal, and the seed of the canaries.
+    decided, bound, noticed
+        What is decided, the lower bound that decides, and what the canaries notice.
+    plan
+        The plan, as ``canaryproof plan --json`` prints it.
+    """
+
+    schema: str
+    version: str
+    seed_sha256: str
+    decided: Decided
+    bound: str
+    noticed: Noticed
+    plan: Any
+
+
+@dataclass(frozen=True)
+class Secret:
+    """The seed and the nonce that a plan's file commits to."""
+
+    seed: Count
+    nonce: str
+
+
+@dataclass(frozen=True)
+class Departure:
+    """A part of a plan that an audit does not keep."""
+
+    name: str
+    planned: str
+    audited: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An audit held against a plan.
+
+    Attributes
+    ----------
+    answer
+        Whether the audit is as planned, in a sentence or two.
+    sha256
+        SHA-256 of the plan's file.
+    secret
+        The seed and the nonce that the file commits to.
+    differences
+        What differs.
+    unknown
+        What an audit of these scores does not know, so that it is not held against the plan.
+    """
+
+    answer: str
+    sha256: str
+    secret: Secret
+    differences: tuple[Departure, ...]
+    unknown: tuple[str, ...]
+
+    def __str__(self) -> str:
+        rows = [f"  {each.name}: {each.planned} planned, {each.audited} audited" for each in self.differences]
+        return "\n".join([f"Plan: {self.answer}", *rows])
+
+
+def secret_path(path: Path) -> Path:
+    """Return the file with the seed and the nonce of a plan's file."""
+    return path.with_name(f"{path.stem}.secret.json")
+
+
+def drawn(seed: int | None) -> Secret:
+    """Return a seed, drawn at random if none is given, with a new nonce."""
+    return Secret(secrets.randbits(_SEED_BITS) if seed is None else seed, secrets.token_hex(16))
+
+
+def written(planned: AuditPlan | RoundsPlan, secret: Secret, document: dict[str, Any]) -> tuple[bytes, bytes]:
+    """Return the contents of a plan's file and of the file with its secret; the document is the plan as JSON."""
+    saved = PlanFile(
+        schema=SCHEMA,
+        version=version("canaryproof"),
+        seed_sha256=_commitment(secret),
+        decided=_decided(planned),
+        bound=DEFAULT,
+        noticed=Noticed(planned.short_noise if planned.seeing is not None else None, POWER),
+        plan=document,
+    )
+    return tuple(
+        (json.dumps(json_records.written(each), indent=2, allow_nan=False) + "\n").encode() for each in (saved, secret)
+    )  # type: ignore[return-value]
+
+
+def _commitment(secret: Secret) -> str:
+    return hashlib.sha256(f"{secret.nonce}:{secret.seed}".encode()).hexdigest()
+
+
+def _decided(planned: AuditPlan | RoundsPlan) -> Decided:
+    asked: dict[str, Any] = {
+        "delta": planned.delta,
+        "confidence": _CONFIDENCE,
+        "claim": planned.claim,
+        "count": planned.count,
+        "inclusion": str(Inclusion.FIXED),
+        "bounds": (),
+        "force": False,
+        "verdicts": _rules(),
+    }
+    if isinstance(planned, RoundsPlan):
+        claim = planned.mechanism
+        # Cosines of one round have an exact null.
+        exact = claim.participations == 1
+        return Decided(
+            subject="scores",
+            score=str(Score.LIKELIHOOD if claim.participations is None else Score.KNOWN_ROUNDS),
+            null_count=None if exact else planned.count,
+            dim=planned.dim,
+            directions="independent",
+            neighbours=claim.neighbours,
+            noise_multiplier=claim.noise_multiplier,
+            rounds=claim.rounds,
+            participations=claim.participations,
+            others_known=planned.known,
+            kind=str(ScoreKind.COSINE if exact else ScoreKind.ANY),
+            **asked,
+        )
+    return Decided(
+        subject="scores" if planned.all_rounds else "release",
+        score=str(Score.LARGEST) if planned.all_rounds else _COSINE,
+        null_count=planned.count if planned.all_rounds else None,
+        dim=planned.dim,
+        directions=planned.directions,
+        neighbours=planned.neighbours,
+        noise_multiplier=None if planned.all_rounds else planned.release_noise,
+        rounds=planned.rounds if planned.all_rounds else None,
+        participations=1 if planned.all_rounds else None,
+        others_known=None,
+        kind=str(ScoreKind.COSINE),
+        **asked,
+    )
+
+
+def _rules() -> dict[str, str]:
+    return {str(verdict): rule for verdict, rule in VERDICT_RULES.items()}
+
+
+def _audited(result: AuditResult) -> Decided:
+    request, record = result.request, result.scores.record
+    canaries, traces = request.canaries, None if record is None else record.traces
+    dim = result.dim if traces is None else traces.dim
+    score = None if record is None else str(record.score)
+    return Decided(
+        subject="scores" if canaries is None else "release",
+        score=score if canaries is None else _COSINE,
+        # Canaries without a round have no score of known rounds.
+        count=result.count + (0 if record is None else record.left_out),
+        # The other directions of a release's orthonormal canaries are the null.
+        null_count=result.null_count if canaries is None else None,
+        dim=dim if canaries is None else canaries.dim,
+        directions=None if canaries is None else directions_of(canaries),
+        delta=result.delta,
+        confidence=result.confidence,
+        claim=result.claim,
+        neighbours=result.neighbours,
+        noise_multiplier=result.noise_multiplier,
+        rounds=None if record is None else record.rounds,
+        participations=None if record is None else record.participations,
+        others_known=None if traces is None else traces.residual,
+        kind=str(result.scores.kind),
+        inclusion=str(result.scores.inclusion),
+        bounds=request.bounds,
+        force=request.force,
+        verdicts=_rules(),
+    )
+
+
+def held(result: AuditResult, path: Path, secret: Secret | None = None) -> Comparison:
+    """Hold an audit against a plan's file.
+
+    Parameters
+    ----------
+    result
+        The audit.
+    path
+        The plan's file.
+    secret
+        Its seed and nonce, if a report published them; by default they are read next to it.
+
+    Returns
+    -------
+    The comparison.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or breaks a rule.
+    """
+    with opened(path, (".json",)) as file:
+        whole = bytes(content(file, _LARGEST))
+        planned = json_records.read(PlanFile, parsed_json(whole))
+        if not planned.schema.startswith(SCHEMA.split(".")[0] + "."):
+            raise ValueError(f"schema: must begin with {SCHEMA.split('.')[0] + '.'!r}, not {shown(planned.schema)}")
+    if secret is None:
+        secret = _read_secret(secret_path(path))
+    differences = list(_departures(planned, result, secret))
+    unknown = tuple(_NAMES.get(name, name) for name in _unknown(planned.decided, _audited(result)))
+    unknown += ("seed of the canaries",) if result.request.canaries is None else ()
+    answer = "As planned." if not differences else f"Not as planned: {', '.join(each.name for each in differences)}."
+    if unknown:
+        answer += f" Not known from the scores, and not compared: {', '.join(unknown)}."
+    return Comparison(answer, hashlib.sha256(whole).hexdigest(), secret, tuple(differences), unknown)
+
+
+def _read_secret(path: Path) -> Secret:
+    document = read_json(path, _LARGEST)
+    try:
+        return json_records.read(Secret, document)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def _departures(planned: PlanFile, result: AuditResult, secret: Secret) -> Iterator[Departure]:
+    audited, canaries = _audited(result), result.request.canaries
+    if _commitment(secret) != planned.seed_sha256:
+        yield Departure("commitment to the seed", planned.seed_sha256, _commitment(secret))
+    if canaries is not None and canaries.seed != secret.seed:
+        yield Departure("seed of the canaries", str(secret.seed), str(canaries.seed))
+    skipped = {*_unknown(planned.decided, audited), *_undecided(planned.decided)}
+    for name in (field.name for field in fields(Decided)):
+        before, after = getattr(planned.decided, name), getattr(audited, name)
+        if name not in skipped and not _equal(before, after):
+            yield Departure(_NAMES.get(name, name), _shown(before), _shown(after))
+    if planned.bound != DEFAULT:
+        yield Departure("default lower bound", planned.bound, DEFAULT)
+
+
+# Fields that scores may not say.
+_PERHAPS = ("score", "rounds", "participations", "others_known", "directions", "dim")
+
+
+def _unknown(planned: Decided, audited: Decided) -> list[str]:
+    """Return the fields of a plan that an audit does not know."""
+    return [name for name in _PERHAPS if getattr(audited, name) is None and getattr(planned, name) is not None]
+
+
+def _undecided(planned: Decided) -> list[str]:
+    """Return the fields that a plan leaves open."""
+    return [
+        name
+        for name in ("rounds", "participations", "others_known", "noise_multiplier")
+        if getattr(planned, name) is None
+    ]
+
+
+def _equal(planned: Any, audited: Any) -> bool:
+    if isinstance(planned, float) and isinstance(audited, float):
+        return math.isclose(planned, audited, rel_tol=_DIGITS)
+    return bool(planned == audited)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{verdict}: {rule}" for verdict, rule in value.items())
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "the default"
+    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+# Names of fields in words.
+_NAMES = {
+    "count": "number of canaries",
+    "null_count": "number of unobserved canaries",
+    "dim": "dimension",
+    "delta": "δ",
+    "claim": "claimed ε",
+    "noise_multiplier": "noise multiplier",
+    "others_known": "knowledge of others' updates",
+    "bounds": "lower bounds",
+    "force": "force",
+    "verdicts": "rules of the verdict",
+}

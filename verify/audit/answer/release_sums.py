@@ -1,0 +1,382 @@
+"""Sums over the blocks of a released vector, which are all that an audit takes from it.
+
+A block of coordinates (``kernels.slices``) is read, scored and forgotten, so that memory does not grow with d. Blocks
+may be scored in any processes, on any machines: the sums are added in the order of the blocks, so that the bits are
+those of one process.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numba
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.slices import PartialProducts, blocks
+from canaryproof.verify.audit.estimators.epsilon_estimators import squared_norm
+from canaryproof.verify.audit.files import checkpoint
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import floats
+from canaryproof.verify.audit.files.stored_release import StoredRelease
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
+
+# Coordinates between two reports of progress; they take about a tenth of a second.
+_COORDINATES_AT_ONCE = 10**8
+# Other directions of orthonormal canaries that are scored at most, unless there are more canaries. With so many, the
+# null's moments err by less than a thousandth of a deviation.
+_MOST_UNOBSERVED = 2**20
+FEWEST_UNOBSERVED = 2
+
+# The function that scores a block, its number and arguments; how calls of it are made, and what they return.
+Task = tuple[int, tuple[Any, ...]]
+SCORED, SUMMED = (f"{__name__}:{name}" for name in ("block_sums", "summed_square"))
+
+
+class ReadableRelease(Protocol):
+    """A released vector that is read in pieces."""
+
+    @property
+    def dim(self) -> int:
+        """Number d of coordinates."""
+
+    @property
+    def canary_norm(self) -> float:
+        """Norm of a canary in the vector's unit."""
+
+    def read(self, start: int, stop: int) -> NDArray[np.float32] | NDArray[np.float64]:
+        """Read a slice of the coordinates, into memory that is the caller's."""
+
+
+@dataclass(frozen=True)
+class ArrayRelease:
+    """A released vector in memory, or mapped into it, in units of the canary norm."""
+
+    values: NDArray[Any]
+    canary_norm: float = 1.0
+
+    @property
+    def dim(self) -> int:
+        """Number d of coordinates."""
+        return len(self.values)
+
+    def read(self, start: int, stop: int) -> NDArray[np.float32] | NDArray[np.float64]:
+        """Read a slice of the coordinates, into memory that is the caller's."""
+        part = self.values[start:stop]
+        # A long double beyond the range becomes infinite, which a rule refuses.
+        with np.errstate(over="ignore"):
+            read: NDArray[Any] = part.astype(np.float32 if part.dtype.itemsize <= 4 else np.float64)
+        return read
+
+
+@dataclass(frozen=True)
+class ReleaseSums:
+    """Sums over some of a release's coordinates. Those of disjoint slices add up, in the order of the coordinates.
+
+    Attributes
+    ----------
+    products
+        Inner products with canaries. Beside orthonormal canaries, other directions follow them.
+    square
+        Squared norm, in the release's unit.
+    zeros
+        Number of coordinates that are exactly zero.
+    largest
+        Largest absolute value.
+    canary_norm
+        Norm of a canary in the release's unit.
+    slices
+        Number of coordinates of each slice that was added.
+    digests
+        SHA-256 of the coordinates of each of these, little-endian, in hexadecimal.
+    """
+
+    products: PartialProducts
+    square: float
+    zeros: int
+    largest: float
+    canary_norm: float
+    slices: tuple[int, ...]
+    digests: tuple[str, ...]
+
+    def __add__(self, other: Self) -> "ReleaseSums":
+        return ReleaseSums(
+            self.products + other.products,
+            self.square + other.square,
+            self.zeros + other.zeros,
+            max(self.largest, other.largest),
+            self.canary_norm,
+            self.slices + other.slices,
+            self.digests + other.digests,
+        )
+
+    @property
+    def dim(self) -> int:
+        """Number of coordinates."""
+        return sum(self.slices)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the coordinates, little-endian; of several slices, of their digests in hexadecimal."""
+        if len(self.digests) == 1:
+            return self.digests[0]
+        return hashlib.sha256("".join(self.digests).encode()).hexdigest()
+
+    @property
+    def distance(self) -> float:
+        """Distance √d/‖ρ‖ in units of the canary norm."""
+        return math.sqrt(self.dim) / (math.sqrt(self.square) / self.canary_norm)
+
+
+def as_source(release: ArrayLike | StoredRelease) -> ReadableRelease:
+    """Return a release as it is read; a ``ValueError`` says that it is no vector of floating-point numbers."""
+    return release if isinstance(release, StoredRelease) else ArrayRelease(floats(release))
+
+
+def scored(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
+    """Return the canaries, and with orthonormal ones the other directions that are scored too."""
+    if isinstance(canaries, Canaries):
+        return canaries
+    others = max(_MOST_UNOBSERVED, canaries.count)
+    left = canaries.largest_count - canaries.count
+    if left < FEWEST_UNOBSERVED:
+        raise ValueError(
+            f"canaries: must leave {FEWEST_UNOBSERVED} of {canaries.largest_count:,} directions to compare with, "
+            f"not {left}"
+        )
+    return replace(canaries, count=canaries.count + min(others, left))
+
+
+def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries", start: int = 0) -> ReleaseSums:
+    """Sum up what an audit takes from a slice of a released vector's coordinates, in this process.
+
+    Parameters
+    ----------
+    release
+        The coordinates from ``start`` on, finite floating-point numbers in units of the canary norm, shape (n,).
+    canaries
+        The canaries, all of which took part, of all dimensions of the release.
+    start
+        First coordinate.
+
+    Returns
+    -------
+    The sums. Add those of all processes up in the order of the coordinates, and give them to ``audit_release``. To the
+    bits of one process add up those of single blocks (``canaryproof.kernels.slices.blocks``), to rounding any others.
+
+    Raises
+    ------
+    ValueError
+        If a coordinate is not finite, or the slice does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.Canaries(seed=7, count=300, dim=10_000)
+    >>> release = canaries.sum(np.arange(300)) + np.random.default_rng(1).normal(0, 1.54, 10_000)
+    >>> first, second = (cp.release_sums(release[start:][:5000], canaries, start) for start in (0, 5000))
+    >>> found = cp.audit_release(first + second, canaries, delta=1e-6)
+    >>> whole = cp.audit_release(release, canaries, delta=1e-6)
+    >>> bool(np.isclose(found.estimate.epsilon, whole.estimate.epsilon, rtol=1e-9))
+    True
+    """
+    source = as_source(release)
+    return _sums(source.read(0, source.dim), scored(canaries), start, source.canary_norm, lambda _: None)
+
+
+def block_sums(
+    source: ReadableRelease, canaries: "ReleaseCanaries", block: int, advance: Callable[[int], None] = lambda _: None
+) -> ReleaseSums:
+    """Sum up a block of a release; ``advance`` gets the number of canaries scored."""
+    part = blocks(source.dim)[block]
+    return _sums(source.read(part.start, part.stop), canaries, part.start, source.canary_norm, advance)
+
+
+def _sums(
+    values: NDArray[np.floating],
+    canaries: "ReleaseCanaries",
+    start: int,
+    canary_norm: float,
+    advance: Callable[[int], None],
+) -> ReleaseSums:
+    largest = float(np.maximum(values.max(), -values.min()))
+    if not math.isfinite(largest):
+        wrong = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"release[{start + wrong}]: must be finite, not {float(values[wrong])!r}")
+    square, zeros = float(squared_norm(values)), len(values) - int(np.count_nonzero(values))
+    digest = hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
+    if isinstance(canaries, OrthonormalCanaries):
+        # Last, as the transforms are made in the memory of the values.
+        products = canaries.partial_products(values, start, overwrite=True)
+        advance(canaries.count)
+    else:
+        step, parts = max(16, _COORDINATES_AT_ONCE // len(values)), []
+        for first in range(0, canaries.count, step):
+            indices = np.arange(first, min(first + step, canaries.count))
+            parts.append(canaries.partial_products(values, start, indices))
+            advance(len(indices))
+        squares = np.concatenate([part.squares for part in parts if part.squares is not None])
+        products = PartialProducts(np.concatenate([part.products for part in parts]), squares, parts[0].square)
+    return ReleaseSums(products, square, zeros, largest, canary_norm, (len(values),), (digest,))
+
+
+def summed_square(canaries: Canaries, squared_norms: NDArray[np.float64], block: int) -> float:
+    """Squared norm of a block of the sum of all canaries."""
+    part = canaries.sum(coordinates=blocks(canaries.dim)[block], squared_norms=squared_norms)
+    return float(np.linalg.norm(part)) ** 2
+
+
+class Scoring(Protocol):
+    """How blocks are scored: a function ``module:name`` is called with each task's arguments, in any order."""
+
+    def __call__(self, function: str, tasks: Iterable[Task], /) -> Iterable[tuple[int, Any]]: ...  # noqa: D102
+
+
+def all_sums(
+    source: ReadableRelease,
+    canaries: "ReleaseCanaries",
+    advance: Callable[[int], None] = lambda _: None,
+    scoring: Scoring | None = None,
+    state: Path | None = None,
+) -> ReleaseSums:
+    """Sum up a whole release.
+
+    ``scoring`` sends blocks elsewhere. ``state`` is a file that keeps the sums after each block; a call that finds it
+    goes on from there. An ``InputError`` says that it is of another release or of other canaries.
+    """
+    number, every = len(blocks(source.dim)), scored(canaries)
+    total, done = (None, 0) if state is None else _read(state, source, every)
+    for _ in range(done):
+        advance(canaries.count)
+    answers: Iterator[ReleaseSums]
+    if scoring is None:
+        answers = _here(source, every, canaries.count, range(done, number), advance)
+    else:
+        tasks = ((block, (source, every, block)) for block in range(done, number))
+        answers = _in_order(scoring(SCORED, tasks), done, lambda: advance(canaries.count))
+    for block, answer in enumerate(answers, done):
+        total = answer if total is None else total + answer
+        if state is not None:
+            _write(state, source, every, total, block + 1)
+    assert total is not None
+    return total
+
+
+def canaries_length(
+    canaries: "ReleaseCanaries", squared_norms: NDArray[np.float64] | None, scoring: Scoring | None = None
+) -> float:
+    """Norm of the sum of all canaries."""
+    if not isinstance(canaries, Canaries):
+        return math.sqrt(canaries.count)
+    number = len(blocks(canaries.dim))
+    if number == 1:
+        return float(np.linalg.norm(canaries.sum(squared_norms=squared_norms)))
+    norms = canaries.squared_norms() if squared_norms is None else squared_norms
+    if scoring is None:
+        squares = [summed_square(canaries, norms, block) for block in range(number)]
+    else:
+        tasks = ((block, (canaries, norms, block)) for block in range(number))
+        squares = list(_in_order(scoring(SUMMED, tasks), 0, lambda: None))
+    return math.sqrt(sum(squares))
+
+
+def _here(
+    source: ReadableRelease, every: "ReleaseCanaries", count: int, numbers: range, advance: Callable[[int], None]
+) -> Iterator[ReleaseSums]:
+    """Score blocks in this process: independent canaries take all threads for one block, transforms one thread each."""
+    if isinstance(every, Canaries):
+        for block in numbers:
+            yield block_sums(source, every, block, advance)
+        return
+    with ThreadPoolExecutor(min(numba.get_num_threads(), max(1, len(numbers)))) as pool:
+        for answer in pool.map(lambda block: block_sums(source, every, block), numbers):
+            advance(count)
+            yield answer
+
+
+def _in_order(answers: Iterable[tuple[int, Any]], first: int, advance: Callable[[], None]) -> Iterator[Any]:
+    waiting = {}
+    for number, answer in answers:
+        waiting[number] = answer
+        advance()
+        while first in waiting:
+            yield waiting.pop(first)
+            first += 1
+
+
+def _description(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, Any]:
+    """Describe what sums are of: the files with their sizes and times, and the canaries."""
+    if not isinstance(source, StoredRelease):
+        raise ValueError("state: needs a release in files")
+    tensors = (*source.tensors, *source.base)
+    files = {}
+    for path in sorted({tensor.path for tensor in tensors}):
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        files[str(path.resolve())] = [status.st_size, status.st_mtime_ns]
+    return {
+        "canaries": repr(canaries),
+        "canary_norm": source.canary_norm,
+        "files": files,
+        "tensors": [[tensor.name, str(tensor.path.resolve()), tensor.offset, tensor.nbytes] for tensor in tensors],
+    }
+
+
+def _like(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, NDArray[Any]]:
+    sums = np.zeros(canaries.count)
+    squares = sums if isinstance(canaries, Canaries) else np.zeros(0)
+    digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
+    numbers, counts = np.zeros(3), np.zeros(3, np.int64)
+    return {"products": sums, "squares": squares, "numbers": numbers, "counts": counts, "digests": digests}
+
+
+def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> tuple[ReleaseSums | None, int]:
+    """Return the sums that a file has, and how many blocks they are of."""
+    description = _description(source, canaries)
+    if not path.exists():
+        return None, 0
+    try:
+        arrays = checkpoint.read(path, description, _like(source, canaries))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    square, own, largest = arrays["numbers"].tolist()
+    zeros, dim, done = arrays["counts"].tolist()
+    every = blocks(source.dim)
+    if not 1 <= done <= len(every) or dim != every[done - 1].stop or not 0 <= zeros <= dim:
+        raise InputError(f"{path}: counts: must be of some of the {len(every)} blocks")
+    squares = arrays["squares"] if isinstance(canaries, Canaries) else None
+    products = PartialProducts(arrays["products"], squares, own)
+    digests = tuple(bytes(digest).hex() for digest in arrays["digests"][:done])
+    slices = tuple(part.stop - part.start for part in every[:done])
+    return ReleaseSums(products, square, zeros, largest, source.canary_norm, slices, digests), done
+
+
+def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:
+    squares = np.zeros(0) if sums.products.squares is None else sums.products.squares
+    digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
+    for number, digest in enumerate(sums.digests):
+        digests[number] = np.frombuffer(bytes.fromhex(digest), np.uint8)
+    arrays = {
+        "products": sums.products.products,
+        "squares": squares,
+        "numbers": np.array([sums.square, sums.products.square, sums.largest]),
+        "counts": np.array([sums.zeros, sums.dim, done]),
+        "digests": digests,
+    }
+    try:
+        checkpoint.write(path, _description(source, canaries), arrays)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,257 @@
+"""A report that is read and derived anew from what was audited, and what differs then."""
+
+import functools
+import hashlib
+import itertools
+import math
+import operator
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.answer.release_sums import ReadableRelease, ReleaseSums, as_source, release_sums
+from canaryproof.verify.audit.answer.report import (
+    OPEN,
+    SCHEMA,
+    SEAL,
+    SUFFIXES,
+    ClaimRecord,
+    ReportRecord,
+    dumped,
+    escaped,
+    sealed,
+)
+from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
+from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
+from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT, content, opened, parsed_json
+from canaryproof.verify.audit.files.stored_release import StoredRelease
+from canaryproof.verify.audit.rules import shown
+
+# The largest report that is read, in bytes.
+_LARGEST = 2**24
+# The most slices of a release that processes summed up.
+_MOST_SLICES = 2**16
+# Relative differences up to this one may be due to other versions or another processor.
+_ROUNDING = 1e-9
+_EMBEDDED = re.compile(f"{re.escape(OPEN)}\n(.*)\n-->\n{SEAL}([0-9a-f]{{64}}) -->\n\\Z", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class ReportFile:
+    """A report as it was read.
+
+    Attributes
+    ----------
+    whole
+        The file's bytes.
+    document, record
+        Its record in JSON's types and checked.
+    damage
+        What shows that it was changed after it was written, in a sentence each.
+    """
+
+    whole: bytes
+    document: dict[str, Any]
+    record: ReportRecord
+    damage: tuple[str, ...]
+
+
+def read(path: Path) -> ReportFile:
+    """Read a report; an ``InputError`` names the file, the field and the rule."""
+    suffix = path.suffix.lower()
+    with opened(path, SUFFIXES) as opened_file:
+        whole = bytes(content(opened_file, _LARGEST))
+        damage, embedded = [], whole
+        if suffix != ".json":
+            match = _EMBEDDED.search(whole.decode(errors="replace"))
+            if match is None:
+                raise ValueError("has no record of a report at its end")
+            embedded = match[1].encode()
+            if hashlib.sha256(whole[: whole.rindex(SEAL.encode())]).hexdigest() != match[2]:
+                damage.append("The file's SHA-256 is not the one in its last line.")
+        document = parsed_json(embedded)
+        checked = read_record(document)
+        assert isinstance(document, dict)  # It was read into a record.
+        if sealed(document)["sha256"] != checked.sha256:
+            damage.append("The record's SHA-256 is not the one in its field sha256.")
+        text_again = dumped(document)
+        if (escaped(text_again).encode() if suffix != ".json" else f"{text_again}\n".encode()) != embedded:
+            damage.append("The record is not written as this package writes it.")
+    return ReportFile(whole, document, checked, tuple(damage))
+
+
+def read_record(document: object) -> ReportRecord:
+    """Read a record from JSON's own types; a ``ValueError`` of one line names the field and the rule."""
+    checked = json_records.read(ReportRecord, document)
+    if not checked.schema.startswith(_form(SCHEMA)):
+        raise ValueError(f"schema: must begin with {_form(SCHEMA)!r}, not {shown(checked.schema)}")
+    return checked
+
+
+def _form(schema: str) -> str:
+    """Return a schema's name with its major version."""
+    return schema.split(".")[0] + "."
+
+
+def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any, Any]") -> Audit:
+    """Repeat the audit of a report on its scores or its release; an ``InputError`` says why that cannot be."""
+    asked = report.request
+    try:
+        claim = asked.epsilon if asked.claim is None else claim_of(asked.claim)
+        options = (asked.delta, asked.confidence, claim, asked.noise_multiplier, asked.bounds, asked.force)
+        if isinstance(given, Scores):
+            return audit(given, *options)
+        if asked.canaries is None:
+            raise ValueError("request.canaries: must be there for a release")
+        made = asked.canaries
+        if made.count > LARGEST_COUNT:
+            raise ValueError(f"request.canaries.count: must be at most {LARGEST_COUNT:g}, not {made.count}")
+        canaries: ReleaseCanaries = Canaries(made.seed, made.count, made.dim)
+        if made.layers:
+            canaries = OrthonormalCanaries(made.seed, made.count, made.dim, made.layers)
+        coordinates = report.audit.get("coordinates") if isinstance(report.audit, dict) else None
+        slices = coordinates.get("slices") if isinstance(coordinates, dict) else None
+        source = given if slices is None else _summed(as_source(given), canaries, slices)
+        result = audit_release(source, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
+        # A report of an array in memory names no file.
+        return result if coordinates else replace(result, request=replace(result.request, stored=None))
+    except (ValueError, OverflowError) as error:
+        raise InputError(f"the report's request cannot be repeated: {error}") from error
+
+
+def _summed(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> ReleaseSums:
+    """Sum a release up by slices, as the process of each did."""
+    numbers = slices if isinstance(slices, list) and all(type(number) is int for number in slices) else []
+    if not 1 <= len(numbers) <= _MOST_SLICES or min(numbers) < 1 or sum(numbers) != source.dim:
+        raise ValueError(f"audit.coordinates.slices: must be numbers of coordinates that sum to {source.dim:,}")
+    stops = list(itertools.accumulate(numbers))
+    parts = (
+        release_sums(source.read(stop - number, stop), canaries, stop - number)
+        for number, stop in zip(numbers, stops, strict=True)
+    )
+    return replace(functools.reduce(operator.add, parts), canary_norm=source.canary_norm)
+
+
+def claim_of(saved: ClaimRecord) -> Claim:
+    """Undo ``claim_record``; a ``ValueError`` names the field and the rule."""
+    neighbours: Any = rules.choice("request.claim.neighbours", saved.neighbours, accountant.NEIGHBOURS)
+    if saved.event is not None:
+        return accountant.from_event(_event(saved.event), neighbours=neighbours)
+    if saved.statement is not None:
+        return accountant.stated(*saved.statement, neighbours=neighbours)
+    if saved.noise_multiplier is None or saved.rounds is None:
+        raise ValueError("request.claim: must have a noise multiplier and rounds, a statement or an event")
+    if saved.rate is not None:
+        return accountant.poisson(saved.noise_multiplier, rate=saved.rate, rounds=saved.rounds, neighbours=neighbours)
+    return accountant.gaussian(
+        saved.noise_multiplier,
+        participations=saved.participations or 0,
+        rounds=saved.rounds,
+        neighbours=neighbours,
+    )
+
+
+def _event(value: Any) -> Any:
+    """Return an event of dp-accounting by its type's name and its fields: numbers, and other events."""
+    # Not all events stand in the package itself.
+    from dp_accounting import DpEvent, dp_event
+
+    kind = getattr(dp_event, str(value.get("type")), None) if isinstance(value, dict) else None
+    if not (isinstance(kind, type) and issubclass(kind, DpEvent)):
+        raise ValueError(f"request.claim.event: must be an event of dp-accounting, not {shown(value)}")
+    fields = {name: _field(name, each) for name, each in value.items() if name != "type"}
+    try:
+        return kind(**fields)
+    except TypeError:
+        raise ValueError(f"request.claim.event: must have the fields of {kind.__name__}") from None
+
+
+def _field(name: str, value: Any) -> Any:
+    if name == "event":
+        return _event(value)
+    if isinstance(value, list) and name == "events":
+        return [_event(each) for each in value]
+    if isinstance(value, list) and name in ("sensitivities", "sampling_probs"):
+        return [_field("", each) for each in value]
+    kinds = int if name == "count" else int | float
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":
+        rule = "a list of events" if name == "events" else "a number"
+        raise ValueError(f"request.claim.event: {shown(name)} must be {rule}, not {shown(value)}")
+    return value
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value of a report that is another one when it is derived anew.
+
+    Attributes
+    ----------
+    name
+        Its place in the record.
+    reported, derived
+        Both values, or ``missing``.
+    rounding
+        Whether they are numbers that differ by less than 1e-9 of their size.
+    """
+
+    name: str
+    reported: str
+    derived: str
+    rounding: bool
+
+
+def differences(reported: Any, derived: Any, name: str = "") -> Iterator[Difference]:
+    """Compare two records value by value."""
+    if isinstance(reported, dict) and isinstance(derived, dict):
+        for key in [*derived, *(key for key in reported if key not in derived)]:
+            below = f"{name}.{key}" if name else str(key)
+            yield from differences(reported.get(key, _MISSING), derived.get(key, _MISSING), below)
+    elif isinstance(reported, list) and isinstance(derived, list):
+        for i in range(max(len(reported), len(derived))):
+            there, here = (values[i] if i < len(values) else _MISSING for values in (reported, derived))
+            yield from differences(there, here, f"{name}[{i}]")
+    elif type(reported) is not type(derived) or reported != derived:
+        numbers = isinstance(reported, float) and isinstance(derived, float)
+        near = numbers and math.isclose(reported, derived, rel_tol=_ROUNDING)
+        yield Difference(name, _shown(reported), _shown(derived), near)
+
+
+_MISSING = object()
+
+
+def _shown(value: Any) -> str:
+    return "missing" if value is _MISSING else shown(value)
+
+
+def count_values(document: Any) -> int:
+    """Return the number of numbers, words and truth values in a record."""
+    if isinstance(document, dict):
+        return sum(map(count_values, document.values()))
+    return sum(map(count_values, document)) if isinstance(document, list) else 1
+
+
+_FIGURE = re.compile(rb"<figure>.*?</figure>", re.DOTALL)
+
+
+def page_damage(report: ReportFile, derived: bytes, *, same_versions: bool) -> str | None:
+    """Say whether a page differs from the one that is derived anew; other versions may draw other pictures."""
+    if report.whole == derived:
+        return None
+    pages = [whole[: whole.rfind(OPEN.encode())] for whole in (report.whole, derived)]
+    lines = [_FIGURE.sub(b"", page).split(b"\n") for page in pages]
+    if lines[0] == lines[1]:
+        return "The pictures are not those of the audit." if same_versions else None
+    number = next((i for i, pair in enumerate(zip(*lines, strict=False)) if pair[0] != pair[1]), min(map(len, lines)))
+    return f"The page does not say what its record says: line {number + 1} without pictures."

@@ -1,0 +1,590 @@
+"""The result of an audit: rows of estimates and bounds, tests of their assumptions, warnings, the claim's verdict."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from scipy import special
+
+from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit.answer.misuse import MisuseWarning
+from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, many_ties
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
+from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
+from canaryproof.verify.audit.canaries.scores import Score, Scores
+from canaryproof.verify.audit.estimators.epsilon_estimators import TEST_LEVEL
+from canaryproof.verify.audit.files.reading import ScoreKind
+from canaryproof.verify.audit.levels import EPSILON, POWER
+
+if TYPE_CHECKING:
+    from dp_accounting import DpEvent
+
+    from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
+    from canaryproof.verify.audit.answer.notice import Deciding
+    from canaryproof.verify.audit.blindspots.ranges import BlindSpots
+    from canaryproof.verify.audit.bounds.participations import Crowd
+    from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
+    from canaryproof.verify.audit.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
+    from canaryproof.verify.audit.files.stored_release import StoredRelease
+
+ESTIMATE = "estimate"
+# Estimate of the measured noise, composed by accounting, and the lower bound of its upper limit.
+COMPOSED, COMPOSED_BOUND = "composed", "composed-bound"
+# Lower bound that holds each canary against the claim at its own number of rounds.
+PARTICIPATIONS = "participations"
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """An estimate of ε, or a bound on it.
+
+    Attributes
+    ----------
+    name
+        Estimator, or bound in the catalogue.
+    kind
+        ``estimate``, ``lower bound`` or ``posterior interval``.
+    epsilon
+        The estimate; of the others the lower end.
+    low, high
+        Ends of the interval; a lower bound has no upper end, which is then infinite.
+    coverage
+        What is known of how often the interval holds the truth: ``proven``, ``asymptotic`` or ``heuristic``.
+    cap
+        The largest value that so many scores can give; infinite if there is none.
+    assumes
+        What it rests on, with the source.
+    """
+
+    name: str
+    kind: str
+    epsilon: float
+    low: float
+    high: float
+    coverage: str
+    cap: float
+    assumes: str
+
+    @property
+    def condition(self) -> str:
+        """The assumption that no score can show, as the end of a sentence; empty if there is none."""
+        return ", if the trade-off curve is Gaussian" if GAUSSIAN_CURVE in self.assumes else ""
+
+    @property
+    def basis(self) -> str:
+        """Coverage and condition together, as in ``asymptotic, if the trade-off curve is Gaussian``."""
+        return self.coverage + self.condition
+
+
+@dataclass(frozen=True)
+class EstimateRow(AuditRow):
+    """An estimate of ε.
+
+    Attributes
+    ----------
+    standard_error
+        Its standard error.
+    enclose
+        Computes and proves ``certified`` when it is first read.
+    others
+        As of ``AuditRow``.
+    """
+
+    standard_error: float
+    enclose: Callable[[], tuple[float, float]] = field(repr=False, compare=False)
+
+    @cached_property
+    def certified(self) -> tuple[float, float]:
+        """Floats proven to lie on either side of the exact ε for the fitted parameters; 0 and ∞ where none are."""
+        return self.enclose()
+
+
+@dataclass(frozen=True)
+class MechanismTest:
+    """The noise multiplier that a training's canaries measure, and the test that it is at least the claimed one.
+
+    Attributes
+    ----------
+    traces
+        What was measured in each round.
+    measured
+        The measured noise multiplier, at the audit's confidence.
+    claimed
+        Claimed noise multiplier; None if none was claimed.
+    """
+
+    traces: "RoundTraces" = field(repr=False, compare=False)
+    measured: "NoiseMultiplier"
+    claimed: float | None
+
+    @cached_property
+    def p_value(self) -> float | None:
+        """P-value of noise of at least the claimed multiplier; None without a claim."""
+        return None if self.claimed is None else self.traces.p_value(self.claimed)
+
+    def noticed_share(self, level: float, probability: float = POWER) -> float:
+        """Return the largest share of the claimed noise that a test of this level rejects with a probability."""
+        if self.claimed is None:
+            return 0.0
+        # This import loads the law of traces, which an audit without them does not need.
+        from canaryproof.verify.audit.estimators.noise_multiplier import noticed_share
+
+        return noticed_share(self.claimed, self.traces.lengths, self.traces.dim, level, probability=probability)
+
+
+@dataclass(frozen=True)
+class Request:
+    """The call that made an audit: together with its input it repeats the audit.
+
+    Attributes
+    ----------
+    claim, noise_multiplier, bounds, force, neighbours
+        As given to ``audit`` or ``audit_release``; neighbours are None where they are those of the scores or the claim.
+    canaries
+        The canaries of a release; None where scores were given.
+    release
+        SHA-256 of the release's coordinates in little-endian order, in hexadecimal; from 2²⁷ coordinates on of those of
+        its blocks, one after another. None where scores were given.
+    stored
+        The release's files with the order of its coordinates; None where there were none.
+    slices
+        Numbers of coordinates of the slices whose sums were given, with the norm of a canary; None of a whole release.
+    """
+
+    claim: "float | Claim | DpEvent | None"
+    noise_multiplier: float | None
+    bounds: tuple[str, ...]
+    force: bool
+    neighbours: "Neighbours | None" = None
+    canaries: "ReleaseCanaries | None" = None
+    release: str | None = None
+    stored: "StoredRelease | None" = None
+    slices: tuple[tuple[int, ...], float] | None = None
+
+
+class ClaimVerdict(StrEnum):
+    """The verdict of an audit on a claimed ε; the first that applies."""
+
+    WITHHELD = "withheld"
+    EXCEEDED = "exceeded"
+    REFUTED = "refuted"
+    NOTHING_SEEN = "nothing seen"
+    AT_ITS_CAP = "at its cap"
+    NOT_DECIDED = "not decided"
+    CONSISTENT = "consistent"
+
+
+# The rule of each verdict; the first that applies decides.
+VERDICT_RULES = {
+    ClaimVerdict.WITHHELD: "a sign of misuse takes the meaning of all numbers",
+    ClaimVerdict.EXCEEDED: "the lower bound is above the claimed ε",
+    ClaimVerdict.REFUTED: "the test of the claimed noise rejects it: there is less",
+    ClaimVerdict.NOTHING_SEEN: "the canaries leave no visible trace",
+    ClaimVerdict.AT_ITS_CAP: "no bound of so many scores can be above the claim, and no lack of noise would be noticed",
+    ClaimVerdict.NOT_DECIDED: "the estimate's interval is above the claim, and the lower bound is not",
+    ClaimVerdict.CONSISTENT: "the canaries are seen, and nothing contradicts the claim",
+}
+# Warnings that leave the tests their meaning and their power, which is computed.
+_HARMLESS = ("dilution", "large-delta", "too-few", "coin", "carry-over")
+# A trace is taken to be seen from this number of standard errors on.
+_SEEN = 3.0
+# A gate does not pass where canaries leave another trace than the release's norm says, at this level.
+_OTHER_TRACE = 1e-4
+# A claim that was rounded to two digits is not taken for another one than that of the noise.
+_ROUNDED = 1.05
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """The result of an audit, which depends on nothing but its input.
+
+    Attributes
+    ----------
+    scores, request
+        The scores that were audited, and the call.
+    delta, confidence, claim, noise_multiplier
+        As asked; a claim that was not given is that of the noise multiplier, where one vector is released or a training
+        recorded its rounds.
+    claimed
+        The claimed mechanism; None at δ = 0, or if nothing is claimed.
+    neighbours
+        Those of the claim, and of the scores if nothing is claimed: ``add-or-remove`` or ``replace``.
+    mechanism
+        The measured noise, and the test of the claimed one; None for scores without a record of rounds.
+    standardised_mean
+        (μ̂ − μ₀)/σ₀; √d·μ̂ for the closed-form null N(0, 1/d).
+    deviation_ratio
+        σ̂/σ₀; √d·σ̂ for the closed-form null.
+    variance_p_value
+        Two-sided p-value of equal variances of observed scores and null.
+    normality
+        Anderson–Darling test that the observed scores are normal; None for fewer than 8.
+    shape
+        Test that scores have the shape that the estimators but ``norm`` assume.
+    null_law
+        Kolmogorov–Smirnov test that the unobserved cosines follow the closed-form null law in R^d; None without
+        unobserved cosines or without a dimension.
+    release_norm
+        Norm of the released vector, in units of the canary norm; None where scores were given.
+    warnings
+        What looks like a misuse.
+    withheld
+        Whether a warning takes the meaning of all numbers, so that there are neither estimates nor bounds.
+    estimates
+        The estimates, the default first.
+    bounds
+        Lower bounds on ε and posterior intervals, those first whose coverage is proven. Before them is the bound by
+        participations, where canaries took part in unequal numbers of rounds; after them that of the measured noise.
+    """
+
+    scores: Scores = field(repr=False, compare=False)
+    request: Request = field(repr=False, compare=False)
+    delta: float
+    confidence: float
+    claim: float | None
+    claimed: "Claim | None" = field(repr=False, compare=False)
+    neighbours: str
+    noise_multiplier: float | None
+    mechanism: MechanismTest | None
+    standardised_mean: float
+    deviation_ratio: float
+    variance_p_value: float
+    normality: GoodnessOfFit | None
+    shape: ShapeTest
+    null_law: GoodnessOfFit | None
+    release_norm: float | None
+    warnings: tuple[MisuseWarning, ...]
+    withheld: bool
+    estimates: tuple[EstimateRow, ...]
+    bounds: tuple[AuditRow, ...]
+
+    @property
+    def count(self) -> int:
+        """Number k of observed scores."""
+        return len(self.scores.observed)
+
+    @property
+    def null_count(self) -> int | None:
+        """Number of unobserved scores that the null was fitted to; None for the closed-form null N(0, 1/d)."""
+        return None if self.scores.unobserved is None else len(self.scores.unobserved)
+
+    @property
+    def dim(self) -> int | None:
+        """Dimension d of the released vector, if known."""
+        return self.scores.dim
+
+    @property
+    def estimate(self) -> EstimateRow | None:
+        """The default estimate; None if it is withheld, or means nothing for these scores.
+
+        The estimators take scores for normal. So there is none where the scores' shape is another one. There is none of
+        scores that are no cosines: a rising function of them would do as well, and give another estimate.
+        """
+        if not self.estimates:
+            return None
+        first = self.estimates[0]
+        means = first.name == COMPOSED or (self.scores.kind is ScoreKind.COSINE and not self.shape.reason)
+        return first if means else None
+
+    @property
+    def bound(self) -> AuditRow | None:
+        """The best lower bound; None if there is none of proven or asymptotic coverage.
+
+        It is the first of ``bounds``, chosen before the scores are seen: the largest of several would not keep its
+        confidence.
+        """
+        serving = (Coverage.PROVEN, Coverage.ASYMPTOTIC)
+        return next((row for row in self.bounds if row.kind == BoundKind.LOWER_BOUND and row.coverage in serving), None)
+
+    @property
+    def level(self) -> float:
+        """Level of each test that may decide on the claim: together they have what the confidence leaves."""
+        tests = 2.0 if self.mechanism is not None and self.mechanism.claimed is not None else 1.0
+        return (1.0 - self.confidence) / tests
+
+    @property
+    def verdict(self) -> ClaimVerdict | None:
+        """The verdict on the claimed ε, or None if none was claimed."""
+        if self.claim is None:
+            return None
+        if self.withheld:
+            return ClaimVerdict.WITHHELD
+        if self.bound is not None and self.bound.low > self.claim:
+            return ClaimVerdict.EXCEEDED
+        if self.refuted:
+            return ClaimVerdict.REFUTED
+        if not self.seen:
+            return ClaimVerdict.NOTHING_SEEN
+        known = (self._by_default or self._by_participations) and self.delta > 0.0
+        if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or known):
+            return ClaimVerdict.AT_ITS_CAP
+        if self.estimate is not None and self.estimate.low > self.claim:
+            return ClaimVerdict.NOT_DECIDED
+        return ClaimVerdict.CONSISTENT
+
+    def passes(self, notice: float = 0.5) -> bool:
+        """Whether a gate lets this audit pass.
+
+        Parameters
+        ----------
+        notice
+            Share of the claimed noise, in (0, 1), that must be noticed with probability 90%.
+
+        Returns
+        -------
+        Whether the verdict is consistent, so much less noise would have been noticed, and nothing is ``doubtful``.
+        """
+        return self.verdict is ClaimVerdict.CONSISTENT and (self.noticed or 0.0) >= notice and not self.doubtful
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether the input may not be what it should be, so that a gate must not pass it.
+
+        A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Or
+        the claimed noise of the release cannot give the claimed ε. Data that dilute the trace, few scores, a large δ
+        and later rounds that depend on canaries leave the tests their meaning.
+        """
+        others = self.other_trace or self.noise_epsilon is not None
+        return others or any(warning.kind not in _HARMLESS for warning in self.warnings)
+
+    @property
+    def noise_epsilon(self) -> float | None:
+        """ε of a release's claimed noise for somebody who takes part, where a claim that is a number is below it."""
+        stated, noise = self.request.claim, self.noise_multiplier
+        if self.release_norm is None or noise is None or not self.delta or not isinstance(stated, int | float):
+            return None
+        epsilon = float(gaussian_mechanism.epsilon(self.delta, noise / (2.0 if self.neighbours == "replace" else 1.0)))
+        return epsilon if epsilon > _ROUNDED * stated else None
+
+    @property
+    def other_trace(self) -> bool:
+        """Whether canaries leave another trace in a release than canaries of norm 1, at level 1e-4."""
+        return self.trace_test is not None and self.trace_test[2] < _OTHER_TRACE
+
+    @property
+    def trace_test(self) -> tuple[float, float, float] | None:
+        """Norm that canaries have by their trace in a release, its error and the p-value of norm 1; else None.
+
+        Noise and data of any length leave it at 1. Missing canaries lower it.
+        """
+        if self.release_norm is None:
+            return None
+        null = self.scores.unobserved
+        square = 1.0 / (self.dim or 1) if null is None else float((null**2).mean())
+        # Independent canaries disturb each other's scores.
+        others = 0.0 if self.dim is None else self.count / self.release_norm**2
+        error = self.release_norm * math.sqrt(square * (1.0 + others) / self.count)
+        norm = self.release_norm * float(self.scores.observed.mean())
+        return norm, error, 2.0 * float(special.ndtr(-abs(norm - 1.0) / error))
+
+    @property
+    def refuted(self) -> bool:
+        """Whether there is less noise than claimed, at ``level``."""
+        p_value = None if self.mechanism is None else self.mechanism.p_value
+        return p_value is not None and p_value < self.level
+
+    @property
+    def seen(self) -> bool:
+        """Whether the canaries leave a trace: in a lower bound, in the measured noise, or in their mean score."""
+        if self.bound is not None and self.bound.low > 0.0:
+            return True
+        if self.mechanism is not None:
+            return bool(self.mechanism.traces.trace_p_value < special.ndtr(-_SEEN))
+        return self.standardised_mean >= _SEEN * self.mean_error
+
+    @cached_property
+    def noticed(self) -> float | None:
+        """Largest share of the claimed noise that this audit notices with probability 90%; None if none is known.
+
+        At δ = 0 none is.
+
+        It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
+        Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
+        What ``hides`` the claimed noise would hide less noise too.
+        """
+        # This import loads tables of the bounds, which an audit without a claim does not need.
+        from canaryproof.verify.audit.answer import notice
+
+        if self.claim is None or not self.delta:
+            return None
+        shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
+        if self._by_default:
+            noise = self.claimed_noise(self.claim)
+            # Independent canaries of one release lengthen it, as more noise would.
+            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
+            whole = math.sqrt(noise**2 + crowding)
+            share = notice.noticed_share(
+                noise_multiplier=whole,
+                claim=self.claim,
+                delta=self.delta,
+                confidence=1.0 - self.level,
+                count=self.count,
+                null_count=self.null_count,
+                rounds=self.largest_of,
+                inclusion=self.relied_on,
+            )
+            shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
+        if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
+            shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
+        return math.sqrt(max(0.0, max(shares) ** 2 - self.hides)) or None
+
+    @cached_property
+    def largest_of(self) -> float:
+        """Number of rounds of which a score is the largest, recorded or by the unobserved cosines' law; 1 of others."""
+        # This import loads tables of the bounds, which an audit without a claim does not need.
+        from canaryproof.verify.audit.answer import notice
+
+        record, unobserved = self.scores.record, self.scores.unobserved
+        if record is not None:
+            return record.rounds if record.score == Score.LARGEST else 1
+        plain = self.scores.kind is ScoreKind.COSINE and self.neighbours == "add-or-remove"
+        return notice.largest_of(unobserved) if plain and unobserved is not None else 1
+
+    @property
+    def hides(self) -> float:
+        """Variance of others' data, or of more noise than claimed, in units of the claimed noise's; 0 if none is seen.
+
+        Where less noise was added, data of this length would still be there. A released vector shows them by its norm,
+        at level 1e-4. A training's rounds do by the measured noise, at half of α, unless others' data were taken out.
+        """
+        mechanism = self.mechanism
+        if mechanism is None or mechanism.claimed is None:
+            return 0.0
+        square = mechanism.claimed**2
+        if self.release_norm is None:
+            seen = not mechanism.traces.residual and mechanism.measured.low > mechanism.claimed
+            return mechanism.measured.value**2 / square - 1.0 if seen else 0.0
+        dim = mechanism.traces.dim
+        honest = square + self.count / dim
+        length = self.release_norm**2 / dim
+        seen = float(special.chdtrc(dim, dim * length / honest)) < _OTHER_TRACE
+        return (length - honest) / square if seen else 0.0
+
+    def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":
+        """Return the canaries of the bound by participations, and the claimed noise of a round; else None."""
+        record, claimed = self.scores.record, self.claimed
+        if not self._by_participations or record is None or record.counts is None or claimed is None:
+            return None
+        # This import loads compiled kernels.
+        from canaryproof.verify.audit.bounds.participations import Crowd
+
+        noise = math.sqrt(claimed.participations or 0) * gaussian_mechanism.noise_multiplier(epsilon, self.delta)
+        return Crowd.of(record.counts, record.rounds), float(noise)
+
+    def claimed_noise(self, epsilon: float) -> float:
+        """Return the claimed noise that separates the groups of scores.
+
+        Parameters
+        ----------
+        epsilon
+            Claimed ε, positive.
+
+        Returns
+        -------
+        The noise multiplier that was stated for one release, or else that of a Gaussian mechanism of this ε; in units
+        of the distance that these scores measure.
+        """
+        halved = self.scores.neighbours == "replace"
+        # A round's noise is not that of the claim, which is for several.
+        if self.noise_multiplier is not None and self.scores.record is None:
+            return 0.5 * self.noise_multiplier if halved else self.noise_multiplier
+        # Canaries that are only added move the sum half as far as the claim's neighbours do.
+        doubled = self.neighbours == "replace" and not halved
+        return (2.0 if doubled else 1.0) * float(gaussian_mechanism.noise_multiplier(epsilon, self.delta))
+
+    @cached_property
+    def _by_default(self) -> bool:
+        """Whether a default bound decides, whose power is known: that of scores without many ties."""
+        groups = (self.scores.observed, self.scores.unobserved)
+        tied = any(many_ties(scores) for scores in groups if scores is not None)
+        return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS) and not tied
+
+    @property
+    def relied_on(self) -> Inclusion:
+        """Inclusion that the deciding bound relies on: no coins that their numbers refute, or with an exact null."""
+        coins = self.bound is not None and self.bound.name == DEFAULT_WITH_COINS
+        return Inclusion.COIN if coins else Inclusion.FIXED
+
+    @property
+    def _by_participations(self) -> bool:
+        """Whether the bound that decides holds each canary against the claim at its own number of rounds."""
+        return self.bound is not None and self.bound.name == PARTICIPATIONS
+
+    @property
+    def equal_variances(self) -> bool:
+        """Whether the test does not reject equal variances, so that ``adaptive`` is ``pinned``."""
+        return self.variance_p_value >= TEST_LEVEL
+
+    @property
+    def mean_error(self) -> float:
+        """Standard error of ``standardised_mean``."""
+        unobserved = 0.0 if self.null_count is None else 1.0 / self.null_count
+        return math.sqrt(self.deviation_ratio**2 / self.count + unobserved)
+
+    @property
+    def ratio_error(self) -> float:
+        """Standard error of ``deviation_ratio``."""
+        unobserved = 0.0 if self.null_count is None else 0.5 / self.null_count
+        return self.deviation_ratio * math.sqrt(0.5 / self.count + unobserved)
+
+    @property
+    def dilution(self) -> float | None:
+        """‖ρ‖²/(σ²d) − 1, the excess of a released vector ρ over the claimed noise; None if either is not known."""
+        if self.release_norm is None or self.noise_multiplier is None or self.dim is None:
+            return None
+        return self.release_norm**2 / (self.noise_multiplier**2 * self.dim) - 1.0
+
+    @cached_property
+    def blind_spots(self) -> "BlindSpots | None":
+        """Faults of the atlas that the tests which decide would have noticed, and others.
+
+        None where d is unknown or below 1,000, and of scores whose tests have no known power, as the largest over
+        rounds. The faults are those of a mechanism with the claimed noise, or with the noise of the claimed ε; of ε = 3
+        if nothing is claimed.
+        """
+        # This import loads the atlas, which a summary does not need.
+        from canaryproof.verify.audit.answer.notice import blind_spots
+
+        given = self.noise_multiplier is not None or self.claim is not None
+        return None if self._deciding is None else blind_spots(self._deciding, given=given)
+
+    @property
+    def maps_faults(self) -> bool:
+        """Whether ``blind_spots`` has lists; making them takes most of a second."""
+        return self._deciding is not None and self._deciding.maps_faults
+
+    @cached_property
+    def _deciding(self) -> "Deciding | None":
+        """Return the tests that decide on the claim; None where the atlas has no faults for these scores."""
+        # These imports load the atlas, which a summary without a claim does not need.
+        from canaryproof.verify.audit.answer.notice import Deciding
+        from canaryproof.verify.audit.blindspots.mechanisms import AtlasClaim
+
+        # A release without a dimension was scored along all its directions.
+        orthonormal = self.release_norm is not None and self.dim is None
+        dim = self.count + (self.null_count or 0) if orthonormal else self.dim
+        if dim is None or not self.delta or self.scores.neighbours == "replace":
+            return None
+        if self.scores.record is None and self.largest_of > 1:
+            return None
+        epsilon = EPSILON if self.claim is None else self.claim
+        noise = self.noise_multiplier or self.claimed_noise(epsilon)
+        lengths = None
+        if self.mechanism is not None and self.mechanism.claimed is not None:
+            lengths = tuple(self.mechanism.traces.lengths.tolist())
+        return Deciding(
+            claim=AtlasClaim(noise, self.delta, dim),
+            epsilon=epsilon,
+            level=self.level,
+            count=self.count,
+            null_count=self.null_count,
+            inclusion=self.relied_on,
+            lengths=lengths,
+            bound=self._by_default and self.scores.record is None,
+            orthonormal=orthonormal,
+            crowd=self._crowd(epsilon),
+            hides=self.hides,
+        )

@@ -1,0 +1,526 @@
+"""A second opinion on another tool's audit: what valid bounds give from the same scores or counts.
+
+A published ε can be all of its cap. Or it comes of a choice on the same scores: of the threshold, of the direction, or
+of the number of guesses. Each choice is made here too, to show what it costs. Valid bounds pay for it.
+"""
+
+import json
+import math
+import textwrap
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.answer.text import number, percent, rounded_down
+from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
+from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
+from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
+from canaryproof.verify.audit.bounds.lower_bound import (
+    GAUSSIAN_CURVE,
+    Coverage,
+    Inclusion,
+    LowerBound,
+    ScoreSample,
+    prepare,
+)
+from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
+from canaryproof.verify.audit.files.other_results import GuessCount, OtherResult, of_frame, read_result
+from canaryproof.verify.audit.files.reading import ScoreColumns
+from canaryproof.verify.audit.rules import Rule
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+WIDTH = 80
+# A reported ε this close to a cap, relatively, is the cap.
+_CLOSE = 0.005
+# Audits of a mechanism that leaks nothing, and the most scores of all of them together.
+_AUDITS, _MOST_SCORES = 400, 4_000_000
+# Numbers of guesses that are tried, as published scripts do, have this ratio.
+_RATIO = 1.1
+_TRIED = Rule("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
+_REPORTED = Rule("be a number from 0 to 10000", 0.0, 1e4)
+
+
+class Opinion(StrEnum):
+    """The opinion on a reported ε; the first that applies."""
+
+    AT_ITS_CAP = "at its cap"  # it says how many canaries there were
+    SUPPORTED = "supported"  # a valid bound is as large
+    CONDITIONAL = "supported under a condition"  # a bound with one more condition is as large
+    IMPOSSIBLE = "impossible"  # none from so many canaries can be as large, whatever leaks
+    UNSUPPORTED = "not supported"  # none is as large
+    NOT_JUDGED = "not judged"  # no ε is reported, or what would decide is missing
+
+
+@dataclass(frozen=True)
+class ReviewedBound:
+    """A valid bound from the given scores or counts.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    epsilon
+        Its value, rounded down when printed.
+    cap
+        Its value if the scores separated members from others perfectly.
+    basis
+        What is known of its coverage, and what it needs.
+    condition
+        What it needs that cannot be seen here and that others do not need; empty for a bound that stands alone.
+    """
+
+    name: str
+    epsilon: float
+    cap: float
+    basis: str
+    condition: str = ""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A choice that can be made after looking at the scores, and what it costs.
+
+    Attributes
+    ----------
+    name
+        What is chosen.
+    epsilon
+        Lower limit of ε that the choice gives on these scores if nothing pays for it.
+    false_share
+        Share of audits of a mechanism that leaks nothing in which it gives ε > 0; None if it is not computed.
+    """
+
+    name: str
+    epsilon: float
+    false_share: float | None
+
+
+@dataclass(frozen=True)
+class Review:
+    """A second opinion on an audit; ``print`` shows it.
+
+    Attributes
+    ----------
+    form
+        What was given.
+    canaries
+        Numbers of canaries, in words.
+    opinion
+        The opinion on the reported ε.
+    reported
+        Reported ε; None if there is none.
+    delta, confidence
+        δ and confidence of all bounds.
+    bounds
+        Valid bounds, the one that decides first.
+    caps
+        The largest ε that so many canaries can give, by method.
+    choices
+        Choices that can be made after looking at the scores.
+    unknown
+        What cannot be seen from what is given.
+    """
+
+    form: str
+    canaries: str
+    opinion: Opinion
+    reported: float | None
+    delta: float
+    confidence: float
+    bounds: tuple[ReviewedBound, ...]
+    caps: dict[str, float]
+    choices: tuple[Choice, ...]
+    unknown: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields as they are in JSON, which has no infinity: an infinite number is None."""
+        document = asdict(self)
+        document["bounds"] = [
+            {name: None if value == math.inf else value for name, value in row.items()} for row in document["bounds"]
+        ]
+        return document | {name: list(document[name]) for name in ("choices", "unknown")}
+
+    def to_json(self) -> str:
+        """Return all fields as one JSON document."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
+
+    @property
+    def answer(self) -> str:
+        """The opinion in one or two sentences."""
+        return _answer(self)
+
+    def __str__(self) -> str:
+        blocks = [("Reviewed", f"{self.form}: {self.canaries}, at δ = {self.delta:g}")]
+        blocks += [("Bound", _bound_line(bound, self.confidence)) for bound in self.bounds]
+        caps = ", ".join(f"{rounded_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
+        blocks.append(("Caps", f"so many canaries give at most {caps}"))
+        blocks += [("Choice", _choice_line(choice, self.confidence)) for choice in self.choices]
+        blocks += [("Unknown", line) for line in self.unknown]
+        lines = textwrap.wrap(self.answer, WIDTH)
+        label_before = ""
+        for label, text in blocks:
+            lines += [""] * (not label_before) + _block("" if label == label_before else label, text)
+            label_before = label
+        return "\n".join(lines)
+
+
+def review(
+    source: "str | Path | pd.DataFrame",
+    *,
+    delta: float | None = None,
+    epsilon: float | None = None,
+    confidence: float = 0.95,
+    inclusion: str = "fixed",
+    tried: int | None = None,
+    score: str | None = None,
+    member: str | None = None,
+) -> Review:
+    """Give a second opinion on another tool's audit.
+
+    Parameters
+    ----------
+    source
+        A ``.csv``, ``.parquet`` or ``.json`` file, or a pandas DataFrame. It has a column of scores and one of labels,
+        or a column for each kind of scores, or counts m, r and v of canaries, guesses and right guesses. memaudit's
+        report and the sizes and ε of PrivacyGuard's ``AnalysisNodeOutput`` are read too.
+    delta, epsilon
+        δ, and the reported ε; by default those of the source.
+    confidence
+        1 − α.
+    inclusion
+        ``fixed``; ``coin`` if a fair coin of its own decided on each canary; ``independent`` if each score is of a
+        training of its own.
+    tried
+        Numbers of guesses that were tried on the same scores; 1 if the number was declared before.
+    score, member
+        Names of the columns of scores and labels; by default the known ones.
+
+    Returns
+    -------
+    The opinion.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or breaks a rule.
+    ValueError
+        If an argument or a DataFrame breaks a rule, or no δ is given.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import canaryproof as cp
+    >>> counts = pd.DataFrame({"m": [1000], "r": [100], "v": [100]})
+    >>> str(cp.review(counts, delta=1e-5, epsilon=3.49, tried=1).opinion)
+    'at its cap'
+    """
+    if isinstance(source, str | Path):
+        result = read_result(Path(source), score, member)
+    elif hasattr(source, "columns"):
+        result = of_frame(source, score, member)
+    else:
+        raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
+    level = 1.0 - rules.CONFIDENCE.number("confidence", confidence)
+    if delta is None and result.delta is None:
+        raise ValueError("delta: must be given, as the source has none and ε means nothing without it")
+    at = rules.DELTA_OR_ZERO.number("delta", result.delta if delta is None else delta)
+    reported = result.epsilon if epsilon is None else epsilon
+    if reported is not None:
+        reported = _REPORTED.number("epsilon", reported)
+    if tried is not None:
+        tried = int(_TRIED.number("tried", tried))
+    kind = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
+    if result.scores is not None:
+        parts = _of_scores(_ranked(result.scores, kind), at, level)
+    elif result.counts:
+        parts = _of_counts(result.counts, at, level, tried)
+    else:
+        parts = _of_sizes(result, at, level)
+    bounds, caps, choices, unknown = parts
+    opinion = _opinion(reported, bounds, caps)
+    canaries = _canaries(result)
+    return Review(
+        result.form,
+        canaries,
+        opinion,
+        reported,
+        at,
+        confidence,
+        bounds,
+        caps,
+        choices,
+        (*result.remarks, *unknown),
+    )
+
+
+_Parts = tuple[tuple[ReviewedBound, ...], dict[str, float], tuple[Choice, ...], tuple[str, ...]]
+_COIN = "whether a fair coin of its own decided on each canary"
+_ONE_KIND = (
+    "whether members and others differ in membership alone: another source or date of the data makes a difference of "
+    "scores that is no leak"
+)
+_OTHER_ATTACKS = "what better scores would see: a low bound excludes no other attack"
+
+
+def _canaries(result: OtherResult) -> str:
+    if result.sizes is not None:
+        return f"{result.sizes[0]:,} members against {result.sizes[1]:,} others"
+    row = result.counts[0]
+    if len(result.counts) == 1:
+        return f"{row.right:,} right of {row.guesses:,} guesses on {row.canaries:,} canaries"
+    return f"{len(result.counts):,} numbers of guesses on {row.canaries:,} canaries"
+
+
+def _opinion(reported: float | None, bounds: tuple[ReviewedBound, ...], caps: dict[str, float]) -> Opinion:
+    if reported is None:
+        return Opinion.NOT_JUDGED
+    reached = [bound for bound in bounds if reported <= bound.epsilon * (1.0 + _CLOSE)]
+    supported = bool(reached) and reached[0] is bounds[0]
+    # A bound below its own cap that is as large says more than the number of canaries.
+    if _near(reported, caps) is not None and not (supported and bounds[0].epsilon < bounds[0].cap * (1.0 - _CLOSE)):
+        return Opinion.AT_ITS_CAP
+    if supported:
+        return Opinion.SUPPORTED
+    if reached:
+        return Opinion.CONDITIONAL
+    if reported > max(caps.values()):
+        return Opinion.IMPOSSIBLE
+    return Opinion.UNSUPPORTED if bounds else Opinion.NOT_JUDGED
+
+
+def _near(reported: float, caps: dict[str, float]) -> str | None:
+    """Return the name of the cap that a reported ε is, if it is one."""
+    return next((name for name, cap in caps.items() if cap > 0.0 and abs(reported - cap) <= _CLOSE * cap), None)
+
+
+# Scores.
+
+
+def _ranked(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
+    """Return the ranks of scores: no bound here needs more, and those of infinite scores are finite."""
+    assert scores.unobserved is not None
+    ranks = np.unique(np.concatenate([scores.observed, scores.unobserved]), return_inverse=True)[1].astype(np.float64)
+    members = len(scores.observed)
+    return prepare(ranks[:members], ranks[members:], inclusion=inclusion)
+
+
+def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
+    bounds = sorted(map(_reviewed, lower_bounds(sample, delta, 1.0 - alpha)), key=lambda bound: bool(bound.condition))
+    unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
+    if sample.inclusion is not Inclusion.COIN:
+        unknown.insert(0, f"{_COIN}: one-run is proven if so, which inclusion=coin says")
+    return tuple(bounds), _caps(sample, delta, alpha), _choices(sample, delta, alpha), tuple(unknown)
+
+
+def _reviewed(bound: LowerBound) -> ReviewedBound:
+    heuristic = bound.coverage is Coverage.HEURISTIC
+    conditions = [each for each in bound.assumptions if heuristic or each == GAUSSIAN_CURVE]
+    basis = f"{bound.coverage}; needs {' and '.join(bound.assumptions)}"
+    return ReviewedBound(bound.method, bound.value, bound.cap, basis, " and ".join(conditions))
+
+
+def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
+    """Return what perfect separation gives, by methods that assume nothing of the trade-off curve."""
+    total = sample.count + sample.null_count
+    names = {"fixed-sequence": "fixed-sequence", "Clopper–Pearson": "jagielski", "two-sided Clopper–Pearson": "canife"}
+    caps = {shown: float(METHODS[name].values(sample.separated, delta, alpha)[0][0]) for shown, name in names.items()}
+    return caps | {"one-run": steinke_bound(total, total, total, delta, alpha)}
+
+
+def _choices(sample: ScoreSample, delta: float, alpha: float) -> tuple[Choice, ...]:
+    shares = _false_shares(sample.count, sample.null_count, delta, alpha)
+    turned = _turned(sample)
+    threshold, other = (float(_best_threshold(each, delta, alpha)[0]) for each in (sample, turned))
+    values = {
+        "the threshold": threshold,
+        "the threshold and the direction": max(threshold, other),
+        "the number of guesses": _best_number(sample, delta, alpha),
+    }
+    return tuple(Choice(name, value, shares.get(name)) for name, value in values.items())
+
+
+def _turned(sample: ScoreSample) -> ScoreSample:
+    assert sample.unobserved is not None
+    return prepare(-sample.observed, -sample.unobserved, inclusion=sample.inclusion)
+
+
+def _best_threshold(sample: ScoreSample, delta: float, alpha: float) -> Array:
+    return METHODS["jagielski"].values(sample, delta, alpha)[0]
+
+
+def _ways(total: int) -> list[tuple[int, int]]:
+    """Return numbers of high and low guesses: as many of both, high ones alone, and low ones alone."""
+    numbers = np.unique(np.rint(_RATIO ** np.arange(math.log(total) / math.log(_RATIO) + 1.0))).astype(int)
+    numbers = np.minimum(numbers, total)
+    both = [(n // 2, n // 2) for n in numbers.tolist() if n >= 2]
+    return list(dict.fromkeys([*both, *((n, 0) for n in numbers.tolist()), *((0, n) for n in numbers.tolist())]))
+
+
+def _best_number(sample: ScoreSample, delta: float, alpha: float) -> float:
+    """Return the largest bound over numbers of guesses, each at full α."""
+    assert sample.unobserved is not None
+    total, before = sample.count + sample.null_count, pooled_order(sample.observed, sample.unobserved)[1]
+    bounds = []
+    for way in _ways(total):
+        right = sum(way) - int(count_wrong(before, sample.null_count, way)[0])
+        bounds.append(steinke_bound(total, sum(way), right, delta, alpha))
+    return max(bounds)
+
+
+@lru_cache(maxsize=16)
+def _false_shares(count: int, null_count: int, delta: float, alpha: float) -> dict[str, float]:
+    """Return the share of audits without any leak in which each choice gives ε > 0; none for very many scores."""
+    total = count + null_count
+    if _AUDITS * total > _MOST_SCORES:
+        return {}
+    scores = np.random.default_rng(0).normal(size=(_AUDITS, total))
+    sample = prepare(scores[:, :count], scores[:, count:])
+    threshold = _best_threshold(sample, delta, alpha) > 0.0
+    direction = threshold | (_best_threshold(_turned(sample), delta, alpha) > 0.0)
+    assert sample.unobserved is not None
+    before: Ints = pooled_order(sample.observed, sample.unobserved)[1]
+    guessed = np.zeros(_AUDITS, dtype=np.bool_)
+    for way in _ways(total):
+        guessed |= sum(way) - count_wrong(before, null_count, way) >= _least_right(total, sum(way), delta, alpha)
+    named = {"the threshold": threshold, "the threshold and the direction": direction, "the number of guesses": guessed}
+    return {name: float(each.mean()) for name, each in named.items()}
+
+
+def _least_right(total: int, guesses: int, delta: float, alpha: float) -> int:
+    """Return the least number of right guesses that rejects ε = 0, one more than all if none does."""
+    low, high = 0, guesses + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if p_value(total, guesses, middle, 0.0, delta) <= alpha else (middle, high)
+    return high
+
+
+# Counts of guesses.
+
+
+def _of_counts(counts: tuple[GuessCount, ...], delta: float, alpha: float, tried: int | None) -> _Parts:
+    numbers = tried or (len(counts) if len(counts) > 1 else None)
+    most = max(row.canaries for row in counts)
+    share = 1.0 / (numbers or most)
+    coins = "proven; needs a fair coin for each canary"
+    basis = f"{coins}, and pays for {'any' if numbers is None else 'one of'} {numbers or most:,} numbers of guesses"
+    if numbers == 1:
+        basis = f"{coins}, and a number of guesses that was declared"
+    bounds = [ReviewedBound("one-run", *_largest(counts, delta, share * alpha), basis)]
+    if numbers is None:
+        condition = "the number of guesses was declared before the scores were seen"
+        bounds.append(ReviewedBound("one-run, declared", *_largest(counts, delta, alpha), coins, condition))
+    curve = f"{GAUSSIAN_CURVE} and a declared number of guesses" if numbers is None else GAUSSIAN_CURVE
+    level = alpha * (share if numbers else 1.0)
+    bounds.append(ReviewedBound("one-run-gaussian", *_largest_gaussian(counts, delta, level), coins, curve))
+    caps = {"all guesses right": bounds[0].cap, "all canaries guessed": steinke_bound(most, most, most, delta, alpha)}
+    if numbers is None:
+        caps["all guesses right, declared"] = bounds[1].cap
+    choices = (Choice("the number of guesses", _largest(counts, delta, alpha)[0], None),) if numbers != 1 else ()
+    unknown = [_COIN, "which canaries were guessed: other bounds need the scores", _OTHER_ATTACKS]
+    if numbers is None:
+        unknown.insert(0, "how many numbers of guesses were tried on the same scores; 1 if it was declared (tried)")
+    return tuple(bounds), caps, choices, tuple(unknown)
+
+
+def _largest(counts: tuple[GuessCount, ...], delta: float, alpha: float) -> tuple[float, float]:
+    """Return the largest bound over the counts, and what it is if all guesses are right."""
+    values = [steinke_bound(row.canaries, row.guesses, row.right, delta, alpha) for row in counts]
+    return max(values), max(steinke_bound(row.canaries, row.guesses, row.guesses, delta, alpha) for row in counts)
+
+
+def _largest_gaussian(counts: tuple[GuessCount, ...], delta: float, alpha: float) -> tuple[float, float]:
+    measured, perfect = (
+        max(gaussian_bound(row.canaries, row.guesses, right, alpha) for row, right in pairs)
+        for pairs in ([(row, row.right) for row in counts], [(row, row.guesses) for row in counts])
+    )
+    values = epsilon_of_mu(np.array([measured, perfect]), delta)
+    return float(values[0]), float(values[1])
+
+
+# Sizes alone.
+
+
+def _of_sizes(result: OtherResult, delta: float, alpha: float) -> _Parts:
+    assert result.sizes is not None
+    sample = prepare(np.arange(result.sizes[0]) + 0.0, -1.0 - np.arange(result.sizes[1]))
+    # PrivacyGuard cuts its estimates at the logarithm of the number of scores that it resamples.
+    caps = _caps(sample, delta, alpha) | {"PrivacyGuard's log of the number of scores": math.log(min(result.sizes))}
+    unknown = "the scores, without which no bound can be computed: review them with their labels"
+    return (), caps, (), (unknown, _ONE_KIND, _OTHER_ATTACKS)
+
+
+# Text.
+
+
+def _answer(reviewed: Review) -> str:
+    at, reported = f"at δ = {reviewed.delta:g}", reviewed.reported
+    headline = reviewed.bounds[0] if reviewed.bounds else None
+    valid = "" if headline is None else f"The valid bound is {rounded_down(headline.epsilon)} {at}."
+    if reported is None:
+        return (
+            f"{valid} No ε is reported that could be judged." if valid else "No ε is reported, and no scores are given."
+        )
+    subject = f"The reported ε = {number(reported) if reported >= 1000.0 else f'{reported:.4g}'}"
+    match reviewed.opinion:
+        case Opinion.AT_ITS_CAP:
+            text = (
+                f"{subject} is its cap ({_near(reported, reviewed.caps)}): it says how many canaries there were, and "
+                f"would be the same for any larger leak."
+            )
+        case Opinion.SUPPORTED:
+            assert headline is not None
+            return (
+                f"{subject} is supported: the valid bound is {rounded_down(headline.epsilon)} with "
+                f"{percent(reviewed.confidence)} confidence {at}."
+            )
+        case Opinion.CONDITIONAL:
+            bound = next(each for each in reviewed.bounds if reported <= each.epsilon * (1.0 + _CLOSE))
+            condition = bound.condition or "the bound was chosen before the scores were seen"
+            text = f"{subject} is supported under a condition alone: {condition} ({bound.name})."
+        case Opinion.IMPOSSIBLE:
+            text = (
+                f"{subject} is impossible as a lower bound: so many canaries give at most "
+                f"{rounded_down(max(reviewed.caps.values()))}, whatever leaks."
+            )
+        case Opinion.UNSUPPORTED:
+            choice = next((each for each in reviewed.choices if reported <= each.epsilon * (1.0 + _CLOSE)), None)
+            why = (
+                "no choice made on the scores explains it either."
+                if choice is None
+                else f"it takes {choice.name} chosen on the same scores."
+            )
+            text = f"{subject} is not supported: {why}"
+        case _:
+            text = f"{subject} cannot be judged from sizes alone."
+    return f"{text} {valid}".strip()
+
+
+def _bound_line(bound: ReviewedBound, confidence: float) -> str:
+    also = f"; and {bound.condition}" if bound.condition and bound.condition not in bound.basis else ""
+    return (
+        f"{bound.name} ≥ {rounded_down(bound.epsilon)} at {percent(confidence)}, cap {number(bound.cap)}, "
+        f"{bound.basis}{also}"
+    )
+
+
+def _choice_line(choice: Choice, confidence: float) -> str:
+    line = f"{choice.name} chosen on these scores would print ε ≥ {rounded_down(choice.epsilon)}"
+    if choice.false_share is None:
+        return line
+    return (
+        f"{line}; without any leak it prints ε > 0 in {choice.false_share:.0%} of audits, where "
+        f"{percent(1.0 - confidence)} may"
+    )
+
+
+def _block(label: str, text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{label:<10}", subsequent_indent=" " * 12)

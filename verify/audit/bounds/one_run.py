@@ -1,0 +1,231 @@
+"""Bounds from a single run in which every canary's inclusion is a fair coin of its own.
+
+Numbers of guesses are declared in advance. High guesses say that the canaries with the highest scores took part, low
+guesses that those with the lowest did not. Where equal scores leave a choice, guesses count as wrong.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from scipy import optimize, special
+
+from canaryproof.kernels import binomial
+from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.verify.audit.bounds.block_tests import designs
+from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
+from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
+from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
+
+# Shares of the canaries that ``one-run-gaussian`` guesses; each gets the same share of α.
+_SHARES = (1.0, 0.25, 1.0 / 16.0, 1.0 / 64.0)
+# The first block of ε ends at this number over √m, about the least that m canaries reject, and others have this ratio.
+# Ends are this many, more than any number of canaries reaches.
+_FIRST, _BLOCK, _BLOCKS = 4.0, 1.1, 200
+# The level for which the numbers are declared, the ratio between the numbers that are compared, and bisections.
+_DESIGN_ALPHA, _RATIO, _HALVINGS = 0.05, 1.2, 20
+# The share of α for as many high guesses alone, and for as many low ones. Scores of other shapes differ at one end.
+_ONE_END = 0.01
+# Absolute error of a bound.
+_CLOSE = 1e-9
+_ROUNDING = 1e-9
+
+
+def guesses(total: int) -> list[int]:
+    """Return the declared numbers of guesses on m canaries: even, and at least 2."""
+    return sorted({2 * max(1, int(0.5 * share * total)) for share in _SHARES}, reverse=True)
+
+
+def p_value(total: int, number: int, right: int, epsilon: float, delta: float) -> float:
+    """Bound the probability of v correct ones of r guesses on m canaries under (ε, δ)-privacy.
+
+    It is β + (1 − β)·min(1, mδβ/(v·P(B = v))), with β = P(B ≥ v) for B binomial with r trials of probability e^ε/(1 +
+    e^ε). At δ = 0 that is Steinke, Nasr and Jagielski's (arXiv 2305.08846, Theorem 5.2). The term in δ is proven in
+    ``proofs_check/lower_bounds.md``, and some mechanism reaches it. The theorem's own term is mostly larger, but too
+    small near a probability of 1.
+    """
+    if right == 0:
+        return 1.0
+    beta = float(special.betainc(right, number - right + 1, special.expit(epsilon)))
+    if delta == 0.0:
+        return beta
+    # β/P(B = v), term by term, as both may underflow.
+    # Nine deviations above the mean and above v, the terms left out are below 1e-17 of the largest one.
+    last = max(right, number * special.expit(epsilon)) + 4.5 * math.sqrt(number) + 50.0
+    counts = np.arange(right, min(number, int(last)) + 1)
+    logs = -special.gammaln(counts + 1.0) - special.gammaln(number - counts + 1.0) + epsilon * (counts - right)
+    # Plain numpy takes a tenth of the time of scipy's logsumexp.
+    most = logs.max()
+    cost = math.log(delta * total / right) + float(most - logs[0] + np.log(np.exp(logs - most).sum()))
+    return beta + (1.0 - beta) * math.exp(min(cost, 0.0))
+
+
+# An audit's cap always asks for the same bounds, a quarter of its time. In a quick run they take 5 seconds.
+@lru_cache(maxsize=10_000)
+def steinke_bound(total: int, number: int, right: int, delta: float, alpha: float) -> float:
+    """Return the largest ε that this number of correct guesses rejects, rounded down."""
+    # At δ = 0 the p-value is Clopper and Pearson's, and with δ it is larger.
+    rate = float(binomial.lower(right, number, 1.0 - alpha))
+    if rate <= 0.5:
+        return 0.0
+    allowed = alpha * (1.0 - _ROUNDING)
+    return _largest(
+        lambda epsilon: p_value(total, number, right, epsilon, delta) - allowed, math.log(rate) - math.log1p(-rate)
+    )
+
+
+def excess_gaussian(total: int, number: int, right: int, mu: float, alpha: float) -> float:
+    """Return the excess over 1 of the least total probability, if c of c′ guesses were correct with probability α.
+
+    Where it is positive, every μ-GDP mechanism has c correct guesses with a probability below α. It falls in μ.
+
+    Source: Mahloujifar, Melis and Chaudhuri (arXiv 2410.22235), Algorithm 3 for two alternatives and m canaries. Let pᵢ
+    = P(i are correct), r = Σ_{j≥i} j·pⱼ/m and h = Σ_{j≥i}(c′ − j)pⱼ/m. In a μ-GDP mechanism, h at i is at least Φ(Φ⁻¹(r
+    at i + 1) − μ). With α as the probability of c and more, satisfying that down to i = 0 may take more than 1 in all.
+    """
+    r, h = alpha * right / total, alpha * (number - right) / total
+    for i in range(right - 1, -1, -1):
+        least = float(special.ndtr(special.ndtri(min(r, 1.0)) - mu))
+        if least <= h:
+            break
+        r, h = r + i / (number - i) * (least - h), least
+    return (r + h) * total / number - 1.0
+
+
+@lru_cache(maxsize=10_000)
+def gaussian_bound(total: int, number: int, right: int, alpha: float) -> float:
+    """Return the largest μ that this number of correct guesses rejects, rounded down."""
+    high = 1.0
+    while excess_gaussian(total, number, right, high, alpha) > _ROUNDING:
+        high *= 2.0
+    return _largest(lambda mu: _ROUNDING - excess_gaussian(total, number, right, mu, alpha), high)
+
+
+def _largest(excess: Callable[[float], float], high: float) -> float:
+    """Return the largest argument up to ``high`` at which a rising function is not positive, rounded down."""
+    if excess(0.0) > 0.0:
+        return 0.0
+    if excess(high) <= 0.0:
+        return high
+    root = float(optimize.brentq(excess, 0.0, high, xtol=_CLOSE))
+    while root > 0.0 and excess(root) > 0.0:
+        root -= _CLOSE
+    return max(root, 0.0)
+
+
+def ends(total: int) -> Array:
+    """Return the upper ends of the blocks of ε, each of which has its own number of guesses."""
+    return np.asarray(_FIRST / math.sqrt(total) * _BLOCK ** np.arange(_BLOCKS))
+
+
+@lru_cache(maxsize=10_000)
+def declared_number(total: int, delta: float, epsilon: float) -> int:
+    """Return the number of guesses on m canaries that needs the least trace to reject ε in half of the audits.
+
+    Traces are those of a Gaussian mechanism. The choice looks at no score, so that it bears on power alone.
+    """
+    most = total // 2
+    numbers = 2.0 * np.unique(np.rint(np.append(_RATIO ** np.arange(math.log(most) / math.log(_RATIO)), most)))
+    # At a whole number of right guesses the critical value would jump, and the choice with it.
+    low, high = numbers * special.expit(epsilon), numbers + 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        rejects = (middle > numbers) | (_design_p_value(total, numbers, middle, epsilon, delta) <= _DESIGN_ALPHA)
+        low, high = np.where(rejects, low, middle), np.where(rejects, middle, high)
+    # The critical value is rounded up, by half on average, and a count's mean is about two thirds above its median.
+    wrong = np.maximum(numbers - high - 1.0 / 2.0 + 2.0 / 3.0, 1e-9)
+    trace = special.ndtri((numbers - wrong) / total) - special.ndtri(wrong / total)
+    # If no number rejects, all canaries are guessed.
+    return int(numbers[::-1][np.argmin(np.where(high > numbers, math.inf, trace)[::-1])])
+
+
+def declared_tests(total: int, delta: float, epsilon: float) -> tuple[tuple[int, int, float], ...]:
+    """Return numbers of high and of low guesses, each with its share of α; one that rejects is enough."""
+    number = declared_number(total, delta, epsilon)
+    return (number // 2, number // 2, 1.0 - 2.0 * _ONE_END), (number, 0, _ONE_END), (0, number, _ONE_END)
+
+
+def _design_p_value(total: int, number: Array, right: Array, epsilon: float, delta: float) -> Array:
+    """Return ``p_value`` for many numbers at once, which need not be whole, where it is not tiny."""
+    right = np.minimum(right, number)
+    beta = special.betainc(right, number - right + 1.0, special.expit(epsilon))
+    log_ways = special.gammaln(number + 1.0) - special.gammaln(right + 1.0) - special.gammaln(number - right + 1.0)
+    with np.errstate(divide="ignore"):
+        log_ratio = np.log(beta) - log_ways - epsilon * right + number * np.logaddexp(0.0, epsilon)
+    cost = delta * total / right * np.exp(np.minimum(log_ratio, 700.0))
+    return np.asarray(beta + (1.0 - beta) * np.minimum(1.0, cost))
+
+
+def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the largest ε such that each ε up to it is rejected by its own declared numbers of guesses.
+
+    A larger δ also has the tests of smaller ones, so that its bound is never larger. Thresholds are NaN, as guesses
+    have two.
+    """
+    before = _unobserved_before(scores)
+    values = np.full(len(before), math.inf)
+    for design, at in designs(before.shape[1] - 1, delta):
+        values = np.minimum(values, _rejected(before, scores.null_count, design, at, alpha, values))
+    return values, np.full(len(values), math.nan)
+
+
+def _unobserved_before(scores: ScoreSample) -> Ints:
+    """Count the unobserved scores among the n highest, n = 0, …, m, which all numbers of wrong guesses follow from."""
+    assert scores.unobserved is not None
+    return pooled_order(scores.observed, scores.unobserved)[1]
+
+
+def _rejected(before: Ints, null_count: int, design: float, delta: float, alpha: float, enough: Array) -> Array:
+    """Return the largest ε up to which all are rejected; from ``enough`` on, none is tested."""
+    total = before.shape[1] - 1
+    values, left, begin = np.zeros(len(before)), np.arange(len(before)), 0.0
+    for end in ends(total).tolist():
+        bounds = np.zeros(len(left))
+        for top, bottom, share in declared_tests(total, design, end):
+            number, asked = top + bottom, np.flatnonzero(bounds < end)
+            rights = number - count_wrong(before[left[asked]], null_count, (top, bottom))
+            reached = [steinke_bound(total, number, right, delta, share * alpha) for right in rights.tolist()]
+            bounds[asked] = np.maximum(bounds[asked], reached)
+        values[left] = np.clip(bounds, begin, end)
+        left, begin = left[(bounds >= end) & (enough[left] > end)], end
+        if not len(left):
+            break
+    return values
+
+
+def _best(scores: ScoreSample, alpha: float) -> Array:
+    before, total = _unobserved_before(scores), scores.count + scores.null_count
+    numbers = [number for number in guesses(total) if number <= total]
+    values = []
+    for number in numbers:
+        rights = number - count_wrong(before, scores.null_count, (number // 2, number // 2))
+        values.append([gaussian_bound(total, number, right, alpha / len(numbers)) for right in rights.tolist()])
+    return np.asarray(np.max(np.array(values), axis=0))
+
+
+def mahloujifar(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return ε of the best bound of μ over a few declared numbers of guesses, each at its share of α."""
+    return epsilon_of_mu(_best(scores, alpha), delta), np.full(len(scores.observed), math.nan)
+
+
+METHODS = (
+    Method(
+        "one-run",
+        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at declared numbers of guesses for each ε",
+        steinke,
+        ("every canary's inclusion a fair coin of its own",),
+        if_coins,
+        ("4", "6"),
+        needs="unobserved",
+    ),
+    Method(
+        "one-run-gaussian",
+        "Mahloujifar, Melis, Chaudhuri, arXiv 2410.22235, at up to 4 declared numbers of guesses",
+        mahloujifar,
+        ("every canary's inclusion a fair coin of its own", GAUSSIAN_CURVE),
+        if_coins,
+        ("6",),
+        needs="unobserved",
+    ),
+)

@@ -1,0 +1,629 @@
+"""Canary clients in anybody's training: which canaries now, their updates, and the round's delta back.
+
+These calls in each round are all that an audit asks of a training loop, whatever its framework::
+
+    canary_clients = CanaryClients(canaries, participation)             # before the loop
+    for t in range(participation.rounds):
+        ...                                                             # the sum of the clients' clipped updates
+        total += canary_clients.total(t, clip_norm)                     # or .updates(t, clip_norm), one by one
+        number = len(participation.clients(t)) + len(canary_clients.participants(t))
+        delta = (total + noise) / number
+        canary_clients.add(delta, round=t)
+        ...                                                             # the server's step
+    scores = canary_clients.scores("known rounds")                      # or "largest", "likelihood"
+    observed, unobserved = canary_clients.all_rounds()                  # Algorithm 3 of Andrew et al.
+    observed, unobserved = canary_clients.final(theta - initial)        # their Algorithm 2 (arXiv 2302.03098)
+
+The delta is what was added to the model, or would be by plain averaging: a negative gradient and not the gradient. An
+attacker who also knows all other clients' updates subtracts them. ``add(delta, t, known=...)`` takes the part of the
+delta that is theirs. All scores and traces are then of what remains.
+"""
+
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.kernels.arrays import Array, Ints, floating
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.slices import PartialProducts
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.accounting.sampling import SCHEDULED
+from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
+from canaryproof.verify.audit.canaries.participation import (
+    Participation,
+    checked_canaries,
+    checked_inclusion,
+    checked_integer,
+    checked_members,
+)
+from canaryproof.verify.audit.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, SampledTrace, layers_of
+from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
+from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries
+from canaryproof.verify.audit.estimators.noise_multiplier import Evidence, RoundTraces, log_mean_ratio
+from canaryproof.verify.audit.files import checkpoint
+
+Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+class CanaryClients:
+    """Canary clients and their scores.
+
+    Parameters
+    ----------
+    canaries
+        All canaries, observed and unobserved; ``Canaries``, ``OrthonormalCanaries`` or, where clipping has several
+        norms, ``GroupedCanaries``. With ``ShardedCanaries``, vectors are the coordinates that this process holds.
+    participation
+        Who takes part in which round.
+    block
+        Rounds to score at once, as for ``RoundScores``.
+    noise_multiplier
+        Claimed noise multiplier of a round, which the score ``likelihood`` needs; None without that score.
+    keep_table
+        Whether every cosine is kept, for ``table``: 4·rounds·count bytes.
+
+    Attributes
+    ----------
+    canaries, participation
+        As given; of ``ShardedCanaries`` the whole canaries.
+    rounds
+        Number of rounds added so far.
+
+    Raises
+    ------
+    ValueError
+        If the participation does not say of each canary whether it is included, a number is out of range, or the noise
+        multiplier is given and canaries' rounds are not drawn by Poisson sampling or without replacement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> canaries = cp.Canaries(seed=7, count=400, dim=2000)
+    >>> participation = cp.bernoulli(0, 0.5, rounds=8, seed=1, canaries=cp.Insertion(400, observed=200))
+    >>> clients = cp.CanaryClients(canaries, participation, noise_multiplier=1.0)
+    >>> rng = np.random.default_rng(0)
+    >>> for t in range(8):
+    ...     clients.add(clients.total(t, clip_norm=1.0) + rng.normal(size=2000), round=t)
+    >>> claim = cp.accounting.poisson(1.0, rate=0.5, rounds=8)
+    >>> print(cp.audit(clients.scores("likelihood"), delta=1e-5, claim=claim).verdict)
+    consistent
+    """
+
+    def __init__(
+        self,
+        canaries: AnyCanaries | ShardedCanaries,
+        participation: Participation,
+        block: int = BLOCK,
+        noise_multiplier: float | None = None,
+        *,
+        keep_table: bool = False,
+    ) -> None:
+        self.canaries = canaries.whole if isinstance(canaries, ShardedCanaries) else canaries
+        self.participation = participation
+        self.rounds = 0
+        self._included = checked_inclusion(participation, canaries.count)
+        sampling = None if noise_multiplier is None else _sampled_trace(participation, noise_multiplier)
+        self._held, self._sharded = canaries, canaries if isinstance(canaries, ShardedCanaries) else None
+        block = block if self._sharded is None else 1
+        self._scores = RoundScores(self.canaries, block, sampling, keep_table=keep_table)
+        self._seen = np.zeros(canaries.count, bool)
+        self._zero = np.zeros(participation.rounds, bool)
+        # For each round the trace's cosine and ‖S‖, 0 where none was measured; and whether others' updates are known.
+        self._cosines, self._lengths = np.zeros((2, participation.rounds))
+        self._residual: bool | None = None
+        # Sum over rounds of ⟨Σ c_j over the participants, delta/‖delta‖⟩, and the last sum of canaries with its round.
+        self._product = 0.0
+        self._sum: tuple[int, NDArray[np.float64]] | None = None
+        self._final: float | None = None
+        # Noise multiplier of the last evidence, sums of its log likelihood ratios, and its values.
+        self._evidence: tuple[float, Array, Array] | None = None
+
+    @property
+    def skipped(self) -> int:
+        """Number of rounds whose delta was zero: nobody took part, and there was no noise.
+
+        A zero vector has no direction, so that the round tells an attacker nothing.
+        """
+        return int(self._zero.sum())
+
+    def participants(self, round: int) -> NDArray[np.int64]:  # noqa: A002
+        """Return the canaries who take part in a round.
+
+        Parameters
+        ----------
+        round
+            Number of the round, from 0 on.
+
+        Returns
+        -------
+        Their indices, shape (n,).
+
+        Raises
+        ------
+        ValueError
+            If there is no such round, or one takes part twice or may not.
+        """
+        checked_integer("round", round, 0, self.participation.rounds - 1)
+        return checked_canaries(self.participation, round)
+
+    def updates(self, round: int, clip_norm: float) -> NDArray[np.float32]:  # noqa: A002
+        """Return what the canaries of a round send in place of an update: Proj(c_j; S) of Algorithms 2 and 3.
+
+        Parameters
+        ----------
+        round
+            Number of the round.
+        clip_norm
+            Clip norm S of the round, positive.
+
+        Returns
+        -------
+        Vectors of norm S, in the order of ``participants``, shape (n, dim).
+
+        Raises
+        ------
+        ValueError
+            If an argument is out of its range.
+        """
+        scale = _checked_clip_norm(clip_norm)
+        if self._sharded is not None:
+            raise ValueError("updates: are whole, and this process holds slices of them; total(...) has those of a sum")
+        updates = np.empty((len(members := self.participants(round)), self.canaries.dim), np.float32)
+        for row, j in zip(updates, members.tolist(), strict=True):
+            np.multiply(self.canaries.vector(j), scale, out=row, dtype=np.float64, casting="same_kind")
+        return updates
+
+    def total(self, round: int, clip_norm: float) -> NDArray[np.float64]:  # noqa: A002
+        """Return the sum of the updates of a round, shape (dim,); arguments and errors as for ``updates``."""
+        return _checked_clip_norm(clip_norm) * self._sum_of(round)
+
+    def add(
+        self,
+        delta: ArrayLike,
+        round: int | None = None,  # noqa: A002
+        known: ArrayLike | None = None,
+    ) -> None:
+        """Take the model delta ρ̄ of the next round, lines 10 to 12 of Algorithm 3.
+
+        Parameters
+        ----------
+        delta
+            What the round adds to the model, in any unit, shape (dim,), the coordinates in the canaries' order:
+            floating-point numbers of any library and format. ``flatten(sums, scale=...)`` makes them of the integers
+            of a secure aggregation.
+        round
+            Number of the round, to make sure that none is missed or counted twice.
+        known
+            Part of the delta that the other members' clipped updates make up, of the same shape and unit, for the
+            attacker who knows all other data; in every round or in none. Canaries stay in the rest.
+
+        Raises
+        ------
+        ValueError
+            If the delta is not finite or of another shape or type, it is not this round's turn, or ``known`` is given
+            in some rounds only. Nothing has changed then.
+        """
+        if round is not None and round != self.rounds:
+            raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
+        if self._residual is not None and self._residual != (known is not None):
+            raise ValueError("known: must be given in every round or in none")
+        vector = _floating(f"delta of round {self.rounds}", delta)
+        if known is not None:
+            others = _floating("known:", known)
+            if others.shape != vector.shape:
+                raise ValueError(f"known: must have the delta's shape {vector.shape}, not {others.shape}")
+            vector = vector.astype(np.float64) - others
+        scored: NDArray[np.floating] | PartialProducts = vector
+        if self._sharded is None:
+            _check_finite(vector, f"the model diverged in round {self.rounds}: its delta")
+            nothing = vector.shape == (self.canaries.dim,) and not vector.any()
+        else:
+            # The processes decide by their sums, so that none goes on alone.
+            scored = self._sharded.products(vector)
+            nothing = scored.square == 0.0
+        if nothing:
+            self._zero[self.rounds] = True
+        else:
+            members, total = self.participants(self.rounds), self._sum_of(self.rounds)
+            would_be = self._unobserved(self.rounds)
+            self._scores.add(scored, members=members, unobserved=would_be)
+            self._product += self._along(total, vector)
+            self._measure(members, total, vector, residual=known is not None)
+        self._residual = known is not None
+        self._seen[self.participants(self.rounds)] = True
+        self.rounds += 1
+
+    def scores(self, score: str, gram: ArrayLike | None = None) -> Scores:
+        """Return the canaries' scores for an attacker, with the traces that measure the noise.
+
+        Parameters
+        ----------
+        score
+            ``"known rounds"``: who knows a canary's rounds adds up the cosines with their deltas. ``"likelihood"``: who
+            knows the rate at which rounds are drawn adds up log likelihood ratios. ``"largest"``: who knows neither
+            takes the largest cosine (Algorithm 3).
+        gram
+            For known rounds: inner products of the rounds' deltas, less ``known``, with each other, shape (rounds,
+            rounds), from a loop that keeps its deltas. A canary's score is then the cosine with the sum of the
+            directions of its rounds.
+
+        Returns
+        -------
+        The scores, for ``audit``. Where each canary has at most one round or ``gram`` is given, and directions are
+        independent, those of known rounds are cosines whose law without a trace is Theorem 3.1's; else unobserved
+        canaries are the null. Canaries without a round have no score of known rounds, and are left out of it.
+
+        Raises
+        ------
+        ValueError
+            If the score is none of these, no round was added, the score needs a noise multiplier that was not given,
+            or known rounds need unobserved canaries whose rounds the participation does not say. If ``gram`` is for
+            another score, for canaries whose directions are not independent, or is no such matrix.
+        """
+        if score not in tuple(Score):
+            raise ValueError(f"score: must be one of {', '.join(Score)}, not {score!r}")
+        independent = isinstance(self.canaries, Canaries)
+        if gram is not None and not (score == Score.KNOWN_ROUNDS and independent):
+            raise ValueError("gram: is for known rounds of independent canaries")
+        counts = self._counts()[self._included]
+        record = RoundsRecord(
+            Score(score),
+            self.traces,
+            int(counts.max(initial=0)),
+            int((counts == 0).sum()) if score == Score.KNOWN_ROUNDS else 0,
+            self.rounds,
+            self.participation.rounds - self.rounds,
+            self.skipped,
+            carry_over=self._carry_over(),
+        )
+        inclusion = self.participation.inclusion
+        if score == Score.LARGEST:
+            return Scores(*self.all_rounds(), inclusion=inclusion, record=record)
+        if score == Score.LIKELIHOOD:
+            return Scores(*self._pair(self._scores.likelihoods), inclusion=inclusion, kind="any", record=record)
+        values, rounds = self._scores.known_rounds
+        record = replace(record, counts=counts[rounds[self._included] > 0].astype(np.int64))
+        if gram is not None:
+            values = np.clip(values * np.sqrt(rounds) / self._lengths_of_sums(gram), -1.0, 1.0)
+        observed, unobserved = (values[part & (rounds > 0)] for part in (self._included, ~self._included))
+        if gram is not None or (rounds.max() <= 1 and independent):
+            return Scores(observed, dim=self.canaries.dim, inclusion=inclusion, record=record)
+        if len(unobserved) < 2:
+            raise ValueError(
+                "known rounds: where a canary has several rounds or directions are orthonormal, the participation must "
+                "say in which rounds unobserved canaries would have taken part"
+            )
+        return Scores(observed, unobserved, inclusion=inclusion, kind="any", record=record)
+
+    @property
+    def table(self) -> NDArray[np.float32]:
+        """Cosine of each canary with the delta of each round so far, less ``known``, shape (rounds, canaries).
+
+        It is 0 in rounds whose delta was zero. The table is in the file that ``save`` writes.
+
+        Raises
+        ------
+        ValueError
+            If it was not asked for by ``keep_table``.
+        """
+        table = np.zeros((self.rounds, self.canaries.count), np.float32)
+        table[~self._zero[: self.rounds]] = self._scores.table
+        return table
+
+    @property
+    def traces(self) -> RoundTraces | None:
+        """Traces of the canaries in the rounds so far, which measure the noise; None before a canary took part.
+
+        A round is measured by the canaries that take part for the first time, or, where others' updates are known, by
+        all. Orthonormal canaries measure where others' updates are known: their directions are not uniform.
+        """
+        measured = self._lengths > 0.0
+        if not measured.any():
+            return None
+        cosines, lengths = self._cosines[measured], self._lengths[measured]
+        return RoundTraces(cosines, lengths, self.canaries.dim, bool(self._residual), self.rounds)
+
+    def evidence(self, noise_multiplier: float) -> Evidence:
+        """Return the evidence against a claimed noise multiplier after each round so far.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Claimed standard deviation of a round's noise, in clip norms, positive.
+
+        Returns
+        -------
+        The evidence; it has no rounds before a canary took part.
+
+        Raises
+        ------
+        ValueError
+            If the multiplier is out of its range.
+
+        Notes
+        -----
+        An honest training raises an alarm with a probability of at most the level if its clip norm and its canaries
+        are fixed before each release. Without knowledge of others' updates it takes each canary's first round alone.
+        """
+        sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+        traces = self.traces
+        if traces is None:
+            return Evidence(np.arange(0), np.zeros(0))
+        noise, sums, values = self._evidence or (sigma, np.zeros(1), np.zeros(0))
+        if noise != sigma:
+            sums, values = np.zeros(1), np.zeros(0)
+        # Whoever asks after each round has the rounds before already.
+        if len(values) < len(traces.cosines):
+            later = replace(traces, cosines=traces.cosines[len(values) :], lengths=traces.lengths[len(values) :])
+            ratios = later.log_ratios(sigma)
+            ratios[0] += sums
+            added = np.cumsum(ratios, axis=0)
+            values = np.append(values, log_mean_ratio(added))
+            self._evidence = sigma, added[-1], values
+        return Evidence(np.flatnonzero(self._lengths > 0.0), values)
+
+    def all_rounds(self) -> Pair:
+        """Return each canary's largest cosine with any round's delta: lines 14 to 16 of Algorithm 3.
+
+        Returns
+        -------
+        Those of observed and of unobserved canaries.
+
+        Raises
+        ------
+        ValueError
+            If no delta other than zero was added.
+        """
+        if self._scores.rounds == 0:
+            raise ValueError(f"all_rounds: none of {self.rounds} rounds had a delta other than zero")
+        return self._pair(self._scores.maxima)
+
+    def final(self, vector: ArrayLike) -> Pair:
+        """Return each canary's cosine with the released model: lines 10 and 11 of Algorithm 2.
+
+        Parameters
+        ----------
+        vector
+            θ_T as printed, or θ_T − θ₀, since the attacker may well know the initial model; shape (dim,). Or a block of
+            vectors, shape (n, dim), for which each canary is made once; a warning is of the last. Floating-point
+            numbers of any library.
+
+        Returns
+        -------
+        Cosines of observed and of unobserved canaries, shape (k,) each, or (n, k) of a block.
+
+        Raises
+        ------
+        ValueError
+            If the vector is zero, not finite, or of another shape or type.
+        """
+        array = _floating("final vector", vector)
+        if self._sharded is None:
+            _check_finite(array, "the model diverged: its final vector")
+        if self._sharded is None and not array.any(axis=-1).all():
+            raise ValueError(
+                "zero update: the final vector has no direction, nothing was learnt and there was no noise"
+            )
+        observed, unobserved = self._pair(self._held.cosines(array))
+        self._final = float(np.atleast_2d(observed)[-1].sum())
+        return observed, unobserved
+
+    def warnings(self) -> tuple[str, ...]:
+        """Say in a sentence each what looks wrong: rounds without a delta, and negated signs.
+
+        Whoever hands over gradients, or θ₀ − θ_T, gets negated cosines, and scores that look as if nobody took part.
+        The comment at ``FALSE_ALARM`` says how this is found, at which level and with what power.
+        """
+        sentences = []
+        if self.skipped:
+            sentences.append(f"{self.skipped} of {self.rounds} rounds had a zero delta and were not scored")
+        if away(self._product, self._counts(), self.canaries.dim):
+            sentences.append("the rounds' deltas point away from their canaries: they look like gradients, not updates")
+        if self._final is not None and away(self._final, self._included.astype(float), self.canaries.dim):
+            sentences.append("the final vector points away from the observed canaries: its sign looks wrong")
+        return tuple(sentences)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to two files, the larger one of a little more than the deltas that wait and the table.
+
+        A crash, even of the machine, leaves the old state or the new one, whole.
+
+        Parameters
+        ----------
+        path
+            File to write or replace. The scores stand beside it, under its name and the number of the round.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written.
+        """
+        target = Path(path)
+        current = _scores_file(target, self.rounds)
+        self._scores.save(current)
+        checkpoint.write(target, self._description(), self._state())
+        # From here on the new state counts.
+        for old in target.parent.iterdir():
+            name, _, rounds = old.name.rpartition(".")
+            if name == target.name and rounds.isdigit() and old != current:
+                old.unlink()
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Take over the state that ``save`` wrote; going on from it gives the same bits.
+
+        Parameters
+        ----------
+        path
+            File to read. Nothing in it is unpickled.
+
+        Raises
+        ------
+        OSError
+            If a file cannot be opened.
+        ValueError
+            If one is damaged, or of other canaries: the file, the field and the rule are named.
+        """
+        target = Path(path)
+        state = checkpoint.read(target, self._description(), self._state())
+        rounds, zero = int(state["rounds"]), state["zero"]
+        scores = RoundScores.load(_scores_file(target, rounds), self.canaries)
+        if scores.canaries != self.canaries or scores.rounds + int(zero.sum()) != rounds:
+            raise ValueError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
+        if scores.keep_table != self._scores.keep_table:
+            raise ValueError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
+        self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
+        self._sum = self._final = self._evidence = None
+        self._cosines, self._lengths = state["cosines"], state["lengths"]
+        self._residual = (False, True, None)[int(state["residual"])]
+        self._seen = self._counts() > 0
+
+    def _description(self) -> dict[str, int | str]:
+        rounds = (self.participants(t) for t in range(self.participation.rounds))
+        made = self.canaries
+        groups = [np.asarray(made.sizes), np.asarray(made.norms)] if isinstance(made, GroupedCanaries) else []
+        participation = checkpoint.digest(self._included, *rounds, *groups)
+        return {"seed": made.seed, "dim": made.dim, "layers": layers_of(made), "participation": participation}
+
+    def _state(self) -> dict[str, NDArray[np.generic]]:
+        residual = -1 if self._residual is None else int(self._residual)
+        numbers = {"rounds": self.rounds, "product": self._product, "residual": residual}
+        state = {name: np.asarray(value) for name, value in numbers.items()}
+        return state | {"zero": self._zero, "cosines": self._cosines, "lengths": self._lengths}
+
+    def _carry_over(self) -> float:
+        """Return in standard errors, at most, how far canaries' cosines are off after their first round."""
+        if self._scores.rounds == 0:
+            return 0.0
+        carried, spreads = (values[self._included] for values in self._scores.carried)
+        error = math.sqrt(2.0) * float(np.linalg.norm(spreads))
+        return float(carried.sum()) / error if error else 0.0
+
+    def _counts(self) -> Array:
+        """Return in how many of the rounds so far each canary took part."""
+        counts = np.zeros(self.canaries.count)
+        for t in range(self.rounds):
+            counts[checked_canaries(self.participation, t)] += 1.0
+        return counts
+
+    def _measure(self, members: Ints, total: Array, delta: NDArray[np.floating], *, residual: bool) -> None:
+        """Keep the cosine between a round's delta and the sum of the canaries that measure its noise."""
+        measuring = members if residual else members[~self._seen[members]]
+        if not len(measuring) or not (residual or isinstance(self.canaries, Canaries)):
+            return
+        measured = total if len(measuring) == len(members) else self._held.sum(measuring)
+        length = float(np.linalg.norm(measured))
+        if self._sharded is not None:
+            length = math.sqrt(self._sharded.inner(measured, measured))
+        self._cosines[self.rounds] = np.clip(self._along(measured, delta) / length, -1.0, 1.0)
+        self._lengths[self.rounds] = length
+
+    def _along(self, total: Array, delta: NDArray[np.floating]) -> float:
+        """Return ⟨total, δ⟩ for the direction δ of a round's delta, over the coordinates of all processes."""
+        if self._sharded is None:
+            return product(total, delta)
+        return self._sharded.inner(total, delta) / math.sqrt(self._sharded.inner(delta, delta))
+
+    def _lengths_of_sums(self, gram: ArrayLike) -> Array:
+        """Return the length of the sum of the directions of each canary's rounds, ∞ for none."""
+        products = np.asarray(gram, np.float64)
+        if products.shape != (self.rounds, self.rounds):
+            raise ValueError(f"gram: must have shape ({self.rounds}, {self.rounds}), not {products.shape}")
+        squares = np.diagonal(products)
+        if not (np.isfinite(products).all() and (squares >= 0.0).all()):
+            raise ValueError("gram: must be finite, and not negative on its diagonal")
+        if np.count_nonzero(squares) != self._scores.rounds:
+            raise ValueError("gram: must be positive on its diagonal where a round's delta is not zero")
+        norms = np.sqrt(np.where(squares > 0.0, squares, np.inf))
+        cosines = products / norms / norms[:, np.newaxis]
+        if not (np.allclose(cosines, cosines.T, atol=1e-6) and (np.abs(cosines) <= 1.0 + 1e-6).all()):
+            raise ValueError("gram: must be symmetric, and hold inner products of vectors with each other")
+        members = np.zeros((self.rounds, self.canaries.count))
+        for t in np.flatnonzero(squares).tolist():
+            members[t, self.participants(t)] = members[t, self._unobserved(t)] = 1.0
+        lengths = np.where(members.any(axis=0), np.einsum("tj,tj->j", cosines @ members, members), np.inf)
+        if (lengths <= 1e-6).any():
+            raise ValueError(f"gram: the directions of the rounds of canary {lengths.argmin()} cancel each other")
+        return np.sqrt(lengths)
+
+    def _unobserved(self, number: int) -> Ints:
+        """Return the unobserved canaries that would have taken part in a round, if the participation says so."""
+        answer = getattr(self.participation, "unobserved", None)
+        if answer is None:
+            return np.zeros(0, np.int64)
+        would_be = checked_members(f"participation: unobserved({number})", answer(number), self.canaries.count)
+        if self._included[would_be].any():
+            raise ValueError(f"participation: unobserved({number}): an included canary is among them")
+        return would_be
+
+    def _sum_of(self, number: int) -> NDArray[np.float64]:
+        """Σ c_j over the participants of a round, kept from ``total`` to ``add``."""
+        if self._sum is None or self._sum[0] != number:
+            self._sum = number, self._held.sum(self.participants(number))
+        return self._sum[1]
+
+    def _pair(self, scores: NDArray[np.float64]) -> Pair:
+        return scores[..., self._included], scores[..., ~self._included]
+
+
+def _sampled_trace(participation: Participation, noise_multiplier: float) -> SampledTrace:
+    """Return the law of a canary's trace where the participation says the rate at which rounds were drawn."""
+    sampling = getattr(participation, "canary_sampling", SCHEDULED)
+    if sampling.rate is None:
+        raise ValueError("noise_multiplier: is for rounds that are drawn by Poisson sampling or without replacement")
+    return SampledTrace(float(sampling.rate), noise_multiplier)
+
+
+def _scores_file(path: Path, rounds: int) -> Path:
+    return path.with_name(f"{path.name}.{rounds}")
+
+
+def _floating(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:
+    try:
+        return floating(values)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from error
+
+
+def _check_finite(vector: NDArray[np.floating], name: str) -> None:
+    if not np.isfinite(vector).all():
+        raise ValueError(f"{name} is not finite")
+
+
+def _checked_clip_norm(clip_norm: float) -> float:
+    if not 0.0 < clip_norm < math.inf:
+        raise ValueError(f"clip_norm must be positive and finite, not {clip_norm!r}")
+    return float(clip_norm)
+
+
+# Vectors that point away from the canaries in them: gradients handed over for updates, or θ₀ − θ_T for θ_T − θ₀.
+#
+# The evidence is A = Σ_t ⟨Σ_j c_j, δ_t⟩ over rounds t and their participants j, where δ_t is the delta's direction. If
+# the deltas do not depend on the canaries, A = Σ_j ⟨c_j, v_j⟩ with independent uniform directions c_j and ‖v_j‖ ≤ r_j,
+# the number of rounds in which j takes part. A coordinate of a uniform direction in R^d has a moment generating
+# function of at most exp(s²/2d), so that P(√d·A ≤ −x·√Σr_j²) ≤ exp(−x²/2), and x = 5.26 makes it 1e-6. Canaries with
+# the right sign make A larger, so that a false alarm is rarer still.
+#
+# With the wrong sign √d·A/√Σr_j² has the mean −√k/s for k canaries that take part once, in deltas of norm s·√d clip
+# norms before they are divided. Its deviation is about 1. So the power is Φ(√k/s − 5.26), 0.99 for k = 1,000 and s = 4.
+# Maxima over many rounds would hardly show it, since a canary then only misses one round of all.
+
+# Probability that clients who leave the vectors alone are accused.
+FALSE_ALARM = 1e-6
+LIMIT = math.sqrt(-2.0 * math.log(FALSE_ALARM))
+
+
+def product(total: NDArray[np.float64], delta: NDArray[np.floating]) -> float:
+    """Return ⟨total, δ⟩ for the direction δ of a vector that is not zero, without overflow."""
+    scaled = delta / np.abs(delta).max().astype(np.float64)
+    # numpy's own sums: a BLAS wakes threads that then wait busily for as long as the product takes.
+    return float((total * scaled).sum() / math.sqrt(np.square(scaled).sum()))
+
+
+def away(evidence: float, counts: NDArray[np.float64], dim: int) -> bool:
+    """Tell by A whether the vectors point away from their canaries, who take part in ``counts`` rounds each."""
+    return math.sqrt(dim) * evidence < -LIMIT * float(np.linalg.norm(counts))

@@ -1,0 +1,306 @@
+"""The scores of one run's canaries, checked: what an audit takes."""
+
+import copy
+import os
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import ScoreKind, checked_scores, floats
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+
+
+class Score(StrEnum):
+    """A canary's score over rounds, by what the attacker knows of them."""
+
+    LARGEST = "largest"  # nothing
+    LIKELIHOOD = "likelihood"  # the law by which they were drawn
+    KNOWN_ROUNDS = "known rounds"  # the rounds
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsRecord:
+    """A training loop's record of the rounds that its scores are of.
+
+    Attributes
+    ----------
+    score
+        Score that was taken.
+    traces
+        Traces that measure the noise; None if no canary could be measured.
+    participations
+        Largest number of rounds in which an observed canary took part.
+    left_out
+        Observed canaries without a round, which have no score of known rounds.
+    rounds, missing
+        Rounds that were taken, and rounds that were planned and not taken.
+    skipped
+        Rounds whose delta was zero.
+    counts
+        Number of rounds of each observed canary that has a score of known rounds, in their order, shape (k,).
+    carry_over
+        How far observed canaries' cosines are off after their first round, in standard errors, at most. It is near 0
+        unless later rounds depend on canaries; above by momentum, say, below where others' updates undo them.
+    """
+
+    score: Score
+    traces: "RoundTraces | None"
+    participations: int
+    left_out: int
+    rounds: int
+    missing: int
+    skipped: int
+    counts: NDArray[np.int64] | None = None
+    carry_over: float = 0.0
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class Scores:
+    """Scores of one run's canaries, higher where a canary left a trace.
+
+    Parameters
+    ----------
+    observed
+        Scores of canaries that took part, shape (k,), k ≥ 2, floating-point: a list, a numpy or JAX array, a pandas
+        series.
+    unobserved
+        Scores of canaries that did not take part, shape (k₀,), k₀ ≥ 2. They may be left out for cosines.
+    dim
+        Dimension d of the released vector, 2 ≤ d ≤ 1e12, for cosines. It is needed without unobserved ones.
+    inclusion
+        ``"fixed"`` if the canaries that take part were chosen in advance, ``"coin"`` if each by a fair coin of its own,
+        ``"independent"`` if each score is of a training of its own.
+    kind
+        ``"cosine"`` for cosines with one released vector, or their maxima over rounds; ``"any"`` for any other real
+        scores, such as logits or negated losses.
+    record
+        What the training loop recorded, if ``CanaryClients`` made the scores.
+    neighbours
+        ``"add-or-remove"``, or ``"replace"`` if canaries that did not take part were added with the other sign, as
+        replacing a record moves a sum by two clip norms. Both groups' laws are then estimated.
+
+    Attributes
+    ----------
+    observed, unobserved
+        As given, in float64; they cannot be written to. Of scores that are infinite, or beyond 1e100, they are the
+        ranks among all, ties at their mean: the bounds take nothing but the order.
+    dim, inclusion, kind, record, neighbours
+        As given.
+    ranked
+        Whether ranks take the place of the scores.
+
+    Raises
+    ------
+    ValueError
+        If an argument breaks a rule: its name, the place and the rule are named.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> losses = np.random.default_rng(0).normal([[2.0], [2.6]], 0.5, (2, 500))
+    >>> scores = cp.Scores(-losses[0], -losses[1], kind="any", inclusion="coin")
+    >>> print(f"{cp.audit(scores, delta=1e-5).bound.low:.2f}")
+    1.83
+    """
+
+    observed: NDArray[np.float64]
+    unobserved: NDArray[np.float64] | None
+    dim: int | None
+    inclusion: Inclusion
+    kind: ScoreKind
+    record: RoundsRecord | None
+    neighbours: str
+    ranked: bool
+
+    def __init__(
+        self,
+        observed: ArrayLike,
+        unobserved: ArrayLike | None = None,
+        dim: float | None = None,
+        inclusion: str = "fixed",
+        kind: str = "cosine",
+        record: RoundsRecord | None = None,
+        neighbours: str = "add-or-remove",
+    ) -> None:
+        chosen = ScoreKind(rules.choice("kind", kind, ScoreKind))
+        dimension = None if dim is None else int(rules.DIM.number("dim", dim))
+        if chosen is ScoreKind.ANY and dimension is not None:
+            raise ValueError("dim: is for cosines; scores of any kind have none")
+        seen = _checked("observed", observed, chosen)
+        unseen = None if unobserved is None else _checked("unobserved", unobserved, chosen)
+        ranked = unseen is not None and bool(max(np.abs(seen).max(), np.abs(unseen).max()) > _LARGEST)
+        if unseen is not None and ranked:
+            seen, unseen = _ranked(seen, unseen)
+        fields = {
+            "observed": seen,
+            "unobserved": unseen,
+            "dim": dimension,
+            "inclusion": Inclusion(rules.choice("inclusion", inclusion, Inclusion)),
+            "kind": chosen,
+            "record": record,
+            "neighbours": rules.choice("neighbours", neighbours, NEIGHBOURS),
+            "ranked": ranked,
+        }
+        counts = None if record is None else record.counts
+        if counts is not None and not (counts.shape == seen.shape and (counts > 0).all()):
+            raise ValueError("record.counts: must be a positive number for each observed score")
+        if record is not None and not np.isfinite(record.carry_over):
+            raise ValueError(f"record.carry_over: must be finite, not {record.carry_over!r}")
+        if unobserved is None and neighbours == "replace":
+            raise ValueError("unobserved: is needed where canaries replace others, as no law is known then")
+        if unobserved is None and chosen is ScoreKind.ANY:
+            raise ValueError("unobserved: is needed for scores of any kind, as only cosines have a known null")
+        if unobserved is None and dimension is None:
+            raise ValueError("dim: is needed, as there are no unobserved cosines")
+        # A frozen class refuses assignments, and each field differs in type from its argument.
+        vars(self).update(fields)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the scores with their record to a file that ``canaryproof audit`` reads.
+
+        Parameters
+        ----------
+        path
+            File to write or replace, whose name ends in ``.json``.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        ValueError
+            If its name ends in another way.
+        """
+        # This import loads what reads and writes records, which an audit does not need; so below.
+        from canaryproof.verify.audit.canaries import saved_scores
+
+        target = Path(path)
+        if target.suffix.lower() != ".json":
+            raise ValueError(f"path: must end in .json, not {target.name!r}")
+        record = None
+        if self.record is not None:
+            traces = self.record.traces
+            record = saved_scores.SavedRecord(
+                score=str(self.record.score),
+                **{name: getattr(self.record, name) for name in _NUMBERS},
+                counts=None if self.record.counts is None else tuple(self.record.counts.tolist()),
+                traces=None
+                if traces is None
+                else saved_scores.SavedTraces(
+                    tuple(traces.cosines.tolist()),
+                    tuple(traces.lengths.tolist()),
+                    traces.dim,
+                    traces.residual,
+                    traces.rounds,
+                ),
+            )
+        saved = saved_scores.SavedScores(
+            format=saved_scores.FORMAT,
+            kind=str(self.kind),
+            inclusion=str(self.inclusion),
+            neighbours=self.neighbours,
+            dim=self.dim,
+            ranked=self.ranked,
+            record=record,
+            observed=tuple(self.observed.tolist()),
+            unobserved=None if self.unobserved is None else tuple(self.unobserved.tolist()),
+        )
+        saved_scores.write(saved, target)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> "Scores":
+        """Read the scores that ``save`` wrote.
+
+        Parameters
+        ----------
+        path
+            The file.
+
+        Returns
+        -------
+        The scores, with their record.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read or breaks a rule.
+        """
+        from canaryproof.verify.audit.canaries import saved_scores
+        from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+
+        saved = saved_scores.read(Path(path))
+        try:
+            record = None
+            if saved.record is not None:
+                traces = None
+                if (given := saved.record.traces) is not None:
+                    arrays = np.array(given.cosines), np.array(given.lengths)
+                    traces = RoundTraces(*arrays, given.dim, given.residual, given.rounds)
+                record = RoundsRecord(
+                    score=Score(rules.choice("record.score", saved.record.score, Score)),
+                    traces=traces,
+                    **{name: getattr(saved.record, name) for name in _NUMBERS},
+                    counts=None if saved.record.counts is None else np.array(saved.record.counts, np.int64),
+                )
+            unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
+            options = saved.inclusion, saved.kind, record, saved.neighbours
+            scores = Scores(np.array(saved.observed), unobserved, saved.dim, *options)
+            # Ranks are no longer infinite.
+            vars(scores).update(ranked=saved.ranked)
+        except ValueError as error:
+            raise InputError(f"{path}: {error}") from error
+        return scores
+
+    def by_rank(self) -> "Scores":
+        """Return these scores by their ranks among all of both kinds, as infinite ones are."""
+        if self.unobserved is None:
+            return self
+        ranked = copy.copy(self)
+        seen, unseen = _ranked(self.observed, self.unobserved)
+        vars(ranked).update(observed=seen, unobserved=unseen, ranked=True)
+        return ranked
+
+    def __repr__(self) -> str:
+        parts = [f"{len(self.observed):,} observed"]
+        parts += [] if self.unobserved is None else [f"{len(self.unobserved):,} unobserved"]
+        parts += [] if self.dim is None else [f"dim={self.dim:,}"]
+        return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
+
+
+# Numbers of a record that are saved as they are.
+_NUMBERS = ("participations", "left_out", "rounds", "missing", "skipped", "carry_over")
+# Squares of larger scores overflow.
+_LARGEST = 1e100
+
+
+def _ranked(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    """Return the ranks of scores among all of both kinds."""
+    # scipy.stats takes a second to load, and few scores need it.
+    from scipy.stats import rankdata
+
+    groups = np.split(rankdata(np.concatenate([observed, unobserved])), [len(observed)])
+    for group in groups:
+        group.flags.writeable = False
+    return groups
+
+
+def _checked(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:
+    try:
+        given = floats(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    # A copy, so that nobody changes what has been checked. A long double may become infinite, which a rule refuses.
+    with np.errstate(over="ignore"):
+        scores = checked_scores(name, given.astype(np.float64), kind)
+    scores.flags.writeable = False
+    return scores

@@ -1,0 +1,622 @@
+"""Commands ``canaryproof audit`` and ``canaryproof canaries``: the audit of a user's own run."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+import numpy as np
+from rich.filesize import decimal
+
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_scores
+from canaryproof.verify.audit.rules import Rule
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.answer.release_sums import Scoring
+    from canaryproof.verify.audit.answer.run_audit import Audit
+    from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
+    from canaryproof.verify.audit.canaries.scores import Scores
+    from canaryproof.verify.audit.files.stored_release import StoredRelease
+
+
+def _number(rule: Rule) -> Callable[[str], float]:
+    """Return a converter to a number that keeps a rule; 1e6 is a whole one too."""
+
+    def number(text: str) -> float:
+        with contextlib.suppress(InvalidOperation, ValueError):
+            value = Decimal(text) if rule.whole else float(text)
+            if rule.holds(value):
+                return int(value) if rule.whole else float(value)
+        raise click.BadParameter(rule.broken_by(text))
+
+    if rule.whole:
+        number.__name__ = "integer"
+    return number
+
+
+SEED = _number(Rule("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
+_COUNT = _number(Rule(f"be a whole number from 2 to {LARGEST_COUNT:g}", 2, LARGEST_COUNT, whole=True))
+_PICTURES, _REPORTS = (".svg", ".png"), (".html", ".md", ".json")
+
+
+def _bound_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    """Complete the name of a bound."""
+    # Loads compiled kernels.
+    from canaryproof.verify.audit.bounds.catalogue import METHODS
+
+    return [name for name in METHODS if name.startswith(incomplete)]
+
+
+_INDEPENDENT = "independent"
+_DIRECTIONS = click.option(
+    "--directions",
+    type=click.Choice([_INDEPENDENT, "orthonormal"]),
+    default=_INDEPENDENT,
+    show_default=True,
+    help="Whether the canaries' directions are independent or orthonormal.",
+)
+
+_CANARY_NORM = click.option(
+    "--canary-norm",
+    type=_number(Rule("be positive and at most 1e30", 1e-30, 1e30)),
+    default=1.0,
+    show_default=True,
+    help="Norm of a canary in the file's unit.",
+)
+_ONLY = click.option("--only", multiple=True, metavar="PATTERN", help="Tensors to take, by name; may be repeated.")
+_SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors to leave out; may be repeated.")
+
+
+@click.command("audit")
+@click.argument("file", type=FilePath())
+@click.option(
+    "--delta", type=_number(rules.DELTA_OR_ZERO), required=True, help="Target delta of (epsilon, delta)-privacy."
+)
+@click.option("--dim", type=_number(rules.DIM), help="Dimension d of the released vector.")
+@click.option(
+    "--canaries",
+    "count",
+    type=_COUNT,
+    help="FILE is the released vector, and this many canaries were added to it.",
+)
+@click.option("--canary-seed", "seed", type=SEED, help="Seed that the canaries were made from.")
+@_DIRECTIONS
+@_CANARY_NORM
+@_ONLY
+@_SKIP
+@click.option("--base", type=FilePath(), help="Checkpoint that is subtracted from FILE: the model before training.")
+@click.option(
+    "--state", type=FilePath(), help="File that keeps what was scored; the same command resumes from it if killed."
+)
+@engine_option
+@click.option(
+    "--claim",
+    type=_number(rules.CLAIM),
+    help="Claimed epsilon, to be compared; by default that of --noise-multiplier, where one vector is released.",
+)
+@click.option(
+    "--noise-multiplier",
+    type=_number(rules.NOISE_MULTIPLIER),
+    help="Claimed standard deviation of the noise in the released vector, in units of the canary norm.",
+)
+@click.option(
+    "--fail-above-claim",
+    is_flag=True,
+    help="Exit with 1 if the claim is exceeded or refuted, 3 if the audit does not decide, 4 if it is withheld.",
+)
+@click.option(
+    "--notice",
+    type=_number(Rule("lie between 0 and 1", 0.0, 1.0)),
+    default=0.5,
+    show_default=True,
+    help="Share of the claimed noise that --fail-above-claim asks to be noticed with probability 90%.",
+)
+@junit_option
+@click.option(
+    "--confidence",
+    type=_number(rules.CONFIDENCE),
+    default=0.95,
+    show_default=True,
+    help="Confidence of the intervals and bounds.",
+)
+@click.option(
+    "--bound",
+    "bounds",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_bound_names,
+    help="Lower bound to show; may be repeated.",
+)
+@click.option(
+    "--inclusion",
+    type=click.Choice(["fixed", "coin", "independent"]),
+    default="fixed",
+    show_default=True,
+    help="Whether the observed canaries were chosen in advance, each by a fair coin, or are of a training each.",
+)
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in ScoreKind]),
+    default=ScoreKind.COSINE.value,
+    show_default=True,
+    help="What the scores are: cosines, or any real scores beside unobserved ones, higher where a canary left a trace.",
+)
+@click.option(
+    "--score",
+    metavar="COLUMN",
+    help="FILE is a .csv or .parquet with a line for each canary; its column of scores.",
+)
+@click.option(
+    "--member", metavar="COLUMN", help="Its column with 1 or true for a canary that took part, else 0 or false."
+)
+@click.option(
+    "--neighbours",
+    type=click.Choice(["add-or-remove", "replace"]),
+    default="add-or-remove",
+    show_default=True,
+    help="Those of the claim. With replace, canaries in the column unobserved entered with the other sign.",
+)
+@click.option("--details", is_flag=True, help="Print all estimates, bounds, tests and blind spots too.")
+@click.option("--force", is_flag=True, help="Print estimates even where a warning makes them meaningless.")
+@click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
+@click.option(
+    "--plot",
+    type=FilePath(),
+    metavar="FILE",
+    help="Draw scores, estimate and claim in a .svg or .png file, which must not exist.",
+)
+@click.option(
+    "--report",
+    type=FilePath(),
+    metavar="FILE",
+    help="Write a report, .html, .md or .json, which others can check; it must not exist.",
+)
+@click.option("--plan", type=FilePath(), metavar="FILE", help='Hold the audit against what "plan --out" wrote.')
+def audit_command(
+    file: Path,
+    count: int | None,
+    seed: int | None,
+    directions: str,
+    canary_norm: float,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    base: Path | None,
+    state: Path | None,
+    engine_name: str,
+    dim: int | None,
+    kind: str,
+    inclusion: str,
+    neighbours: str,
+    score: str | None,
+    member: str | None,
+    fail_above_claim: bool,
+    notice: float,
+    junit: Path | None,
+    details: bool,
+    as_json: bool,
+    plot: Path | None,
+    report: Path | None,
+    plan: Path | None,
+    **asked: Any,
+) -> int:
+    """Estimate epsilon from one run, and bound it from below.
+
+    FILE holds scores of canaries, by default their cosines with the release. It is a one-dimensional .npy, or an .npz
+    with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
+    naming these columns. Or it is a .csv or .parquet with a line for each canary, whose columns --score and --member
+    name. Or it is a .json that Scores.save of Python wrote, with the record of a training's rounds, whose noise is then
+    measured. With --canaries and --canary-seed it is the release itself, and its canaries are made again as
+    "canaryproof canaries" makes them. It is a one-dimensional .npy, or a checkpoint: a .safetensors, or the
+    .safetensors.index.json of several, whose coordinates stand in the order of the tensors' names. It is read in
+    pieces, so that it may be larger than memory. All values are floating-point.
+
+    The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
+    need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
+
+    The answer comes first, then what was checked, what looks wrong, and what to ask next; --details prints the rest.
+    In continuous integration, --claim EPSILON --fail-above-claim passes a job only where nothing contradicts the claim
+    and a share of its noise, --notice, would have been noticed.
+    """
+    if junit is not None:
+        # This import loads a writer of XML, which an audit without the option does without; so below.
+        from canaryproof.verify.audit.cli import junit as junit_file
+
+        junit_file.check(junit)
+    if plot is not None:
+        check_output(plot, _PICTURES, 0)
+    if report is not None:
+        check_output(report, _REPORTS, 0)
+    if (score is None) != (member is None):
+        raise InputError("--score and --member: must be given together")
+    if score is not None and count is not None:
+        raise InputError("--score: must not be given with --canaries, as a released vector has no columns")
+    columns = None if score is None or member is None else (score, member)
+    of_release = {
+        "--canary-norm": canary_norm != 1.0,
+        "--only": bool(only),
+        "--skip": bool(skip),
+        "--base": base is not None,
+        "--state": state is not None,
+        "--engine": engine_name != "local",
+    }
+    if count is None and seed is None:
+        for option, asked_for in of_release.items():
+            if asked_for:
+                raise InputError(f"{option}: must be given with --canaries and --canary-seed alone")
+        if directions != _INDEPENDENT:
+            raise InputError("--directions: must be given with --canaries and --canary-seed alone")
+        given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
+        result = _audit_scores(file, columns, given, **asked)
+    elif count is None or seed is None:
+        raise InputError("--canaries and --canary-seed: must be given together")
+    elif dim is not None:
+        raise InputError("--dim: must not be given with --canaries, as a released vector has its own length")
+    elif kind != ScoreKind.COSINE:
+        raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
+    else:
+        # Audits of scores do without; so below.
+        from canaryproof.verify.audit.files.stored_release import open_release
+
+        release = open_release(file, only, skip, base, canary_norm)
+        asked |= {"state": state, "neighbours": neighbours}
+        result = _audit_release(file, release, count, seed, directions, engine_name, **asked)
+    if fail_above_claim and result.claim is None:
+        raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
+    if plot is not None:
+        # Loads matplotlib.
+        from canaryproof.verify.audit.answer import picture
+
+        drawn = picture.data(result, plot.suffix[1:].lower())
+        write_new(plot, lambda target: target.write(drawn))
+    comparison = None
+    if plan is not None:
+        from canaryproof.verify.audit.answer import plan_file
+
+        comparison = plan_file.held(result, plan)
+    if report is not None:
+        from canaryproof.verify.audit.answer import report as reports
+
+        made = reports.rendered(result, reports.record(result, reports.file_record(file, columns), comparison), report)
+        write_new(report, lambda target: target.write(made))
+    _print(result, details=details, as_json=as_json)
+    if comparison is not None:
+        click.echo(f"\n{comparison}", err=as_json)
+    planned = comparison is None or not comparison.differences
+    if junit is not None:
+        from canaryproof.verify.audit.cli import junit as junit_file
+
+        junit_file.write(junit, junit_file.of_audit(result, notice, comparison))
+    return _status(result, notice, planned=planned) if fail_above_claim else 0
+
+
+def _status(result: "Audit", notice: float, *, planned: bool) -> int:
+    """Return the exit status of a gate, which an audit that is not as planned does not pass."""
+    match result.verdict:
+        case "exceeded" | "refuted":
+            return 1
+        case "withheld":
+            return 4
+    return 0 if planned and result.passes(notice) else 3
+
+
+def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(result.to_json())
+        return
+    # Loads scipy and compiled kernels, which a mistake in the options or the file does not wait for; so below.
+    from canaryproof.verify.audit.answer import text
+
+    terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(text.summary(result, *terminal, shell=True))
+    if result.request.stored is not None and result.request.stored.tensors[0].name:
+        click.echo(f"\n{_order(result.request.stored)}")
+    if details:
+        click.echo()
+        click.echo(text.details(result, *terminal))
+
+
+def _order(release: "StoredRelease") -> str:
+    """Say in which order the coordinates of a checkpoint stand, and what is left out."""
+    tensors, left = release.tensors, release.left_out
+    names = tensors[0].name if len(tensors) == 1 else f"{tensors[0].name} to {tensors[-1].name}"
+    text = f"Order     {_number_of(len(tensors))} by name, {one_line(names)}"
+    if left:
+        text += f"\nLeft out  {_number_of(len(left))}, {one_line(', '.join(left[:3]))}{', …' if len(left) > 3 else ''}"
+    return text
+
+
+def _number_of(tensors: int) -> str:
+    return f"{tensors:,} tensor" if tensors == 1 else f"{tensors:,} tensors"
+
+
+@click.command("canaries")
+@click.option("--seed", type=SEED, required=True, help="Seed, to be given to the audit as --canary-seed.")
+@click.option(
+    "--count",
+    type=_number(Rule("be a whole number from 1 to 2^32", 1, 2**32, whole=True)),
+    required=True,
+    help="Number of canaries, the rows.",
+)
+@click.option(
+    "--dim",
+    type=_number(Rule("be a whole number from 2 to 2^40", 2, 2**40, whole=True)),
+    help="Dimension, the columns.",
+)
+@_DIRECTIONS
+@click.option(
+    "--add",
+    type=FilePath(),
+    metavar="FILE",
+    help="Write FILE, a .npy or a checkpoint, with the sum of all canaries added to it.",
+)
+@_CANARY_NORM
+@_ONLY
+@_SKIP
+@click.option("--out", type=FilePath(), required=True, help="The file to write; must not exist.")
+def canaries_command(
+    seed: int,
+    count: int,
+    dim: int | None,
+    directions: str,
+    add: Path | None,
+    canary_norm: float,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    out: Path,
+) -> None:
+    """Write canaries for your own mechanism.
+
+    They are uniform unit vectors; the file is a float32 .npy array of shape (count, dim), a canary a row. With --add
+    they are inserted instead: OUT has the tensors of FILE, and those that --only and --skip choose have the sum of the
+    canaries added, in float32 or float64. Coordinates stand in the order of the tensors' names.
+    """
+    if add is not None:
+        if dim is not None:
+            raise InputError("--dim: must not be given with --add, as the file says it")
+        from canaryproof.verify.audit.files.stored_release import open_release
+
+        release = open_release(add, only, skip, canary_norm=canary_norm)
+        _insert(add, release, seed, count, directions, out)
+        return
+    if dim is None:
+        raise InputError("--dim: must be given, or --add")
+    for option, asked_for in (("--canary-norm", canary_norm != 1.0), ("--only", only), ("--skip", skip)):
+        if asked_for:
+            raise InputError(f"{option}: must be given with --add alone")
+    if directions != _INDEPENDENT and count > dim:
+        raise InputError(f"--count: must be at most --dim, as no more than {dim:,} directions are orthogonal")
+    check_output(out, (".npy",), 4 * count * dim)
+    write_new(out, lambda file: _write_canaries(file, directions, seed, count, dim))
+    option = "" if directions == _INDEPENDENT else f" --directions {directions}"
+    click.echo(
+        f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
+        f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed {seed}{option} --delta DELTA"
+    )
+
+
+def _audit_scores(
+    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
+) -> "Audit":
+    scores = scores_of(file, columns, given)
+    from canaryproof.verify.audit.answer.run_audit import audit
+
+    _check_bounds(bounds)
+    try:
+        return audit(scores, bounds=bounds, **asked)
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]) -> "Scores":
+    """Read scores of any form; given are the dimension, inclusion, kind and neighbours, which a .json says itself."""
+    kind, dim = given["kind"], given["dim"]
+    saved = file.suffix.lower() == ".json"
+    if saved:
+        for name, value in given.items():
+            if value != _UNASKED[name]:
+                raise InputError(f"--{name}: must not be given with {file}, which says it")
+        if columns is not None:
+            raise InputError(f"--score: must not be given with {file}, which has no columns")
+    elif columns is None and file.suffix.lower() == ".parquet":
+        raise InputError(f"{file}: needs --score and --member, the names of its columns")
+    elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
+        raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
+    else:
+        read = read_scores(file, kind) if columns is None else read_labelled(file, *columns, kind)
+        if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
+            raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
+    from canaryproof.verify.audit.canaries.scores import Scores
+
+    if saved:
+        return Scores.load(file)
+    try:
+        return Scores(read.observed, read.unobserved, **given)
+    except ValueError as error:
+        raise InputError(f"{file}: {error}") from error
+
+
+# Values of options that a file with its own leaves alone.
+_UNASKED = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
+
+
+def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directions: str, out: Path) -> None:
+    """Write a file with all canaries added to it."""
+    from canaryproof.verify.audit.files.stored_release import write_sum, written_size
+
+    suffix = ".npy" if file.suffix.lower() == ".npy" else ".safetensors"
+    if directions != _INDEPENDENT and count > release.dim:
+        raise InputError(f"--count: must be at most {release.dim:,}, as no more directions are orthogonal")
+    check_output(out, (suffix,), written_size(file, release))
+    # Loads compiled kernels.
+    from canaryproof.kernels.slices import blocks
+
+    parts = blocks(release.dim)
+    try:
+        canaries = _canaries(directions, seed, count, release.dim)
+    except ValueError as error:
+        raise InputError(f"--count: {error}") from error
+    with _progress("adding canaries", len(parts)) as advance:
+        made, values = slice(0, 0), np.zeros(0)
+
+        def added(start: int, stop: int) -> Any:
+            nonlocal made, values
+            pieces = []
+            while start < stop:
+                if start >= made.stop:
+                    made = next(part for part in parts if part.start <= start < part.stop)
+                    values = canaries.sum(coordinates=made)
+                    values *= release.canary_norm
+                    advance(1)
+                end = min(stop, made.stop)
+                pieces.append(values[start - made.start : end - made.start])
+                start = end
+            return np.concatenate(pieces)
+
+        write_new(out, lambda target: write_sum(target, file, release, added))
+    options = "" if directions == _INDEPENDENT else f" --directions {directions}"
+    options += "" if release.canary_norm == 1.0 else f" --canary-norm {release.canary_norm!r}"
+    click.echo(
+        f"Added {count} canaries to {release.dim:,} coordinates and wrote {one_line(str(out))}; audit a release with: "
+        f"canaryproof audit RELEASE{suffix} --canaries {count} --canary-seed {seed}{options} --delta DELTA"
+    )
+    if release.tensors[0].name:
+        click.echo(_order(release))
+
+
+def _audit_release(
+    file: Path,
+    release: "StoredRelease",
+    count: int,
+    seed: int,
+    directions: str,
+    engine_name: str,
+    bounds: tuple[str, ...],
+    **asked: Any,
+) -> "Audit":
+    workers = cluster(engine_name)
+    from canaryproof.kernels.slices import blocks
+    from canaryproof.verify.audit.answer.run_audit import audit_release
+
+    _check_bounds(bounds)
+    scoring = None if workers is None else _scored_by(workers.results)
+    try:
+        with _progress("scoring canaries", count * len(blocks(release.dim))) as advance:
+            canaries = _canaries(directions, seed, count, release.dim)
+            return audit_release(release, canaries, bounds=bounds, advance=advance, scoring=scoring, **asked)
+    except ValueError as error:
+        reason = str(error).removeprefix("release: ")
+        raise InputError(f"{file}: {reason}") from error
+
+
+def _scored_by(results: Callable[..., Any]) -> "Scoring":
+    """Send blocks to an executor."""
+    # Loads numba.
+    from canaryproof.verify.audit.engine.executors import EngineError, Lost
+
+    def scoring(function: str, tasks: Any) -> Iterator[tuple[int, Any]]:
+        try:
+            with contextlib.closing(results(function, tasks)) as answers:
+                for number, answer in answers:
+                    if isinstance(answer, Lost):
+                        raise EngineLost(f"block {number} of the release was given up: {answer.reason}")
+                    yield number, answer
+        except EngineError as error:
+            raise EngineLost(str(error)) from error
+
+    return scoring
+
+
+def _check_bounds(names: tuple[str, ...]) -> None:
+    from canaryproof.verify.audit.bounds.catalogue import METHODS
+
+    try:
+        rules.bounds(names, METHODS, "--bound")
+    except ValueError as error:
+        raise InputError(str(error)) from error
+
+
+@contextlib.contextmanager
+def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Show the progress of so many equal steps."""
+    # Loads rich's bars, which an audit of scores does without.
+    from canaryproof.verify.audit.cli.progress import progress
+
+    done = 0
+    with progress("canaryproof", equal_parts=True) as advance:
+
+        def steps(more: int) -> None:
+            nonlocal done
+            done += more
+            advance(description, done, total)
+
+        yield steps
+
+
+def check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
+    """Refuse a file that exists, that has another suffix, or for which there is no room."""
+    try:
+        if out.suffix.lower() not in suffixes:
+            raise InputError(f"{out}: the file's name must end in {' or '.join(suffixes)}")
+        if os.path.lexists(out):
+            raise InputError(f"{out}: must not exist already")
+        free = shutil.disk_usage(out.parent).free
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+    if size > free:
+        raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
+
+
+def write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file that did not exist, whole or not at all."""
+    partial = out.with_name(f".canaryproof-{secrets.token_hex(8)}.part")
+    try:
+        try:
+            with partial.open("xb") as file:
+                write(file)
+            _rename_new(partial, out)
+        finally:
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+
+
+def _canaries(directions: str, seed: int, count: int, dim: int) -> "ReleaseCanaries":
+    from canaryproof.kernels.canaries import Canaries
+    from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+
+    return (Canaries if directions == _INDEPENDENT else OrthonormalCanaries)(seed, count, dim)
+
+
+def _write_canaries(file: IO[bytes], directions: str, seed: int, count: int, dim: int) -> None:
+    with _progress("making canaries", count) as advance:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (count, dim)}
+        np.lib.format.write_array_header_1_0(file, header)
+        canaries = _canaries(directions, seed, count, dim)
+        for j in range(count):
+            if directions == _INDEPENDENT:
+                # A new object each time, as it remembers the norms of the canaries that it has made.
+                canaries = _canaries(directions, seed, count, dim)
+            file.write(canaries.vector(j).astype("<f4", copy=False).data)
+            advance(1)
+
+
+def _rename_new(partial: Path, out: Path) -> None:
+    """Rename a file, without replacing one that has come into being meanwhile."""
+    try:
+        os.link(partial, out)
+    except FileExistsError:
+        raise
+    except OSError:
+        # The file system has no links.
+        if os.path.lexists(out):
+            raise FileExistsError(f"{out}: exists by now") from None
+        partial.rename(out)

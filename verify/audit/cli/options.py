@@ -1,0 +1,84 @@
+"""What commands of both storeys share: options, exit statuses, and how a line is printed."""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from canaryproof.verify.audit.files.errors import InputError, extra
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.engine.cluster import Cluster
+
+INTERRUPTED = 130
+_ENGINE_LOST = 3
+
+
+def one_line(text: str) -> str:
+    """Escape what would break a line or drive a terminal, such as the control characters of a hostile file name."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+class FilePath(click.Path):
+    """A path that is not empty: the empty one would be the working folder."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(path_type=Path, **options)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: D102
+        if not str(value):
+            self.fail("must not be empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class EngineLost(click.ClickException):
+    """An engine cannot go on; whether a check fails is not known."""
+
+    exit_code = _ENGINE_LOST
+
+
+junit_option = click.option(
+    "--junit",
+    type=FilePath(),
+    metavar="FILE",
+    help="Write the checks as a JUnit .xml file, which must not exist.",
+)
+
+_DASK = "dask"
+
+engine_option = click.option(
+    "--engine",
+    "engine_name",
+    default="local",
+    show_default=True,
+    help="local, dask for a cluster on this machine, or dask://HOST:PORT for the one of a scheduler.",
+)
+
+
+def cluster(name: str, limit: float | None = None) -> "Cluster | None":
+    """Return the cluster that ``--engine`` names, None for ``local``; a check may take ``limit`` seconds."""
+    if name == "local":
+        return None
+    scheme, _, location = name.partition("://")
+    if scheme != _DASK or (name != _DASK and not location):
+        raise InputError(f"--engine: must be local, dask or dask://HOST:PORT, not {name!r}")
+    if find_spec("distributed") is None:
+        raise InputError(f"--engine: dask needs {extra('distributed')}")
+    # Loads dask, which is optional, and numba.
+    from canaryproof.verify.audit.engine.cluster import Cluster
+    from canaryproof.verify.audit.engine.executors import threads
+
+    address = location if "://" in location or not location else f"tcp://{location}"
+    if address and not address.startswith("tls://"):
+        click.echo(f"Warning: --engine {name} is not tls://: whoever reaches it can run code as you.", err=True)
+    return Cluster(address, threads(), limit)
+
+
+def given_again(begun: Mapping[int, int], names: Sequence[str]) -> dict[str, int]:
+    """Say on stderr, and return, how often each task was given to a worker, if more than once."""
+    again = {names[i]: times for i, times in sorted(begun.items()) if times > 1}
+    for name, times in again.items():
+        click.echo(f"given to {times} workers, as some were lost: {name}", err=True)
+    return again

@@ -1,0 +1,1 @@
+"""Tasks, and the processes and machines that do them."""

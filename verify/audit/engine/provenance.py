@@ -1,0 +1,77 @@
+"""What results depend on beside options: code, versions and machine. Where these are equal, so are the bytes."""
+
+import hashlib
+import platform
+import re
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
+
+from threadpoolctl import threadpool_info
+
+
+def code_and_machine() -> dict[str, str]:
+    """Return what computes results, by name: our code, the versions of what it uses, and the machine."""
+    return {
+        "source code": _digest_of_code(),
+        "python": platform.python_version(),
+        "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
+        "processor": _processor(),
+        "cpu target": _cpu_target(),
+        "linear algebra": _linear_algebra(),
+        **_versions(),
+    }
+
+
+def _digest_of_code() -> str:
+    """Digest of all that computes results, so that changed code does not go on with another's run."""
+    root = Path(__file__).parents[3]
+    digest = hashlib.sha256()
+    for room in ("kernels", "proofs_check", "verify"):
+        # The table that checks start from has its hash in a file; the expected verdicts change no result.
+        for path in sorted((root / room).rglob("*")):
+            if path.suffix not in (".py", ".sha256") or not path.is_file():
+                continue
+            digest.update(f"{path.relative_to(root)} ".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _versions() -> dict[str, str]:
+    """Versions of the packages that compute: numba's compiler, what this one needs, and its extra's for trainings."""
+    lines = (line for line in requires("canaryproof") or () if "extra ==" not in line or '"federated"' in line)
+    versions = {"llvmlite": version("llvmlite")}
+    for match in filter(None, (re.match(r"[\w.-]+", line) for line in lines)):
+        with suppress(PackageNotFoundError):
+            versions[match[0]] = version(match[0])
+    return versions
+
+
+def _processor() -> str:
+    """Name of the processor."""
+    try:
+        match = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:
+        match = None
+    return match[1] if match else platform.processor()
+
+
+def _cpu_target() -> str:
+    """Name of the processor that numba compiles for, and a digest of its abilities: other code has other bits."""
+    # numba takes a third of a second to import.
+    from numba.core.registry import cpu_target
+
+    _, name, abilities = cpu_target.target_context.codegen().magic_tuple()
+    return f"{name} {hashlib.sha256(abilities.encode()).hexdigest()[:8]}"
+
+
+def _linear_algebra() -> str:
+    """Name the BLAS of numpy and that of scipy, and the processor that each has code for: other code has other bits."""
+    # A library is listed once it is loaded, and this one takes a tenth of a second.
+    import scipy.linalg  # noqa: F401
+
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    names = (
+        " ".join([library["internal_api"], str(library["version"]), library.get("architecture", "")]).strip()
+        for library in libraries
+    )
+    return ", ".join(sorted(names)) or "unknown"

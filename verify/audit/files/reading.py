@@ -1,0 +1,722 @@
+"""Reading a user's files: canaries' scores, or a released vector; and the rules for both, wherever they are from.
+
+Nothing in a file is believed: no pickle is loaded, and no size that a header declares is allocated before as many bytes
+are there. Whatever breaks a rule becomes one line that names the file, the place in it and the rule.
+
+Values must be floating-point (text in a ``.csv``). Integers are refused. An integer cosine can only be −1, 0 or 1,
+and an integer release still carries its quantisation step, so that it is not in units of the canary norm. Columns and
+arrays under other names than ``observed`` and ``unobserved`` are refused too: a misspelt name would silently change
+the null hypothesis.
+"""
+
+import codecs
+import contextlib
+import csv
+import errno
+import io
+import json
+import re
+import stat
+import warnings
+import zipfile
+from array import array
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels.arrays import is_floating, on_host
+from canaryproof.verify.audit.files.errors import InputError, RuleError
+from canaryproof.verify.audit.rules import shortened, shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Bounds what a small compressed file can make us allocate.
+LARGEST_COUNT = 10_000_000
+_LARGEST_DIM = 2**40
+_LONGEST_LINE = 10_000
+# Bytes of text, or values, that are looked at together.
+_BLOCK, _PIECE = 2**20, 2**18
+# Four times the results of a full run are some 20 MB, in which there are less than a million values.
+LARGEST_DOCUMENT, _MOST_VALUES = 2**26, 4_000_000
+_NAMES = ("observed", "unobserved")
+
+
+class Readable(Protocol):
+    """A file that can be read piece by piece."""
+
+    def read(self, size: int, /) -> bytes: ...  # noqa: D102
+
+
+# How pandas reads a table as it stands, and words for a canary that took part and one that did not.
+_PLAIN_TEXT: dict[str, Any] = {
+    "dtype": str,
+    "keep_default_na": False,
+    "encoding": "utf-8-sig",
+    "skip_blank_lines": False,
+    "nrows": LARGEST_COUNT + 2,
+}
+_MEMBERS = {"1": True, "true": True, "1.0": True, "0": False, "false": False, "0.0": False}
+
+
+def require(holds: bool, rule: str) -> None:
+    """Raise a ``RuleError`` if a rule does not hold."""
+    if not holds:
+        raise RuleError(rule)
+
+
+class ScoreKind(StrEnum):
+    """Kinds of scores."""
+
+    COSINE = "cosine"  # cosines with one released vector, or their maxima over rounds
+    ANY = "any"  # any real scores, higher where a canary left a trace
+
+
+@dataclass(frozen=True)
+class ScoreColumns:
+    """Checked scores of one run.
+
+    Attributes
+    ----------
+    observed
+        Scores of canaries that took part, shape (k,), k ≥ 2, not all equal.
+    unobserved
+        Scores of canaries that did not, shape (k₀,), k₀ ≥ 2, not all equal; None if the file has none.
+    """
+
+    observed: NDArray[np.float64]
+    unobserved: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Values as a file gives them, and how to name the position of one."""
+
+    values: NDArray[np.float64]
+    position: Callable[[int], str]
+
+
+def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
+    """Read scores from a ``.npy``, ``.npz`` or ``.csv`` file.
+
+    Parameters
+    ----------
+    path
+        A one-dimensional ``.npy`` array; a ``.npz`` archive with ``observed`` and optionally ``unobserved``; or a
+        ``.csv`` file in UTF-8 with one number a line, or with a header that names these columns, of which the shorter
+        one ends in empty cells.
+    kind
+        What they are.
+
+    Returns
+    -------
+    The scores in float64.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or breaks a rule.
+    """
+    readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
+    with opened(path, tuple(readers)) as file:
+        columns = readers[path.suffix.lower()](file)
+        return ScoreColumns(
+            **{name: checked_scores(name, column.values, kind, column.position) for name, column in columns.items()}
+        )
+
+
+def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
+    """Read scores from a table with a line for each canary, a ``.csv`` or ``.parquet`` file.
+
+    Parameters
+    ----------
+    path
+        The file. A ``.csv`` file is in UTF-8 with a header. A ``.parquet`` file is read by pyarrow, which believes the
+        sizes that it declares.
+    score, member
+        Names of the columns with the score, and with 1 or true if the canary took part, 0 or false if it did not.
+    kind
+        What the scores are.
+
+    Returns
+    -------
+    The scores in float64.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, lacks a column, or breaks a rule.
+    """
+    with opened(path, (".csv", ".parquet")) as file:
+        return labelled_scores(read_table(file, path.suffix.lower() == ".parquet"), score, member, kind)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledTable:
+    """A table whose columns have names.
+
+    Attributes
+    ----------
+    names
+        Names of the columns.
+    rows
+        The cells, a pandas DataFrame.
+    first_line
+        Number of the line of the first row in its file; 0 where it has rows and no lines, which are counted from 0.
+    """
+
+    names: list[str]
+    rows: "pd.DataFrame"
+    first_line: int
+
+    def cells(self, name: str) -> list[str]:
+        """Return the cells of the one column of a name; a ``ValueError`` says that there is none, or more."""
+        if self.names.count(name) != 1:
+            listed = f"its columns are {shortened(', '.join(self.names), 200)}" if self.names else "it has none"
+            raise ValueError(f"must have one column {shown(name)}; {listed}")
+        column = self.rows.iloc[:, self.names.index(name)]
+        if getattr(column.dtype, "kind", "") == "f":
+            # The shortest text of a number in half or in single precision is another number in double precision.
+            column = column.to_numpy(np.float64, na_value=np.nan)
+        return [str(cell) for cell in column]
+
+    def position(self, row: int) -> str:
+        """Name the place of a row, counted from 0."""
+        return f"line {self.first_line + row}" if self.first_line else f"row {row}"
+
+
+def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
+    """Read a table whose columns have names; a ``ValueError`` of one line says why it cannot be read."""
+    # Pandas takes half a second to load.
+    import pandas as pd
+
+    try:
+        # Without a header, pandas neither renames columns of one name nor takes the first for an index.
+        frame = _columns_of_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
+    except ImportError as error:
+        raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
+    except Exception as error:
+        # Pandas and pyarrow have no closed list of exceptions.
+        raise ValueError(f"is no table that can be read ({shortened(str(error).strip(), 200)})") from error
+    names = [str(name).strip() for name in (frame.columns if parquet else frame.iloc[0])]
+    return LabelledTable(names, frame, 0) if parquet else LabelledTable(names, frame.iloc[1:], 2)
+
+
+def _columns_of_parquet(file: IO[bytes]) -> "pd.DataFrame":
+    """Read all columns of a Parquet file."""
+    import pandas as pd
+
+    frame = pd.read_parquet(file)
+    # A column of the file is a column here, although pandas wrote it as the index of its rows.
+    return frame if frame.index.names == [None] else frame.reset_index()
+
+
+def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKind) -> ScoreColumns:
+    """Return the scores of a table with a line for each canary; a ``ValueError`` says which rule is broken."""
+    numbers, members = table.cells(score), table.cells(member)
+    if len(numbers) > LARGEST_COUNT:
+        raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+    values = np.array(
+        [parsed_number(score, table.position(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64
+    )
+    took_part = np.array([_member(member, table.position(i), cell) for i, cell in enumerate(members)], dtype=np.bool_)
+    groups = (("observed", np.flatnonzero(took_part)), ("unobserved", np.flatnonzero(~took_part)))
+    checked = {
+        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.position(rows[i])}")  # type: ignore[misc]
+        for name, rows in groups
+        if name == "observed" or len(rows)
+    }
+    return ScoreColumns(**checked)
+
+
+def _member(name: str, position: str, cell: str) -> bool:
+    member = _MEMBERS.get(cell.strip().lower())
+    if member is None:
+        raise ValueError(
+            f"{name}, {position}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
+        )
+    return member
+
+
+def checked_scores(
+    name: str, values: NDArray[np.float64], kind: ScoreKind, position: Callable[[int], str] | None = None
+) -> NDArray[np.float64]:
+    """Return scores that keep the rules.
+
+    Parameters
+    ----------
+    name
+        What they are: ``observed`` or ``unobserved``.
+    values
+        Scores in float64, shape (k,).
+    kind
+        What they are said to be.
+    position
+        How to name the position of one; by default its index.
+
+    Returns
+    -------
+    The scores.
+
+    Raises
+    ------
+    ValueError
+        If one is no number, a cosine is out of its range, or there are too few, or all are equal.
+    """
+    where = position or (lambda i: f"{name}[{i}]")
+    if kind is ScoreKind.COSINE:
+        _check_finite(values, where)
+        try:
+            _check_each(values, lambda piece: np.abs(piece) <= 1.0, where, "a cosine must lie in [-1, 1]")
+        except ValueError as error:
+            raise ValueError(f"{error}; other scores are of kind any") from error
+    else:
+        # A certain guess has an infinite score, whose rank is known.
+        _check_each(values, lambda piece: ~np.isnan(piece), where, "must be a number")
+    if len(values) < 2:
+        raise ValueError(f"{name}: must have at least 2 values, not {len(values)}")
+    if values.min() == values.max():
+        raise ValueError(f"{name}: all {len(values)} values are equal; their variance must not be zero")
+    return values
+
+
+def floats(values: object) -> NDArray[Any]:
+    """Return anything that numpy takes for an array, if it is one of floating-point numbers with one axis.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError("must have no masked values: leave them out")
+    # A tensor of another device or with a gradient raises what its library chooses.
+    try:
+        vector = on_host(values)
+    except Exception as error:
+        raise ValueError(f"must be an array of numbers ({shortened(str(error), 200)})") from error
+    if vector.dtype.kind != "f" and not is_floating(vector.dtype):
+        raise ValueError(f"values must be floating-point, not {shortened(str(vector.dtype))}")
+    if vector.ndim != 1:
+        raise ValueError(f"the array must have one axis, not {vector.ndim}")
+    return vector
+
+
+def checked_release(given: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return a released vector that keeps the rules, in float32 or float64.
+
+    Raises
+    ------
+    ValueError
+        If it has fewer than 2 coordinates, one is not finite, or all are zero.
+    """
+    single = given.dtype.itemsize <= np.dtype(np.float32).itemsize
+    release: NDArray[Any] = _converted(given, np.float32 if single else np.float64)
+    if len(release) < 2:
+        raise ValueError(f"the release must have at least 2 coordinates, not {len(release)}")
+    if not release.any():
+        raise ValueError("the release must not be the zero vector")
+    _check_finite(release, lambda i: f"release[{i}]")
+    return release
+
+
+def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Read a released vector from a ``.npy`` file.
+
+    Parameters
+    ----------
+    path
+        A one-dimensional array of floats. It is not flattened: the order of the coordinates must be that in which the
+        canaries were added, and a file of another shape doesn't tell.
+
+    Returns
+    -------
+    The vector in float32 or float64, not zero, shape (d,), d ≥ 2.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or breaks a rule.
+    """
+    with opened(path, (".npy",)) as file:
+        return checked_release(_read_array(file, size_of(file), _LARGEST_DIM))
+
+
+@contextlib.contextmanager
+def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[bytes]]:
+    """Open a regular file that is not empty, and name it in whatever goes wrong.
+
+    Parameters
+    ----------
+    path
+        The file.
+    suffixes
+        In what its name must end; None for any.
+
+    Yields
+    ------
+    The file. A ``ValueError`` of the caller's becomes an ``InputError`` that names it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or what is done with it fails.
+    """
+    try:
+        if suffixes is not None and path.suffix.lower() not in suffixes:
+            raise ValueError(f"the file's name must end in {' or '.join(suffixes)}")
+        with regular(path) as file:
+            if size_of(file) == 0:
+                raise ValueError("the file is empty")
+            yield file
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: must be text in UTF-8") from error
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    except MemoryError as error:
+        raise InputError(f"{path}: does not fit in memory") from error
+
+
+def regular(path: Path) -> IO[bytes]:
+    """Open a file that is no pipe and no device; an ``OSError`` says that it cannot be opened, or is another thing."""
+    # Opening a pipe would wait for its writer, and a device may have no end.
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise OSError(errno.EINVAL, "must be a regular file", str(path))
+    return path.open("rb")
+
+
+def read_one_more(file: Readable, size: int) -> bytearray:
+    """Read a number of bytes and one more, which tells whether the file goes on; memory is that of what is there."""
+    contents = bytearray()
+    while piece := file.read(min(_BLOCK, size + 1 - len(contents))):
+        contents += piece
+    return contents
+
+
+def content(file: Readable, largest: int) -> bytearray:
+    """Read all of a file, which must have at most so many bytes; a ``ValueError`` says that it has more."""
+    contents = read_one_more(file, largest)
+    if len(contents) > largest:
+        raise ValueError(f"must have at most {largest} bytes")
+    return contents
+
+
+def read_json(path: Path, largest: int = LARGEST_DOCUMENT, most_values: int = _MOST_VALUES) -> object:
+    """Read a file of JSON of at most so many bytes and values; it has no infinities and no NaN.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or breaks a rule.
+    """
+    with opened(path) as file:
+        return parsed_json(content(file, largest), most_values)
+
+
+def parsed_json(document: bytes | bytearray, most_values: int = _MOST_VALUES) -> object:
+    """Read JSON of at most so many values; a ``ValueError`` of one line says what breaks a rule."""
+    # Each value but the first follows one of these, and takes some 60 bytes of memory.
+    if sum(map(document.count, (b",", b"[", b"{"))) > most_values:
+        raise ValueError(f"must have at most {most_values} values")
+    if sum(map(document.count, (b" ", b"\t", b"\n", b"\r"))) > max(_BLOCK, 3 * len(document) // 4):
+        raise ValueError("must have other things than blanks in at least a quarter of it")
+    text = document.decode("utf-8-sig")
+    try:
+        return json.loads(text, parse_constant=_refused_constant)
+    except json.JSONDecodeError as error:
+        position = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"{position}: truncated or damaged, as it is not JSON ({error.msg})") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+
+
+def _refused_constant(name: str) -> NoReturn:
+    raise ValueError(f"is not JSON, which has no number {name}")
+
+
+def size_of(file: IO[bytes]) -> int:
+    """Return the number of a file's bytes."""
+    here = file.tell()
+    size = file.seek(0, io.SEEK_END)
+    file.seek(here)
+    return size
+
+
+@contextlib.contextmanager
+def parsing(form: str) -> Iterator[None]:
+    """Turn into a ValueError whatever a library raises over a malformed file of some form."""
+    # numpy's header parser and zipfile have no closed list of exceptions; a flipped bit may raise any of a dozen.
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
+        # An object's address would differ from run to run.
+        reason = re.sub(" at 0x[0-9a-f]+", "", reason)
+        raise ValueError(f"is not a readable {form} file ({shortened(reason, 200)})") from error
+
+
+def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
+    values = _converted(_read_array(file, size_of(file), LARGEST_COUNT), np.float64)
+    return {"observed": _Column(values, lambda i: f"observed[{i}]")}
+
+
+def _read_npz(file: IO[bytes]) -> dict[str, _Column]:
+    with parsing(".npz"):
+        archive = zipfile.ZipFile(file)
+    members = archive.infolist()
+    names = [member.filename.removesuffix(".npy") for member in members]
+    _check_names("array", names)
+    return {name: _read_member(archive, member, name) for name, member in zip(names, members, strict=True)}
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> _Column:
+    # numpy writes these two only, and of the others' decompressors zipfile does not bound the output.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"{name}: must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
+    with parsing(".npz"):
+        file = archive.open(member)
+    with file:
+        try:
+            values = _converted(_read_array(file, member.file_size, LARGEST_COUNT), np.float64)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+    return _Column(values, lambda i: f"{name}[{i}]")
+
+
+def array_header(file: IO[bytes], size: int, largest_count: int) -> tuple[int, np.dtype[Any], int]:
+    """Read the header of a one-dimensional .npy array of floats that takes exactly ``size`` bytes.
+
+    Return the number of its values, their type, and where the first one is. A ``ValueError`` says which rule is broken.
+    """
+    with parsing(".npy"):
+        version = np.lib.format.read_magic(file)
+        # Later versions differ in their headers' size alone, up to 4 GB; plain arrays never need it.
+        if version != (1, 0):
+            raise ValueError(f"format version {version[0]}.{version[1]}; plain arrays have 1.0")
+        try:
+            shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        except MemoryError:
+            # The parser's word for deep nesting; the header itself has at most 64 kB.
+            raise ValueError("its header is nested too deeply") from None
+        start = file.tell()
+    if dtype.kind != "f":
+        raise ValueError(f"values must be floating-point, not {shortened(str(dtype))}")
+    if len(shape) != 1:
+        raise ValueError(f"the array must have one axis, not {len(shape)}")
+    count = int(shape[0])
+    if not 0 <= count <= largest_count:
+        raise ValueError(f"the array must have 0 to {largest_count} values, not {count}")
+    length = count * dtype.itemsize
+    if length != size - start:
+        raise ValueError(
+            f"truncated or damaged: the header declares {count} values of {dtype.name} ({length} bytes), "
+            f"and {size - start} bytes follow it"
+        )
+    return count, dtype, start
+
+
+def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
+    """Read a one-dimensional array of floats in the .npy format that takes exactly ``size`` bytes."""
+    count, dtype, _ = array_header(file, size, largest_count)
+    # Zeros are not written to these, so that a file's holes take no memory here either.
+    values = np.zeros(count, dtype)
+    piece = np.empty(min(count, _PIECE), dtype)
+    with parsing(".npy"):
+        for first in range(0, count, _PIECE):
+            piece = piece[: count - first]
+            if file.readinto(piece.view(np.uint8)) != piece.nbytes:  # type: ignore[attr-defined]
+                raise ValueError("truncated")
+            if piece.any():
+                values[first : first + _PIECE] = piece
+        # Reading past the last byte makes zipfile compare the checksum.
+        file.read(1)
+        return values
+
+
+def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
+    table: _Table | None = None
+    for block in _blocks(file):
+        if table is None:
+            first = next(_rows(block.decode(), 0), [])
+            names = [cell.strip() for cell in first]
+            has_header = "observed" in names
+            if has_header:
+                _check_names("column", names)
+            elif len(names) > 1 and not any(map(_is_number, names)):
+                needed = "its columns must be observed and, optionally, unobserved"
+                raise ValueError(f"line 1: {needed}, not {shortened(', '.join(names))}; --score names another one")
+            table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
+            if has_header:
+                text = io.StringIO(block.decode(), newline="")
+                text.readline()
+                block = text.read().encode()
+        table.add(block)
+    return (table or _Table(["observed"], first_line=1)).columns()
+
+
+def _is_number(cell: str) -> bool:
+    with contextlib.suppress(ValueError):
+        float(cell)
+        return True
+    return False
+
+
+def _blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the file in blocks of whole lines, without a byte order mark."""
+    rest = file.read(len(codecs.BOM_UTF8)).removeprefix(codecs.BOM_UTF8)
+    while piece := file.read(_BLOCK):
+        rest += piece
+        # The line feed of a carriage return that ends the piece may follow.
+        end = max(rest.rfind(b"\n"), rest.rfind(b"\r", 0, -1)) + 1 or len(rest)
+        yield rest[:end]
+        rest = rest[end:]
+    if rest:
+        yield rest
+
+
+class _Table:
+    """Columns of numbers, to which lines are added block by block."""
+
+    def __init__(self, names: list[str], first_line: int) -> None:
+        self._names, self._first_line = names, first_line
+        self._columns = [array("d") for _ in names]
+        self._count = 0
+
+    def columns(self) -> dict[str, _Column]:
+        """Return the columns."""
+        return {
+            name: _Column(np.frombuffer(column), lambda i, name=name: f"{name}, line {self._first_line + i}")  # type: ignore[misc]
+            for name, column in zip(self._names, self._columns, strict=True)
+        }
+
+    def add(self, block: bytes) -> None:
+        """Add a block of whole lines; the last may lack its end."""
+        cells = _cells(block, len(self._names))
+        numbers = None if cells is None else [self._numbers(i, column) for i, column in enumerate(cells)]
+        if cells is None or numbers is None or None in numbers:
+            self._add_one_by_one(block)
+        else:
+            self._count += len(cells[0])
+            for column, more in zip(self._columns, numbers, strict=True):
+                column.extend(more or ())
+        # Empty lines may follow.
+        if max(map(len, self._columns)) > LARGEST_COUNT or self._count > 2 * LARGEST_COUNT:
+            raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+
+    def _numbers(self, i: int, cells: list[bytes]) -> "array[float] | None":
+        """Return a column's numbers in a block, none if it ends before; None if there are other things in it."""
+        if len(self._columns[i]) == self._count:
+            with contextlib.suppress(ValueError):
+                return array("d", map(float, cells))
+        return None if any(map(bytes.strip, cells)) else array("d")
+
+    def _add_one_by_one(self, block: bytes) -> None:
+        """Add any block that keeps the rules, and name the line of one that does not."""
+        for row in _rows(block.decode(), self._first_line + self._count - 1):
+            line = self._first_line + self._count
+            if len(row) > len(self._names):
+                plural = "s" if len(self._names) > 1 else ""
+                raise ValueError(f"line {line}: must have at most {len(self._names)} cell{plural}, not {len(row)}")
+            for name, column, cell in zip(self._names, self._columns, row, strict=False):
+                # An empty cell ends its column: what stands below it would be shorter than its line number says.
+                if not cell.strip():
+                    continue
+                if len(column) != self._count:
+                    raise ValueError(f"{name}, line {line}: no number may stand below an empty cell")
+                column.append(parsed_number(name, f"line {line}", cell))
+            self._count += 1
+
+
+def _cells(block: bytes, columns: int) -> list[list[bytes]] | None:
+    """Split a block of lines into the cells of each column; None where it is not as plain as most files are."""
+    # Python takes 1_000 for a number.
+    if b'"' in block or b"_" in block:
+        return None
+    block = block.replace(b"\r\n", b"\n").removesuffix(b"\n")
+    if b"\r" in block:
+        return None
+    characters = np.frombuffer(block + b"\n", np.uint8)
+    ends = np.flatnonzero(characters == ord("\n"))
+    commas = np.flatnonzero(characters == ord(","))
+    # The commas before each line's end.
+    if np.diff(ends, prepend=-1).max() > _LONGEST_LINE or not np.array_equal(
+        np.searchsorted(commas, ends), (columns - 1) * np.arange(1, len(ends) + 1)
+    ):
+        return None
+    cells = block.replace(b"\n", b",").split(b",")
+    return [cells[i::columns] for i in range(columns)]
+
+
+def _rows(text: str, before: int) -> Iterator[list[str]]:
+    """Split lines into cells, a row a line; so many lines are before them."""
+    reader = csv.reader(_lines(io.StringIO(text, newline=""), before), strict=True)
+    number = before
+    try:
+        for row in reader:
+            number += 1
+            if reader.line_num != number - before:
+                raise ValueError(f"line {number}: a quoted cell must end on its line")
+            yield row
+    except csv.Error as error:
+        raise ValueError(f"line {number + 1}: is not comma-separated text ({error})") from error
+
+
+def _lines(text: IO[str], number: int) -> Iterator[str]:
+    while line := text.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise ValueError(f"line {number}: must have at most {_LONGEST_LINE} characters")
+        yield line
+
+
+def parsed_number(name: str, position: str, cell: str) -> float:
+    """Return the number in a cell of a column; a ``ValueError`` names its place."""
+    try:
+        # Python also takes 1_000 and digits of other scripts for numbers; a data file that has them is damaged.
+        if not cell.isascii() or "_" in cell:
+            raise ValueError
+        return float(cell)
+    except ValueError:
+        hint = " or a header that names the column observed" if position == "line 1" else ""
+        raise ValueError(f"{name}, {position}: must be a number{hint}, not {shown(cell)}") from None
+
+
+def _check_names(kind: str, names: list[str]) -> None:
+    for name in names:
+        if name not in _NAMES:
+            raise ValueError(f"{kind}s must be named observed and, optionally, unobserved, not {shown(name)}")
+    if "observed" not in names:
+        raise ValueError(f"must have an {kind} named observed" if kind == "array" else f"must have a {kind} observed")
+    if len(set(names)) < len(names):
+        raise ValueError(f"every {kind} must have a name of its own")
+
+
+def _check_finite(values: NDArray[Any], position: Callable[[int], str]) -> None:
+    _check_each(values, np.isfinite, position, "must be finite")
+
+
+def _check_each(
+    values: NDArray[Any], holds: Callable[[NDArray[Any]], NDArray[np.bool]], position: Callable[[int], str], rule: str
+) -> None:
+    for first in range(0, len(values), _PIECE):
+        wrong = np.flatnonzero(~holds(values[first : first + _PIECE]))
+        if len(wrong):
+            i = first + int(wrong[0])
+            raise ValueError(f"{position(i)}: {rule}, not {float(values[i])!r}")
+
+
+def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:
+    # A long double beyond the range becomes infinite, which a rule refuses.
+    with np.errstate(over="ignore"):
+        return values.astype(dtype, copy=False)

@@ -1,0 +1,112 @@
+"""Files that are written whole or not at all, and not through symbolic links.
+
+A link in place of a file is replaced, and the file that it points to stays as it was. A link in place of a folder
+inside an output folder is refused. The output folder itself may be one, as its name was given.
+"""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from canaryproof.verify.audit.files.errors import InputError
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes the place of another when the ``with`` block ends.
+
+    A crash, even of the machine, leaves the old file or the new one, whole; so does an error inside the block.
+
+    Parameters
+    ----------
+    path
+        File to write or replace; a hidden name beside it serves meanwhile.
+
+    Yields
+    ------
+    The new file, to write bytes to.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the file is named.
+    """
+    partial = path.with_name(f".{path.name}.canaryproof")
+    try:
+        # A crash may have left one; a link in its place would lead elsewhere.
+        partial.unlink(missing_ok=True)
+        with partial.open("xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        # The error of a write names no file, and numpy's has no number either.
+        if error.filename is None:
+            raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
+        raise
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+    if os.name == "posix":
+        # The new name itself is on disk only when the folder is.
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def own_folder(path: Path) -> None:
+    """Make a folder inside an output folder, or find it there.
+
+    Parameters
+    ----------
+    path
+        The folder.
+
+    Raises
+    ------
+    OSError
+        If it cannot be made, or is a symbolic link, through which nothing is written.
+    """
+    refuse_link(path)
+    path.mkdir(exist_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keep other runs out of a folder as long as the ``with`` block lasts, or this process.
+
+    Parameters
+    ----------
+    folder
+        An existing folder. A file ``.lock`` stays in it.
+
+    Raises
+    ------
+    InputError
+        If another run is in it.
+    OSError
+        If it cannot be written.
+    """
+    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(file)
+        raise InputError(f"{folder}: another run is writing to it") from error
+    try:
+        yield
+    finally:
+        os.close(file)
+
+
+def refuse_link(path: Path) -> None:
+    """Refuse a folder that is a symbolic link, through which nothing is written, by an OSError."""
+    if path.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "must be a folder, not a symbolic link", str(path))

@@ -1,0 +1,246 @@
+"""The command line ``canaryproof``, above both storeys: its commands by name, and how they fail.
+
+Exit status 0 is success and 2 is bad input, which gets one line on stderr. An interrupt exits with 130, SIGTERM with
+143, a lost engine with 3, and a closed pipe with 1. A command's module is loaded when the command runs.
+"""
+
+import _thread
+import contextlib
+import difflib
+import io
+import os
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from canaryproof.verify.audit.cli.options import INTERRUPTED, one_line
+from canaryproof.verify.audit.files.errors import InputError
+
+_BAD_INPUT, _TERMINATED = 2, 143
+_NO_MEMORY = "not enough memory"
+
+# The module of each command in ``canaryproof.verify``, and the first sentence of its help.
+COMMANDS = {
+    "audit": ("audit.cli.audit_command", "Estimate epsilon from one run, and bound it from below."),
+    "benchmark": ("papers.cli.benchmark_command", "Measure this package and others on this machine."),
+    "canaries": ("audit.cli.audit_command", "Write canaries for your own mechanism."),
+    "check-report": (
+        "audit.cli.check_report_command",
+        "Derive every number of an audit's report anew, and say which differ.",
+    ),
+    "claims": ("papers.cli.claims_command", "List the documents' statements and the verdicts on them, or judge one."),
+    "model-card": ("audit.cli.model_card_command", "Write an audit's part of a model card."),
+    "plan": ("audit.cli.plan_command", "Plan an audit before the run."),
+    "report": ("papers.cli.report_command", "Write the reports of a run anew."),
+    "review": ("audit.cli.review_command", "Give a second opinion on another tool's audit."),
+    "self-test": ("audit.cli.self_test_command", "Look at some rounds of your own training with ten canaries."),
+    "train": ("papers.cli.train_command", "Train with canaries and differential privacy, and audit what is released."),
+    "verify": ("papers.cli.verify_command", "Check the numerics, the algorithms, the printed tables and the proofs."),
+}
+
+
+class _Group(click.Group):
+    """A group whose commands fail in one line, and are interrupted quietly."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _ = COMMANDS[cmd_name]
+        # numpy, rich and whatever else a command loads take seconds, for which no other command waits.
+        loaded = import_module(f"canaryproof.verify.{module}")
+        command: click.Command = getattr(loaded, f"{cmd_name.replace('-', '_')}_command")
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            for name in difflib.get_close_matches(args[0], COMMANDS, n=1):
+                raise click.UsageError(f"{error.message} Did you mean {name!r}?", ctx) from None
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        width = formatter.width - 6 - max(map(len, COMMANDS))
+        # As click does, of commands that are not loaded for it.
+        rows = [
+            (name, click.Command(name, help=text).get_short_help_str(width)) for name, (_, text) in COMMANDS.items()
+        ]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **options: Any,
+    ) -> Any:
+        def run() -> Any:
+            return super(_Group, self).main(args, prog_name, complete_var, standalone_mode=False, **options)
+
+        if not standalone_mode:
+            return run()
+        for stream in (sys.stdout, sys.stderr):
+            # A terminal without UTF-8 must not crash us over a Greek letter.
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+        with _insistent_interrupts(), _termination_interrupts() as terminations:
+            status = _status(run)
+            sys.exit(_TERMINATED if terminations and status == INTERRUPTED else status)
+
+
+@contextlib.contextmanager
+def _termination_interrupts() -> Iterator[list[int]]:
+    """Let a request to end interrupt the command, as what it has begun is cleared up then; yield the requests."""
+    requests: list[int] = []
+
+    def interrupt(number: int, _: object) -> None:
+        requests.append(number)
+        raise KeyboardInterrupt
+
+    # Threads have no signals of their own.
+    if threading.current_thread() is not threading.main_thread():
+        yield requests
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield requests
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _insistent_interrupts() -> Iterator[None]:
+    """Interrupt again where an interrupt was swallowed, as a run would then go on for minutes.
+
+    LLVM calls back into Python while it loads or compiles a kernel, and what such a callback raises is printed and
+    forgotten: an interrupt would be lost.
+    """
+    hook = sys.unraisablehook
+
+    def insist(unraisable: Any) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            hook(unraisable)
+            return
+        timer = threading.Timer(0.01, _thread.interrupt_main)
+        timer.daemon = True
+        timer.start()
+
+    sys.unraisablehook = insist
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+
+
+def _status(run: Callable[[], Any]) -> int:
+    """Run a command, report what stops it, and return the exit status."""
+    try:
+        _check_environment()
+        result = run()
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except click.MissingParameter as error:
+        # Named first, as it is the larger mistake.
+        missing = _missing_file(error.ctx)
+        if missing is not None:
+            return _fail(f"{missing}: No such file or directory", _BAD_INPUT)
+        return _fail_usage(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return _BAD_INPUT
+    except click.UsageError as error:
+        return _fail_usage(error)
+    except click.ClickException as error:
+        return _fail(error.format_message(), error.exit_code)
+    except InputError as error:
+        return _fail(error.message, _BAD_INPUT)
+    except MemoryError:
+        return _fail(_NO_MEMORY, _BAD_INPUT)
+    except (ImportError, OSError) as error:
+        # This is how the system's loader reports a lack of memory for a library; llvmlite raises another error then.
+        if any("failed to map segment" in str(each) for each in (error, error.__context__)):
+            return _fail(_NO_MEMORY, _BAD_INPUT)
+        if isinstance(error, ImportError):
+            raise
+        # Most likely stdout on a full disk. What it still holds would fail again, loudly, when Python exits.
+        _silence_stdout()
+        return _fail(str(error), 1)
+    except SystemError as error:
+        # Python reports this where a library's C code had no memory and raised nothing.
+        if not re.search("without (setting an )?exception", str(error)):
+            raise
+        return _fail(_NO_MEMORY, _BAD_INPUT)
+    return result if isinstance(result, int) else 0
+
+
+def _check_environment() -> None:
+    """Refuse variables at which a library raises an error when it is loaded.
+
+    numba warns of other numbers of threads. scipy loads a part of numpy that reads the time of sources.
+    """
+    with contextlib.suppress(ValueError):
+        if int(os.environ.get("NUMBA_NUM_THREADS", "1")) < 1:
+            raise InputError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    if seconds is not None and not re.fullmatch(r"\d{1,11}", seconds, re.ASCII):
+        raise InputError(f"SOURCE_DATE_EPOCH: must be a whole number of seconds, not {seconds!r}")
+
+
+def _missing_file(context: click.Context | None) -> Path | None:
+    """Return the file that was given as an argument and does not exist."""
+    if context is None:
+        return None
+    arguments = (parameter for parameter in context.command.params if isinstance(parameter, click.Argument))
+    given = [context.params.get(str(argument.name)) for argument in arguments]
+    return next((path for path in given if isinstance(path, Path) and not os.path.lexists(path)), None)
+
+
+def _fail_usage(error: click.UsageError) -> int:
+    where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+    return _fail(" ".join(error.format_message().split()) + where, error.exit_code)
+
+
+def _fail(message: str, status: int) -> int:
+    click.echo(f"Error: {one_line(message)}", err=True)
+    return status
+
+
+def _silence_stdout() -> None:
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+_COMPLETION = """\b
+To complete commands, options, bounds, claims and experiments with the Tab
+key, put this line into ~/.bashrc:
+eval "$(_CANARYPROOF_COMPLETE=bash_source canaryproof)"
+With zsh or fish, say zsh_source or fish_source.
+"""
+
+
+@click.group(
+    cls=_Group,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=_COMPLETION,
+)
+@click.version_option(package_name="canaryproof", prog_name="canaryproof")
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Verify and apply canary-based one-shot estimates of privacy (arXiv:2302.03098)."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())

@@ -1,0 +1,1 @@
+"""Analytical ε as the documents print them: each accountant that a printed number could have come from."""

@@ -1,0 +1,94 @@
+"""Command ``canaryproof report``: make the reports of a run anew, without running it again."""
+
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from canaryproof.verify.audit.cli.options import FilePath, one_line
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.papers.records.output_files import write_files
+from canaryproof.verify.papers.records.report_input import CANIFE, RESULTS
+from canaryproof.verify.papers.runs.run_folder import read_material
+
+if TYPE_CHECKING:
+    from canaryproof.reports.formats import Report
+    from canaryproof.verify.papers.records.report_input import Material
+
+
+@click.command("report")
+@click.argument("run", type=FilePath())
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["html", "md", "json", "pdf"]),
+    help="Pages in Markdown and report.html by default.",
+)
+@click.option("--open", "show", is_flag=True, help="Open the report when it is made.")
+@click.option("--out", type=FilePath(), help="Folder to write to; RUN by default.")
+def report_command(run: Path, form: str | None, show: bool, out: Path | None) -> None:
+    """Write the reports of a run anew.
+
+    RUN is a folder that "canaryproof verify --out" left. Everything is made from the results.json in it, or of an
+    interrupted run from its run.sqlite, and nothing is computed again. What "canaryproof benchmark --out" left in the
+    same folder, and "canaryproof train --out" in a folder in it, becomes a chapter of the report.
+
+    With md it is Markdown with pictures, summary.md first. With html it is one report.html, with its tables as CSV and
+    LaTeX, its pictures as SVG and PNG, a badge and BibTeX in the same folder. With json it is results.json and its
+    schema. With pdf it is report.html printed by Chromium, which must be installed.
+    """
+    material = read_material(run)
+    try:
+        made = _report(material, form)
+    except (MemoryError, InputError):
+        raise
+    except Exception as error:
+        # Evidence is free in form, each page reads its own, and a damaged one may raise anything.
+        reason = f"there is no field {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
+        file = f"{run}/{_damaged(material)}"
+        raise InputError(f"{file}: is not of the form that the reports read: {reason}") from error
+    folder = out or run
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_files(made.files, folder, made.patterns)
+    except OSError as error:
+        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
+    for name in made.files:
+        click.echo(one_line(str(folder / name)))
+    if show:
+        click.launch(str(folder / made.main))
+
+
+def _report(material: "Material", form: str | None) -> "Report":
+    # matplotlib takes a second to import.
+    from canaryproof.reports.formats import Format, report
+
+    # Numbers that no run produces make matplotlib warn.
+    with warnings.catch_warnings(action="ignore"):
+        try:
+            return report(material, None if form is None else Format(form))
+        except OSError as error:
+            raise InputError(f"--format {form}: {error}") from error
+
+
+def _damaged(material: "Material") -> str:
+    """Name what cannot be reported even by itself."""
+    alone = replace(material, canife=None, trainings={})
+    nothing = replace(alone, run=replace(material.run, results=()))
+    parts = [
+        (f"{RESULTS}: results[{i}].evidence", replace(alone, run=replace(alone.run, results=(result,))))
+        for i, result in enumerate(alone.run.results)
+    ]
+    parts += [(CANIFE, replace(nothing, canife=material.canife))] if material.canife is not None else []
+    parts += [
+        (f"{folder}/{RESULTS}", replace(nothing, trainings={folder: training}))
+        for folder, training in material.trainings.items()
+    ]
+    for name, part in parts:
+        try:
+            _report(part, None)
+        except Exception:
+            return name
+    return f"{RESULTS}: results"

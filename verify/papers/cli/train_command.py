@@ -1,0 +1,166 @@
+"""Command ``canaryproof train``: an experiment in federated training, and what its canaries tell."""
+
+import json
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from canaryproof.verify.audit.cli.options import INTERRUPTED, EngineLost, FilePath, cluster, engine_option, given_again
+from canaryproof.verify.audit.cli.progress import progress
+from canaryproof.verify.audit.engine.executors import EngineError
+from canaryproof.verify.audit.engine.provenance import code_and_machine
+from canaryproof.verify.audit.files.errors import InputError, extra
+from canaryproof.verify.audit.files.json_records import plain, written
+from canaryproof.verify.audit.files.reading import read_json
+from canaryproof.verify.audit.files.writing import locked, replaced
+from canaryproof.verify.papers.records.output_files import write_files
+from canaryproof.verify.papers.records.report_input import RESULTS, TIMINGS
+from canaryproof.verify.papers.records.training_record import ExperimentRecord, Timings
+from canaryproof.verify.papers.training.configuration import SIZES, Configuration, names, read
+
+_EXTRA = ("jax", "flax", "optax")
+_BEGUN = "experiment.json"
+
+
+def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Complete the name of an experiment, or of a file if there is none."""
+    experiments = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
+    return experiments or [CompletionItem(incomplete, type="file")]
+
+
+@click.command("train", epilog=f"Experiments that come with the package:\n\n{', '.join(names())}.")
+@click.argument("config", shell_complete=_experiments)
+@click.option("--out", type=FilePath(), help="Folder for all results; must not exist.")
+@click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
+@click.option(
+    "--size",
+    type=click.Choice(SIZES),
+    default="quick",
+    show_default=True,
+    help="quick experiments end in two minutes on two cores; of the full ones --estimate says how long they take.",
+)
+@click.option("--data", type=FilePath(), help="Folder of the data, for experiments that need one.")
+@click.option("--estimate", is_flag=True, help="Print what it will cost and end; no --out needed.")
+@engine_option
+def train_command(
+    config: str, out: Path | None, resume: bool, size: str, data: Path | None, estimate: bool, engine_name: str
+) -> None:
+    """Train with canaries and differential privacy, and audit what is released.
+
+    CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
+    arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
+    training its canaries' scores, which "canaryproof audit" takes. With a table [canife], CANIFE (arXiv:2210.02912)
+    audits the same training too, or instead.
+
+    What takes more than a minute or so is measured in pieces first, and its cost is printed on stderr.
+
+    A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
+    --engine dask the trainings that are not done.
+    """
+    configuration = read(config, size)
+    missing = [name for name in _EXTRA if find_spec(name) is None]
+    if missing:
+        raise InputError(f"train: needs {', '.join(missing)}: {extra('federated')}")
+    workers = cluster(engine_name)
+    # Before the data is read and JAX is loaded, which take seconds.
+    if out is not None:
+        _check_folder(out, resume)
+    elif not estimate:
+        raise click.UsageError("Missing option '--out'.")
+    from canaryproof.reports import training
+    from canaryproof.verify.papers.training.experiment import Experiment
+
+    experiment = Experiment(configuration, data)
+    if estimate or out is None:
+        cost = experiment.cost(out or Path())
+        click.echo("all trainings are done" if cost is None else "\n".join(cost.lines()), err=True)
+        return
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with locked(out):
+            _begin(out, configuration, experiment.examples())
+            # The cost is None, or has no seconds, where a training takes about a minute.
+            if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
+                click.echo("\n".join(cost.lines()), err=True)
+            with progress("canaryproof train", equal_parts=True) as advance:
+                record, timings = experiment.run(out, advance, workers)
+            documents = {RESULTS: _json(written(record)), TIMINGS: _json(written(Timings(tuple(timings))))}
+            files = {**documents, **training.render(record)}
+            write_files({name: text.encode() for name, text in files.items()}, out)
+    except OSError as error:
+        raise InputError(f"{error.filename or out}: {error.strerror or error}{_resumes(out)}") from error
+    except EngineError as error:
+        raise EngineLost(f"{error}{_resumes(out)}") from error
+    except KeyboardInterrupt:
+        click.echo("Interrupted; the same command with --resume goes on.", err=True)
+        raise click.exceptions.Exit(INTERRUPTED) from None
+    _print(record, out)
+    if workers is not None:
+        given_again(workers.begun, experiment.names)
+
+
+def _resumes(out: Path) -> str:
+    """Say that an experiment goes on, if it has begun."""
+    return "; what is done is kept, and --resume goes on" if (out / _BEGUN).is_file() else ""
+
+
+def _check_folder(out: Path, resume: bool) -> None:
+    try:
+        if out.exists() and not resume:
+            raise InputError(f"{out}: must not exist already; --resume goes on with the experiment in it")
+        # Hidden files are what a start that was stopped at once has left.
+        if out.exists() and not (out / _BEGUN).exists() and any(path.name[0] != "." for path in out.iterdir()):
+            raise InputError(f"{out}: must be the folder of an experiment, with {_BEGUN} in it")
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+
+
+def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None:
+    """Write down what is run by what, or make sure that it is the same as before."""
+    parts = {"configuration": plain(asdict(configuration)), "data": {"data": examples}, "made by": code_and_machine()}
+    made_by = json.loads(_json(parts))
+    file = out / _BEGUN
+    if not file.exists():
+        with replaced(file) as target:
+            target.write(_json(made_by).encode())
+        return
+    before = read_json(file)
+    if before == made_by:
+        return
+    other = [name for part in made_by for name in made_by[part] if _part(before, part, name) != made_by[part][name]]
+    raise InputError(f"{out}: --resume: was begun with another {', '.join(other)}")
+
+
+def _part(document: Any, part: str, name: str) -> Any:
+    try:
+        return document[part][name]
+    except (KeyError, TypeError):
+        return None
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+
+
+def _print(document: ExperimentRecord, out: Path) -> None:
+    from canaryproof.reports import training
+
+    console = Console()
+    for section in training.first_sections(document):
+        table = Table(title=section.title, title_justify="left")
+        for name in section.header:
+            table.add_column(name)
+        for row in section.rows:
+            table.add_row(*map(escape, row))
+        console.print(table, section.note, highlight=False)
+    for warning in training.warnings(document):
+        console.print(f"warning: {escape(warning)}", highlight=False)
+    console.print(f"Seconds of each training: {TIMINGS}", highlight=False)
+    console.print(f"Results: {out}", highlight=False, markup=False)

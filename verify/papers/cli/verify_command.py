@@ -1,0 +1,292 @@
+"""Command ``canaryproof verify``: run suites, print a verdict on every check, leave a run folder."""
+
+import contextlib
+import json
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import click
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from canaryproof.verify.audit.cli import junit as junit_file
+from canaryproof.verify.audit.cli.options import (
+    INTERRUPTED,
+    EngineLost,
+    FilePath,
+    cluster,
+    engine_option,
+    given_again,
+    junit_option,
+)
+from canaryproof.verify.audit.cli.progress import progress
+from canaryproof.verify.audit.engine.executors import EngineError, Executor, Local, threads
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.papers.check.results import (
+    Context,
+    Level,
+    Result,
+    Run,
+    Subject,
+    Verdict,
+    false_alarms,
+    over_budget,
+)
+from canaryproof.verify.papers.cli.run_junit import cases
+from canaryproof.verify.papers.records.output_files import check_files, write_files
+from canaryproof.verify.papers.records.report_input import ENVIRONMENT, RESULTS
+from canaryproof.verify.papers.runs import expected
+from canaryproof.verify.papers.runs.plan import Plan, load
+from canaryproof.verify.papers.runs.run_file import RunFile
+from canaryproof.verify.papers.runs.run_folder import unjudged
+from canaryproof.verify.papers.runs.run_plan import run_plan
+from canaryproof.verify.papers.suites.catalogue import lacking
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SUITES = "canaryproof.verify.papers.suites.catalogue:SUITES"
+# The files that every run writes.
+_MADE = (RESULTS, ENVIRONMENT, "summary.md", "report.html")
+
+_STYLES = {
+    Verdict.CONFIRMED: "green",
+    Verdict.QUALIFIED: "yellow",
+    Verdict.REFUTED: "red",
+    Verdict.INCONCLUSIVE: "magenta",
+    Verdict.NEEDS_DATA: "cyan",
+}
+
+
+def _seconds(text: str) -> float:
+    with contextlib.suppress(ValueError):
+        # False for NaN, and timers end at some centuries.
+        if 0.0 < (value := float(text)) <= 1e9:
+            return value
+    raise click.BadParameter(f"must be a number above 0, at most 1e9, not {text[:40]!r}")
+
+
+@click.command("verify")
+@click.argument("suites", nargs=-1, metavar="[SUITE]...")
+@click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
+@click.option("--out", type=FilePath(file_okay=False), help="Folder to leave results in.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
+@click.option(
+    "--data",
+    type=FilePath(),
+    metavar="DIR",
+    help="Folder with finished experiments, which decide claims that need data.",
+)
+@engine_option
+@click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
+@junit_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+def verify_command(
+    suites: tuple[str, ...],
+    level: str,
+    seed: int,
+    out: Path | None,
+    resume: bool,
+    data: Path | None,
+    engine_name: str,
+    limit: float | None,
+    junit: Path | None,
+    as_json: bool,
+) -> None:
+    """Check the numerics, the algorithms, the printed tables and the proofs.
+
+    SUITE is numerics, algorithm1, estimators, audit, theorems, bounds, claims, orthonormal, blindspots, training or
+    canife; all by default, but the last two only where the extra federated is installed. The exit status
+    is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. Where
+    printed numbers alone decide it, its sentence is expected too. A refuted statement that is expected to be refuted is
+    a finding and not a failure.
+
+    With --data, claims on what the papers measured are judged by experiments in folders in DIR. The commands
+    "canaryproof train NAME --size full" and "canaryproof benchmark canife" leave them. A claim that is not judged says
+    which command decides it.
+
+    With --out, each result is kept in the folder's run.sqlite as soon as it is known. An interrupted run resumes with
+    --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
+    there are; results do not depend on it.
+    """
+    known = load(SUITES)
+    for name in suites:
+        if name not in known:
+            raise InputError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
+    measurements = None
+    if data is not None:
+        # Loads SciPy's distributions.
+        from canaryproof.verify.papers.claims import experiment_results
+
+        measurements = experiment_results.read(data)
+    if resume and out is None:
+        raise InputError("--resume: needs --out, the folder of the run to go on with")
+    if junit is not None:
+        junit_file.check(junit)
+    if out is not None:
+        # Before the work, so that a folder that cannot be written to costs no time.
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            check_files(_MADE, out)
+        except OSError as error:
+            raise InputError(f"--out: {error.filename or out}: {error.strerror or error}") from None
+    executor = cluster(engine_name, limit) or Local(threads(), limit)
+    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements))
+    table, findings = expected.read(), expected.read_findings()
+    made_by = plan.origin
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    with (
+        RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file,
+        _Artist() as artist,
+    ):
+        run = _run(plan, file, executor, artist.begin if out else None)
+        again = given_again(executor.begun, [name for _, name in plan.checks])
+        if out is not None:
+            notes = (
+                {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
+            )
+            _write(run, out, {"command": command, **made_by, **notes}, artist.figures())
+        file.finish()
+    changes = expected.changes(run, table, plan.suites, findings=findings, with_data=measurements is not None)
+    if junit is not None:
+        junit_file.write(junit, cases(run, changes, over_budget(run)))
+    if as_json:
+        click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
+    else:
+        _print(run, out)
+    _print_failures(run, changes, Console(stderr=as_json))
+    sys.exit(1 if run.failures or changes or over_budget(run) else 0)
+
+
+def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
+    """Return the suites that are asked for, or else all that can be judged here."""
+    chosen = tuple(dict.fromkeys(suites or known))
+    reasons = {name: reason for name in chosen if (reason := lacking(name))}
+    for name, reason in reasons.items():
+        if suites:
+            raise InputError(f"SUITE: {name} {reason}")
+        click.echo(f"skipped: suite {name} {reason}", err=True)
+    return tuple(name for name in chosen if name not in reasons)
+
+
+def _run(plan: Plan, file: RunFile, executor: Executor, ended: Callable[[Run], None] | None) -> Run:
+    # Checks take from a millisecond to minutes, so that the time left is never known.
+    with progress("canaryproof verify", equal_parts=False) as advance:
+        try:
+            return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total), ended)
+        except EngineError as error:
+            raise EngineLost(str(error)) from error
+        except KeyboardInterrupt:
+            if ended is None:
+                raise
+            click.echo("Interrupted; the same command with --resume goes on.", err=True)
+            raise click.exceptions.Exit(INTERRUPTED) from None
+
+
+class _Artist:
+    """Draws each suite's pictures in a thread while other suites are judged.
+
+    All pictures take 23 of the 220 CPU seconds of a quick run. Drawn after it, they would use one core, and a run on
+    two cores would take a tenth longer.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._suites: list[Future[dict[str, Figure]]] = []
+        self._stopped = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped = True
+        self._thread.shutdown(cancel_futures=True)
+
+    def begin(self, suite: Run) -> None:
+        """Go on with a suite's pictures."""
+        self._suites.append(self._thread.submit(self._drawn, suite))
+
+    def figures(self) -> dict[str, "Figure"]:
+        """Wait for all pictures."""
+        return {name: figure for suite in self._suites for name, figure in suite.result().items()}
+
+    def _drawn(self, suite: Run) -> dict[str, "Figure"]:
+        # The reports need matplotlib, which takes a second to import.
+        from canaryproof.reports.figures import drawn
+        from canaryproof.reports.pages import figures_of
+
+        figures = figures_of(suite)
+        for figure in figures.values():
+            # An interrupt waits for one picture at most.
+            if not self._stopped:
+                drawn(figure, "path")
+                drawn(figure, "none")
+        return figures
+
+
+def _write(run: Run, out: Path, environment: dict[str, str], figures: dict[str, "Figure"]) -> None:
+    made_by = json.dumps(environment, ensure_ascii=False, indent=1) + "\n"
+    # Loads matplotlib.
+    from canaryproof.reports.formats import report
+    from canaryproof.verify.papers.records.report_input import Material
+
+    made = report(Material(run, environment, unjudged=unjudged(run)), figures=figures)
+    try:
+        write_files({**made.files, ENVIRONMENT: made_by.encode()}, out, made.patterns)
+    except OSError as error:
+        reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
+        raise InputError(f"{error.filename or out}: {reason}") from error
+
+
+def _print(run: Run, out: Path | None) -> None:
+    console = Console()
+    for subject, title in (
+        (Subject.IMPLEMENTATION, "This package's own checks"),
+        (Subject.DOCUMENT, "Statements of the documents"),
+    ):
+        results = [result for result in run.results if result.subject is subject]
+        shown = [result for result in results if not _is_uninteresting(result)]
+        if shown:
+            console.print(_table(title, shown))
+        if len(shown) < len(results):
+            console.print(f"{len(results) - len(shown)} statements more are confirmed or need data; --out lists them\n")
+    counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
+    own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
+    parts = [f"{own - len(run.failures)} of {own} own checks hold"] if own else []
+    if counts:
+        numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        parts.append(f"documents: {numbers}")
+    console.print("; ".join(parts))
+    console.print(false_alarms(run), highlight=False)
+    if out is not None:
+        console.print(f"Results: {out}", highlight=False, markup=False)
+
+
+def _is_uninteresting(result: Result) -> bool:
+    """Whether a result is one of the hundreds of lines and claims that the printed tables leave out."""
+    return (result.is_line or result.suite == "claims") and result.verdict in (Verdict.CONFIRMED, Verdict.NEEDS_DATA)
+
+
+def _print_failures(run: Run, changes: list[str], console: Console) -> None:
+    failures = [("failed", f"{failure.id}: {failure.finding}") for failure in run.failures]
+    if reason := over_budget(run):
+        failures.append(("failed", reason))
+    for kind, text in [*failures, *(("changed", change) for change in changes)]:
+        console.print(f"[red]{kind}[/red] {escape(text)}", highlight=False)
+
+
+def _table(title: str, results: list[Result]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", expand=False)
+    table.add_column("check", overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("finding", overflow="fold", ratio=1)
+    for result in results:
+        table.add_row(result.id, f"[{_STYLES[result.verdict]}]{result.verdict}[/]", escape(result.finding))
+    return table

@@ -1,0 +1,1 @@
+"""What runs, trainings and benchmarks leave in files, as records."""
