@@ -1,4 +1,4 @@
-"""Sentences of Markdown pages, docstrings and comments, to be counted."""
+"""Sentences of Markdown pages, docstrings and comments."""
 
 import ast
 import io
@@ -32,19 +32,7 @@ def sentences(text: str) -> list[str]:
         if not lines.lstrip().startswith(("#", "|", "    "))
     ]
     found = (sentence.strip(" -*") for paragraph in paragraphs for sentence in _END.split(paragraph))
-    return [sentence for sentence in found if words(sentence) > 1]
-
-
-def words(sentence: str) -> int:
-    """Return the number of words; a sign such as = or ≤ is none."""
-    return sum(any(c.isalnum() for c in word) for word in sentence.split())
-
-
-def longest(text: str) -> tuple[float, int, str]:
-    """Return the mean number of words of a page's sentences, the largest, and that sentence."""
-    lengths = [(words(sentence), sentence) for sentence in sentences(text)]
-    worst = max(lengths, default=(0, ""))
-    return sum(length for length, _ in lengths) / max(1, len(lengths)), *worst
+    return [sentence for sentence in found if len(sentence.split()) > 1]
 
 
 def docstrings(code: str) -> Iterator[tuple[int, str]]:

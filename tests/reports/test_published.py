@@ -60,25 +60,6 @@ def test_numbers_of_own_checks_are_those_of_the_code(page):
     assert set(quoted) == {(str(len(OURS)), str(len(OURS)))}
 
 
-# Words of letters: formulas, numbers and names of code are none. What has many of these is limited by its blanks.
-_WORD = re.compile(r"[^\W\d_]{2,}(?:[-'’][^\W\d_]+)*")
-_MOST_WORDS, _MOST_PARTS = 40, 80
-
-
-def _too_long(text):
-    plain = re.sub(r"`[^`]*`", "", text)
-    return len(_WORD.findall(plain)) > _MOST_WORDS or len(text.split()) > _MOST_PARTS
-
-
-def test_statements_are_short():
-    checks = [check for suite in SUITES for check in SUITES[suite]]
-    assert not [check.id for check in checks if _too_long(check.statement)]
-
-
-def test_published_findings_are_short():
-    assert not [name for name, row in RESULTS.items() if _too_long(row["finding"])]
-
-
 def test_published_pages_name_the_version_and_the_code():
     environment = json.loads((PUBLISHED / "environment.json").read_text(encoding="utf-8"))
     assert {"version", "source code", "command"} <= environment.keys()
