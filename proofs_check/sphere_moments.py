@@ -188,11 +188,6 @@ def mean(terms: Sum) -> Expr:
     return _to_sympy(total)
 
 
-def covariance(first: Sum, second: Sum) -> Expr:
-    """Covariance of two sums, whose indices must have different names."""
-    return sympy.cancel(mean(times(first, second)) - mean(first) * mean(second))
-
-
 def _to_sympy(element: Any) -> Expr:
     expression: Expr = sympy.factor(_FIELD.to_sympy(element))
     return expression

@@ -145,7 +145,6 @@ _DRAWN = {
 }
 # All pictures have these limits, so that they can be compared; larger values are drawn at the edge.
 _LEAST, _MOST = 0.1, 200.0
-_ORDINATE = "ε, and ε̂: medians,\nbands from quartile to quartile"
 # Between labels, as a ratio.
 _APART = 1.75
 _SIGNS = {

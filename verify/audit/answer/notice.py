@@ -550,58 +550,6 @@ def noticed_share(
     return 1.0 / (trace * noise_multiplier)
 
 
-def canaries_needed(
-    share: float,
-    power: float = POWER,
-    *,
-    noise_multiplier: float,
-    claim: float,
-    delta: float,
-    confidence: float,
-    exact: bool,
-    rounds: float = 1,
-    inclusion: Inclusion | str = "fixed",
-) -> int | None:
-    """Return the number of canaries whose bound is above the claim with a probability, at a share of the noise.
-
-    Parameters
-    ----------
-    share
-        Deviation of the noise, as a share of the claimed one, positive.
-    power
-        That probability, in (0, 1).
-    exact
-        Whether the null is exact. Else as many canaries more do not take part.
-    noise_multiplier, claim, delta, confidence, rounds, inclusion
-        As for ``bound_power``.
-
-    Returns
-    -------
-    The number of observed canaries, to 5%; None if 1,000,000 are too few.
-
-    Raises
-    ------
-    ValueError
-        As for ``bound_power``.
-    """
-
-    def suffices(count: int) -> bool:
-        reached = bound_power(
-            share,
-            noise_multiplier=noise_multiplier,
-            claim=claim,
-            delta=delta,
-            confidence=confidence,
-            count=count,
-            null_count=None if exact else count,
-            rounds=rounds,
-            inclusion=inclusion,
-        )
-        return reached >= power
-
-    return least_count(suffices, MOST_SCORES)
-
-
 def doubled(share: float, start: int, *, exact: bool, **asked: Any) -> int | None:
     """Return a number of canaries whose bound is above the claim with probability 90%, at a share of the noise.
 

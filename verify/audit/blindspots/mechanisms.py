@@ -575,12 +575,6 @@ _LAPLACE = (
 # with an ε is harmless, as an attacker could round it, too.
 
 
-def quantiles(bits: int) -> Array:
-    """Return the 2^b values of a coordinate of noise of deviation 1: normal quantiles at (i + 1/2)/2^b."""
-    size = 2**bits
-    return np.asarray(special.ndtri((np.arange(size) + 0.5) / size))
-
-
 def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Singles:
     """Add noise to a vector in single precision: the noise, its product with σ, and the sum are rounded."""
     noise = np.float32(sigma) * quantile.astype(np.float32)

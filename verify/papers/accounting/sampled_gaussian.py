@@ -20,13 +20,9 @@ OPACUS_ORDERS = tuple(1.0 + tenths / 10.0 for tenths in range(1, 100)) + tuple(f
 _TERMS = 400
 
 
-def log_moment(order: float, noise_multiplier: float, sampling: float) -> float:
-    """Return log A at an order above 1, for a sampling rate in (0, 1): the Rényi divergence is log A/(order − 1)."""
-    return float(_log_moments((order,), noise_multiplier, sampling)[0])
-
-
 @cache
-def _log_moments(orders: tuple[float, ...], noise_multiplier: float, sampling: float) -> Array:
+def log_moments(orders: tuple[float, ...], noise_multiplier: float, sampling: float) -> Array:
+    """Return log A at orders above 1, for a sampling rate in (0, 1): the Rényi divergence is log A/(order − 1)."""
     sigma, alpha, i = noise_multiplier, np.array(orders)[:, None], np.arange(_TERMS)
     border = sigma**2 * np.log(1.0 / sampling - 1.0) + 0.5
     signs, logs = _binomials(orders)
@@ -56,7 +52,7 @@ def rdp(noise_multiplier: float, delta: float, rounds: int = 1, sampling: float 
     if sampling == 1.0:
         divergences = rounds * orders / (2.0 * noise_multiplier**2)
     else:
-        divergences = rounds * _log_moments(OPACUS_ORDERS, noise_multiplier, sampling) / (orders - 1.0)
+        divergences = rounds * log_moments(OPACUS_ORDERS, noise_multiplier, sampling) / (orders - 1.0)
     epsilons = divergences - (np.log(delta) + np.log(orders)) / (orders - 1.0) + np.log1p(-1.0 / orders)
     return max(0.0, float(np.min(epsilons)))
 
@@ -127,7 +123,7 @@ def composed_epsilon(
 def _divergences(sigma: float, sampling: float, alphas: Array) -> Array:
     if sampling == 1.0:
         return np.asarray(alphas / (2.0 * sigma**2))
-    moments = _log_moments(tuple(alphas.tolist()), sigma, sampling)
+    moments = log_moments(tuple(alphas.tolist()), sigma, sampling)
     return np.asarray(np.maximum(moments, 0.0) / (alphas - 1.0))
 
 

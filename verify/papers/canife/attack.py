@@ -60,7 +60,7 @@ def halves(trials: int, canaries: int, rng: np.random.Generator) -> NDArray[np.b
 def attack(
     response: Response, inserted: NDArray[np.bool_], mechanism: TrialRound, rng: np.random.Generator
 ) -> TrialScores:
-    """Draw the scores of trials, with exactly the law of those that ``attack_literally`` computes."""
+    """Draw the scores of trials, with exactly the law of those that Algorithm 1 computes from whole aggregates."""
     cohorts, noise = rng.spawn(2)
     chosen = _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
     clients = response.products[:, chosen].sum(axis=2).T
@@ -75,25 +75,6 @@ def scored(
     values, vectors = np.linalg.eigh(gram)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return TrialScores(clients + inserted @ gram + deviation * rng.normal(size=inserted.shape) @ root.T, inserted)
-
-
-def attack_literally(
-    updates: NDArray[np.floating],
-    canaries: NDArray[np.floating],
-    inserted: NDArray[np.bool_],
-    mechanism: TrialRound,
-    rng: np.random.Generator,
-) -> TrialScores:
-    """Compute the scores of trials line by line as Algorithm 1 has them, from aggregates of all coordinates."""
-    cohorts, noise = rng.spawn(2)
-    deviation = mechanism.noise_multiplier * mechanism.clip_norm
-    chosen = _cohorts(len(updates), mechanism.cohort, len(inserted), cohorts)
-    values = np.empty(inserted.shape)
-    for trial, (clients, present) in enumerate(zip(chosen, inserted, strict=True)):
-        aggregate = updates[clients].sum(axis=0, dtype=np.float64) + present @ canaries
-        aggregate += deviation * noise.normal(size=updates.shape[1])
-        values[trial] = canaries @ aggregate
-    return TrialScores(values, inserted)
 
 
 def accuracy(observed: Array, unobserved: Array) -> float:

@@ -76,12 +76,6 @@ class Updates(Protocol):
     def response(self, state: State, canaries: list[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the mock clients' and with each other."""
 
-    def padded(self, state: State, count: int) -> State:
-        """Return the state with so many more clients, whose updates are 0."""
-
-    def placed(self, state: State, canary: Canary, index: int) -> State:
-        """Return the state with a canary's clipped update for that of one client."""
-
 
 @dataclass(frozen=True)
 class DesignOptions:
@@ -176,15 +170,6 @@ class Designer:
                 best = Canary(np.asarray(sample.input), np.asarray(sample.label), reached, float(initial), float(norm))
         assert best is not None
         return replace(best, attempts=attempts, healthy=best.loss <= largest)
-
-    def several(self, state: State, starts: Starts, count: int, rng: np.random.Generator) -> list[Canary]:
-        """Design canaries for the same round, each orthogonal to those before it too (Appendix F)."""
-        state = self.updates.padded(state, count - 1)
-        canaries = [self.design(state, starts, rng)]
-        while len(canaries) < count:
-            state = self.updates.placed(state, canaries[-1], -len(canaries))
-            canaries.append(self.design(state, starts, rng))
-        return canaries
 
     @property
     def _least_norm(self) -> float:

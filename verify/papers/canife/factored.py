@@ -93,23 +93,6 @@ class FactoredUpdates:
         own = self._own(state, canaries)
         return Response(_inner(own, state.clients), _inner(own, own))
 
-    def padded(self, state: FactoredState, count: int) -> FactoredState:
-        """Return the state with so many more clients, whose updates are 0."""
-        return state._replace(
-            clients=jax.tree.map(lambda part: np.pad(part, ((0, count), (0, 0), (0, 0))), state.clients)
-        )
-
-    def placed(self, state: FactoredState, canary: Canary, index: int) -> FactoredState:
-        """Return the state with a canary's clipped update for that of the client at a place."""
-
-        def put(part: ArrayLike, own: ArrayLike) -> NDArray[np.floating]:
-            changed = np.array(part)
-            changed[index] = 0.0
-            changed[index, 0] = np.asarray(own)[0, 0]
-            return changed
-
-        return state._replace(clients=jax.tree.map(put, state.clients, self._own(state, [canary])))
-
     def _own(self, state: FactoredState, canaries: Sequence[Canary]) -> tuple[Factors, ...]:
         dtype = state.layers[0].kernel.dtype
         inputs = np.array([[canary.input.ravel()] for canary in canaries], dtype=dtype)

@@ -78,16 +78,6 @@ class GeneralUpdates:
         products, gram = (own @ np.asarray(other).T for other in (state.updates, own))
         return Response(products.astype(np.float64), gram.astype(np.float64))
 
-    def padded(self, state: GeneralState, count: int) -> GeneralState:
-        """Return the state with so many more clients, whose updates are 0."""
-        return state._replace(updates=np.pad(state.updates, ((0, count), (0, 0))))
-
-    def placed(self, state: GeneralState, canary: Canary, index: int) -> GeneralState:
-        """Return the state with a canary's clipped update for that of the client at a place."""
-        updates = np.array(state.updates)
-        updates[index] = self.canary_updates(state.params, [canary])[0]
-        return state._replace(updates=updates)
-
     def _clip(self, update: jax.Array) -> jax.Array:
         return update * clip_factor(jnp.linalg.norm(update), self.clip_norm)
 

@@ -12,7 +12,6 @@ from canaryproof.verify.audit.answer.notice import (
     Deciding,
     blind_spots,
     bound_power,
-    canaries_needed,
     doubled,
     largest_of,
     least_count,
@@ -155,20 +154,6 @@ def test_less_noise_more_scores_and_smaller_claims_are_noticed_more_often():
 
 def test_noise_that_the_claim_itself_exceeds_is_noticed_at_once():
     assert noticed_share(**cell(1000, 1000, 3.0, 1e-6) | {"noise_multiplier": 0.3}) == 1.0
-
-
-@pytest.mark.deep(beyond=1)
-@pytest.mark.parametrize("exact", [True, False])
-def test_so_many_canaries_are_needed(exact):
-    asked = {key: value for key, value in cell(2, 2, 2.0, 1e-6).items() if key not in ("count", "null_count")}
-    needed = canaries_needed(0.12, exact=exact, **asked)
-
-    def power(count):
-        return bound_power(0.12, **asked, count=count, null_count=None if exact else count)
-
-    assert power(needed) >= POWER
-    assert power(round(0.9 * needed)) < POWER
-    assert canaries_needed(1.0, exact=exact, **asked) is None
 
 
 def test_the_least_number_of_a_grid():
@@ -401,20 +386,3 @@ def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
         "canaryproof.verify.audit.answer.notice.bound_power", lambda _, *, count, **__: float(count >= 10**6)
     )
     assert doubled(0.5, 17, exact=True) == 10**6
-
-
-@pytest.mark.parametrize("exact", [True, False])
-def test_the_canaries_needed_are_the_least_that_notice_to_a_twentieth(exact, monkeypatch):
-    asked = []
-
-    def power(share, *, count, null_count, **others):
-        asked.append((share, null_count == (None if exact else count), others))
-        return 0.9 if count >= 777 else 0.8
-
-    monkeypatch.setattr(notice, "bound_power", power)
-    given = {"noise_multiplier": 2.0, "claim": 3.0, "delta": 1e-6, "confidence": 0.9}
-    found = canaries_needed(0.5, 0.85, exact=exact, **given, rounds=4, inclusion="coin")
-    assert 777 <= found <= 1.06 * 777
-    assert asked[0] == (0.5, True, given | {"rounds": 4, "inclusion": "coin"})
-    assert all(each == asked[0] for each in asked)
-    assert canaries_needed(0.5, 0.95, exact=exact, **given) is None

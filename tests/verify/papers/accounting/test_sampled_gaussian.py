@@ -11,7 +11,7 @@ from canaryproof.verify.papers.accounting import analytical
 from canaryproof.verify.papers.accounting.sampled_gaussian import (
     OPACUS_ORDERS,
     composed_epsilon,
-    log_moment,
+    log_moments,
     noise_of_round,
     poisson_noise_multiplier,
 )
@@ -104,7 +104,7 @@ def test_of_the_largest_order_all_terms_count(noise_multiplier, sampling):
             for i in range(order + 1)
         )
         expected = float(mpmath.log(mpmath.fsum(terms)))
-    assert log_moment(order, noise_multiplier, sampling) == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    assert log_moments((order,), noise_multiplier, sampling) == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 def test_composition_at_the_ends():

@@ -5,18 +5,31 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.papers.canife import attack as module
 from canaryproof.verify.papers.canife.attack import (
     Response,
     TrialRound,
+    TrialScores,
     accuracy,
     attack,
-    attack_literally,
     coins,
     halves,
     score_law,
 )
 
 LEVEL = 1e-6
+
+
+def attack_literally(updates, canaries, inserted, mechanism, rng):
+    """The scores of trials line by line as Algorithm 1 has them, from aggregates of all coordinates."""
+    cohorts, noise = rng.spawn(2)
+    chosen = module._cohorts(len(updates), mechanism.cohort, len(inserted), cohorts)
+    values = np.empty(inserted.shape)
+    for trial, (clients, present) in enumerate(zip(chosen, inserted, strict=True)):
+        aggregate = updates[clients].sum(axis=0) + present @ canaries
+        aggregate += mechanism.noise_multiplier * mechanism.clip_norm * noise.normal(size=updates.shape[1])
+        values[trial] = canaries @ aggregate
+    return TrialScores(values, inserted)
 
 
 @pytest.fixture(scope="module")

@@ -50,17 +50,6 @@ def test_designs_depend_on_nothing_but_their_arguments(digits):
     np.testing.assert_array_equal(one.input, other.input)
 
 
-def test_several_canaries_are_nearly_orthogonal_to_each_other(digits):
-    designer, state, starts = digits
-    # Two clients fewer: with the places of the first canaries nothing has to be compiled anew.
-    fewer = state._replace(clients=jax.tree.map(lambda part: part[:-2], state.clients))
-    canaries = designer.several(fewer, starts, 3, np.random.default_rng(3))
-    response = designer.updates.response(state, canaries)
-    assert all(canary.healthy for canary in canaries)
-    assert np.abs(response.gram - np.eye(3)).max() < 0.15
-    assert response.products.shape == (3, POOL)
-
-
 def test_losses_of_the_paper(digits):
     designer, state, _ = digits
     rng = np.random.default_rng(4)
