@@ -12,15 +12,21 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove prove-rocq test test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
 
 # As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop. Each
 # begins with a part of the folders, as tests of a module share what is slow to make.
+# For the tests of one room: make test ROOM=bounds
 test: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal $(if $(ROOM),$(or \
+		$(wildcard tests/$(ROOM) tests/verify/$(ROOM) tests/verify/*/$(ROOM)),$(error there is no room $(ROOM))))
+
+# The tests of the auditor's library and of the kernels that it needs, without the study of the papers.
+test-audit: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal -m "not quick_run" tests/kernels tests/verify/audit tests/verify/api
 
 test-deep: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n auto --dist worksteal

@@ -148,7 +148,8 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
     type=click.Choice([kind.value for kind in ScoreKind]),
     default=ScoreKind.COSINE.value,
     show_default=True,
-    help="What the scores are: cosines, or any real scores beside unobserved ones, higher where a canary left a trace.",
+    help="What the scores are: cosines, or any real scores with unobserved ones to compare, higher where a canary left "
+    "a trace.",
 )
 @click.option(
     "--score",

@@ -1,4 +1,4 @@
-"""What commands of both storeys share: options, exit statuses, and how a line is printed."""
+"""Options, exit statuses and the printing of a line, which commands of both storeys share."""
 
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec

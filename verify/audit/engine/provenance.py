@@ -1,4 +1,4 @@
-"""What results depend on beside options: code, versions and machine. Where these are equal, so are the bytes."""
+"""The code, the versions and the machine that results depend on: where they are equal, so are the bytes."""
 
 import hashlib
 import platform

@@ -1,1 +1,1 @@
-"""What runs, trainings and benchmarks leave in files, as records."""
+"""Records: the contents of the files that runs, trainings and benchmarks leave."""

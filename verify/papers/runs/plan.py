@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def origin(self) -> dict[str, str]:
-        """What the results depend on, by name; equal origins give equal bytes."""
+        """The options, code, versions and machine that results depend on, by name; equal origins give equal bytes."""
         measurements = self.context.measurements
         return {
             "version": version("canaryproof"),
