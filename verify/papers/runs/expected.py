@@ -18,8 +18,8 @@ from types import MappingProxyType
 
 from canaryproof.verify.papers.check.results import Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import is_fixed
-from canaryproof.verify.papers.runs.plan import load
 from canaryproof.verify.papers.records.report_input import read_run
+from canaryproof.verify.papers.runs.plan import load
 
 _TABLE = "expected_verdicts.csv"
 _FIELDS = ["suite", "id", "verdict"]

@@ -15,8 +15,8 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
-from canaryproof.verify.papers.check.results import Check, Context, Result, Subject, Verdict, perform
 from canaryproof.verify.audit.engine.provenance import code_and_machine
+from canaryproof.verify.papers.check.results import Check, Context, Result, Subject, Verdict, perform
 
 # The JSON of a check's result, and whether it is to be kept: one that could not be judged is tried again.
 Answer = tuple[str, bool]

@@ -14,10 +14,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from canaryproof.verify.papers.check.results import Result
-from canaryproof.verify.audit.rules import shortened
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import parsed_json
+from canaryproof.verify.audit.rules import shortened
+from canaryproof.verify.papers.check.results import Result
 
 _APPLICATION, _FORMAT = b"cnry", 2
 _TABLES = (

@@ -5,13 +5,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.check.results import Run
+from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
+from canaryproof.verify.papers.records.report_input import (
+    CANIFE,
+    ENVIRONMENT,
+    EXPERIMENT,
+    RESULTS,
+    RUN_FILE,
+    TIMINGS,
+    Material,
+    TrainingFolder,
+    read_record,
+    read_run,
+)
+from canaryproof.verify.papers.records.training_record import ExperimentRecord, Timings
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.runs.run_file import read_unfinished, result_of
-from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
-from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.papers.records.report_input import CANIFE, ENVIRONMENT, EXPERIMENT, RESULTS, RUN_FILE, TIMINGS, Material, TrainingFolder, read_record, read_run
-from canaryproof.verify.papers.records.training_record import ExperimentRecord, Timings
 
 
 def read_material(folder: Path) -> Material:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 from contextlib import closing
 from importlib.metadata import version
 
-from canaryproof.verify.papers.check.results import Result, Run
 from canaryproof.verify.audit.engine.executors import EngineError, Executor, Lost
+from canaryproof.verify.papers.check.results import Result, Run
 from canaryproof.verify.papers.runs.plan import Plan, unjudged
 from canaryproof.verify.papers.runs.run_file import RunFile
 

@@ -7,9 +7,9 @@ import pytest
 from canaryproof.reports.pages import render
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import is_fixed
+from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.runs.expected import changes, main, read, read_findings, updated, updated_findings
 from canaryproof.verify.papers.runs.plan import load
-from canaryproof.verify.papers.records.output_files import write_files
 
 
 def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCUMENT):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.papers.check.results import Context, Level
 from canaryproof.verify.audit.engine.executors import inherited, processes_of_a_run
+from canaryproof.verify.papers.check.results import Context, Level
 from canaryproof.verify.papers.runs.plan import Plan, judge
 
 # The cheapest suites of hundreds of checks and of many bounds, for some fifteen minutes.

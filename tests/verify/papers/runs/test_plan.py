@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from canaryproof.verify.audit.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting
+from canaryproof.verify.audit.engine.provenance import code_and_machine
 from canaryproof.verify.papers.check.results import Context, Level, Result, Subject, Verdict
 from canaryproof.verify.papers.runs import plan as module
-from canaryproof.verify.audit.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting
 from canaryproof.verify.papers.runs.plan import Plan, load
-from canaryproof.verify.audit.engine.provenance import code_and_machine
 from canaryproof.verify.papers.runs.run_file import RunFile
 from canaryproof.verify.papers.runs.run_plan import run_plan
 
@@ -239,7 +239,9 @@ def test_what_is_kept_is_not_judged_again(judge, tmp_path, monkeypatch):
 
 
 def test_ids_are_unique():
-    ids = [check.id for checks in load("canaryproof.verify.papers.suites.catalogue:SUITES").values() for check in checks]
+    ids = [
+        check.id for checks in load("canaryproof.verify.papers.suites.catalogue:SUITES").values() for check in checks
+    ]
     assert len(ids) == len(set(ids))
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.runs import run_file as module
 from canaryproof.verify.papers.runs.run_file import RunFile, read_unfinished
-from canaryproof.verify.audit.files.errors import InputError
 
 ORIGIN = {"version": "1", "seed": "0"}
 CHECKS = tuple(("suite", f"check{i}") for i in range(4))

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import written
 from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.runs.run_file import RunFile
 from canaryproof.verify.papers.runs.run_folder import read_material, unjudged
-from canaryproof.verify.audit.files.errors import InputError
 
 CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
 ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}
