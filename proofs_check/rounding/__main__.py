@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, primitives
+from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, pins, primitives
 
 
 def _canary_quantile(folder: Path | None) -> tuple[bool, str]:
@@ -43,7 +43,7 @@ def _primitives(folder: Path | None) -> tuple[bool, str]:
     if folder:
         (folder / primitives.TABLE).write_text(text)
     same = bool(folder) or text == (files(__package__) / primitives.TABLE).read_text()
-    bounds = json.loads(text)["bounds"]
+    bounds = json.loads(text)
     broken = [name for name, row in bounds.items() if row["proven"] > row["stated"]]
     return same and not broken, f"{len(bounds) - len(broken)} of {len(bounds)} bounds are as stated"
 
@@ -59,10 +59,20 @@ def _budgets(folder: Path | None) -> tuple[bool, str]:
     return same and len(worst) == len({row.function for row in budgets.read()}), f"ulps in practice: {listed}"
 
 
+def _pins(folder: Path | None) -> tuple[bool, str]:
+    """Compare the code with that of the proofs; record it in ``folder`` instead if given."""
+    if folder:
+        (folder / pins.TABLE).write_text(pins.written())
+    here, recorded = pins.digests(), pins.read()
+    changed = [] if folder else [name for name in here | recorded if here.get(name) != recorded.get(name)]
+    return not changed, f"of other code than the proofs: {'; '.join(changed)}" if changed else f"{len(here)} proofs"
+
+
 PROOFS = {
     "straight-line code": _straight_line,
     "primitives": _primitives,
     "budgets": _budgets,
+    "code of the proofs": _pins,
     "canary quantile": _canary_quantile,
 }
 

@@ -53,7 +53,7 @@ def _u() -> arb:
 
 @cache
 def _table() -> dict[str, float]:
-    return {bound.name: bound.proven for bound in primitives.read()[1]}
+    return {bound.name: bound.proven for bound in primitives.read()}
 
 
 def _of(name: str) -> arb:

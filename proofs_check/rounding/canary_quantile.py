@@ -15,8 +15,6 @@ distance to the normal law from the sorted values. Sorting is local, as words wh
 error have values in the same order.
 """
 
-import hashlib
-import inspect
 import json
 import math
 import os
@@ -66,17 +64,6 @@ class QuantileCell(NamedTuple):
     scale: float
     coefficients: NDArray[np.float64]
     error: float
-
-
-def constants_digest() -> str:
-    """Digest of the constants and the operations that make a quantile of a word."""
-    hashed = hashlib.sha256()
-    for name in ("_LOG", "_NUMERATOR", "_DENOMINATOR", "_SQRT2", "_HALF", "_TWO32"):
-        hashed.update(np.atleast_1d(np.array(getattr(stream, name), np.float32)).astype("<f4").tobytes())
-    functions: tuple[Any, ...] = (stream._depth, stream._normal)  # which a decorator has made more than functions
-    for function in functions:
-        hashed.update(inspect.getsource(function.py_func).encode())
-    return hashed.hexdigest()
 
 
 def exact(a: int) -> arb:
@@ -294,7 +281,6 @@ def _parts(table: Polynomials) -> Iterator[Chunk]:
 class Certificate:
     """Proven properties of the quantile at all words; numbers are bounds unless stated otherwise."""
 
-    constants: str  # Digest of the compiled constants and operations
     words: int  # Number of words tried
     cells: int  # Number of enclosed polynomials that they were compared with
     symmetric: bool  # Whether x is odd to the bit, and the lowest bit of a word counts for nothing
@@ -331,7 +317,6 @@ def prove() -> Certificate:
         low, high = (float(end) for end in (mean - slack, mean + slack))
         moments[str(order)] = (math.nextafter(low, 0.0), math.nextafter(high, math.inf))
     return Certificate(
-        constants=constants_digest(),
         words=4 * _WORDS,
         cells=len(table.first),
         symmetric=True,

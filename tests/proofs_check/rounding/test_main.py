@@ -2,7 +2,7 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.proofs_check.rounding import __main__ as command
-from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, primitives
+from canaryproof.proofs_check.rounding import budgets, canary_quantile, gappa, pins, primitives
 
 
 @pytest.fixture
@@ -62,10 +62,19 @@ def test_a_quantile_that_errs_too_much_fails(monkeypatch, only):
     assert "canary quantile: FAILED; the stream's quantile errs by more than is stated" in run.output
 
 
+def test_code_that_is_not_that_of_the_proof_is_named(monkeypatch, only):
+    only("code of the proofs")
+    recorded = pins.read()
+    monkeypatch.setattr(pins, "read", lambda: recorded | {"logarithm": "another"})
+    run = CliRunner().invoke(command.main)
+    assert run.exit_code == 1
+    assert "code of the proofs: FAILED; of other code than the proofs: logarithm (" in run.output
+
+
 @pytest.mark.usefixtures("found", "proven")
 def test_what_is_written_is_what_the_package_has(tmp_path):
     assert CliRunner().invoke(command.main, ["--write", str(tmp_path)]).exit_code == 0
     names = {path.name for path in tmp_path.iterdir()}
-    assert names == {canary_quantile.CERTIFICATE, primitives.TABLE, budgets.TABLE, *gappa.scripts()}
+    assert names == {canary_quantile.CERTIFICATE, primitives.TABLE, budgets.TABLE, pins.TABLE, *gappa.scripts()}
     for path in tmp_path.iterdir():
         assert path.read_text() == (command.files(command.__package__) / path.name).read_text()

@@ -132,6 +132,16 @@ def _quantile(scores: ScoreSample, delta: float, above: float) -> tuple[Array, A
     return values, np.where(values > 0.0, counts.thresholds, math.nan)
 
 
+def lower_ends(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the lower ends of the equal-tailed intervals."""
+    return _quantile(scores, delta, 1.0 - 0.5 * alpha)
+
+
+def upper_ends(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the upper ends of the equal-tailed intervals."""
+    return _quantile(scores, delta, 0.5 * alpha)
+
+
 def _least(shortage: Callable[[float], float]) -> float:
     """Return the least ε at which a rising function is not negative."""
     if shortage(0.0) >= 0.0:
@@ -148,11 +158,11 @@ METHODS = (
     Method(
         "bayesian",
         "Zanella-Béguelin et al., arXiv 2206.05199: equal-tailed posterior interval",
-        lambda scores, delta, alpha: _quantile(scores, delta, 1.0 - 0.5 * alpha),
+        lower_ends,
         ("Jeffreys' prior on the rates of error", "independent scores", "threshold from the other half of the scores"),
         never,
         ("7",),
         BoundKind.POSTERIOR,
-        upper=lambda scores, delta, alpha: _quantile(scores, delta, 0.5 * alpha),
+        upper=upper_ends,
     ),
 )

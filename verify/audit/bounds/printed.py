@@ -27,6 +27,16 @@ def best_threshold(scores: ScoreSample, delta: float, alpha: float, method: Meth
     return sweep(scores, misses(scores.count, delta, alpha, method), alarm, delta, by_value=False)
 
 
+def jagielski(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the bound at the best threshold, with Clopper and Pearson's limits."""
+    return best_threshold(scores, delta, alpha, "clopper-pearson")
+
+
+def andrew(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+    """Return the bound at the best threshold, with Jeffreys' limits."""
+    return best_threshold(scores, delta, alpha, "jeffreys")
+
+
 def canife(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the lower limit of CANIFE's per-round ε̂ at the threshold of the largest ε̂ that is finite or without error.
 
@@ -97,7 +107,7 @@ METHODS = (
     Bound(
         "jagielski",
         "Jagielski, Ullman, Oprea 2020, with Clopper–Pearson limits of both rates at full α",
-        lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "clopper-pearson"),
+        jagielski,
         (_FIXED, _BOTH),
         never,
         ("7",),
@@ -106,7 +116,7 @@ METHODS = (
     Bound(
         "andrew",
         "Andrew et al., arXiv 2302.03098, Section 5.1: Jeffreys limits",
-        lambda scores, delta, alpha: best_threshold(scores, delta, alpha, "jeffreys"),
+        andrew,
         (_FIXED, _BOTH, "rates drawn from Jeffreys' prior"),
         never,
         ("7",),

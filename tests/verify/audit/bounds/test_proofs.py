@@ -1,31 +1,35 @@
-"""Every bound names its proof, and the proof knows the code that it is of.
+"""Every bound names its proof, and the proof knows the functions that it is of.
 
-Where a bound's code or its proof has changed, read the sections of ``proofs_check/lower_bounds.md`` that it names, and
-mend them. Then ``python -m tests.verify.audit.bounds.test_proofs`` records that they belong together.
+Where a function that a bound reaches has changed, or its proof, read the sections of ``proofs_check/lower_bounds.md``
+that the bound names, and mend them. Then ``python -m tests.verify.audit.bounds.test_proofs`` records that they belong
+together.
 """
 
-import ast
 import hashlib
-import importlib
 import inspect
 import json
+import pkgutil
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-from canaryproof.proofs_check.code_digest import code_digest
+from canaryproof.proofs_check.code_digest import code_digest, reached
+from canaryproof.verify.audit import bounds
+from canaryproof.verify.audit.bounds import gaussian, lower_bound, participations, precedence
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import never
 
 PROOFS = Path(__file__).parents[4] / "proofs_check/lower_bounds.md"
 RECORD = Path(__file__).parent / "proofs.json"
-ROOM = "canaryproof.verify.audit.bounds"
+MODULES = {f"{bounds.__name__}.{module.name}" for module in pkgutil.iter_modules(bounds.__path__)}
 NOT_PROVEN = "7"
-# Module and sections of each bound. That by participations is of a record, and not in the catalogue.
-BOUNDS = {name: (method.compute.__module__, method.proof) for name, method in METHODS.items()}
-BOUNDS["participations"] = (f"{ROOM}.participations", ("5a",))
+# Functions and sections of each bound. That by participations is of a record, and not in the catalogue.
+BOUNDS = {
+    name: ([lower_bound.prepare, method.compute, method.coverage, *filter(None, [method.upper])], method.proof)
+    for name, method in METHODS.items()
+}
+BOUNDS["participations"] = ([participations.largest_noise], ("5a",))
 
 
 def sections(text: str) -> dict[str, str]:
@@ -33,34 +37,24 @@ def sections(text: str) -> dict[str, str]:
     return dict(zip(parts[::2], parts[1::2], strict=True))
 
 
-@cache
-def modules(name: str) -> set[str]:
-    """A module of the bounds and all that it imports from there."""
-    reached, left = set(), [name]
-    while left:
-        reached.add(module := left.pop())
-        for node in ast.walk(ast.parse(inspect.getsource(importlib.import_module(module)))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(f"{ROOM}."):
-                left += [node.module] if node.module not in reached else []
-    return reached
-
-
-@cache
-def digest(source: str) -> str:
-    return code_digest([source])
+def places(name):
+    return [(function.__module__, function.__qualname__) for function in BOUNDS[name][0]]
 
 
 def records(text: str) -> dict[str, dict[str, str]]:
     of_section, rows = sections(text), {}
-    for name, (module, numbers) in BOUNDS.items():
-        loaded = [importlib.import_module(each) for each in sorted(modules(module))]
-        code = "".join(digest(inspect.getsource(each)) for each in loaded)
+    for name, (_, numbers) in BOUNDS.items():
         proof = " ".join("".join(of_section[number] for number in numbers).split())
         rows[name] = {
-            "code": hashlib.sha256(code.encode()).hexdigest(),
+            "code": code_digest(places(name), MODULES),
             "proof": hashlib.sha256(proof.encode()).hexdigest(),
         }
     return rows
+
+
+@pytest.fixture(scope="module")
+def text():
+    return PROOFS.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -68,8 +62,25 @@ def recorded():
     return json.loads(RECORD.read_text(encoding="utf-8"))
 
 
-def test_every_bound_names_its_sections():
-    known = sections(PROOFS.read_text(encoding="utf-8"))
+@pytest.fixture
+def changed(monkeypatch, text):
+    """Change the source of a module, and return the bounds whose pins break."""
+
+    def change(module, before, after):
+        rows, source = records(text), inspect.getsource
+        assert before in source(module)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                inspect, "getsource", lambda m: source(m).replace(before, after) if m is module else source(m)
+            )
+            anew = records(text)
+        return {name for name in BOUNDS if anew[name] != rows[name]}
+
+    return change
+
+
+def test_every_bound_names_its_sections(text):
+    known = sections(text)
     for name, method in METHODS.items():
         assert set(method.proof) <= set(known), name
         # A bound without a proof names the section that says so, and no other one.
@@ -78,19 +89,46 @@ def test_every_bound_names_its_sections():
 
 
 @pytest.mark.parametrize("name", BOUNDS)
-def test_the_proof_is_of_this_code(name, recorded):
-    assert records(PROOFS.read_text(encoding="utf-8"))[name] == recorded[name], __doc__
+def test_the_proof_is_of_this_code(name, text, recorded):
+    assert records(text)[name] == recorded[name], __doc__
 
 
-def test_changed_code_or_a_changed_proof_is_noticed(monkeypatch, recorded):
-    text = PROOFS.read_text(encoding="utf-8")
+def test_a_changed_proof_is_noticed(text, recorded):
     changed = records(text.replace("P(W ≥ v) ≤ β + (1 − β)", "P(W ≥ v) ≤ β + (1 + β)"))
     assert {name for name in BOUNDS if changed[name] != recorded[name]} == {"one-run", "one-run-gaussian"}
-    source = inspect.getsource
-    monkeypatch.setattr(
-        inspect, "getsource", lambda module: source(module).replace("1.0 - np.exp(-epsilon)", "1.0 - 1")
-    )
-    assert records(text)["fixed-sequence"]["code"] != recorded["fixed-sequence"]["code"]
+
+
+# A change of a function or a constant, and the bounds that reach it.
+CHANGES = [
+    (precedence, "1.0 - np.exp(-epsilon)", "1.0 - 1", {"fixed-sequence", "band"}),
+    (gaussian, "_TAILS = np.array([0.5, ", "_TAILS = np.array([0.4, ", {"gaussian-dp"}),
+    (gaussian, "_SMALLEST_MU = 1e-40", "_SMALLEST_MU = 1e-4", {"gaussian-dp", "normal-scores", "one-run-gaussian"}),
+    (participations, "np.sqrt(participations)", "participations", {"participations"}),
+    (lower_bound, "if scores.independent else", "if not scores.independent else",
+     {"fixed-sequence", "band", "fixed-threshold", "bonferroni", "normal-scores", "gaussian-dp"}),
+    (lower_bound, "np.sort(seen, axis=1)", "seen", set(METHODS)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "broken"), CHANGES)
+def test_a_change_breaks_the_pins_of_those_that_reach_it(module, before, after, broken, changed):
+    assert changed(module, before, after) == broken
+
+
+def test_another_function_breaks_no_pin(changed):
+    head = "def epsilon_of_mu"
+    assert not changed(gaussian, head, f"_ANOTHER = 0.5\n\n\ndef another(scores):\n    return _ANOTHER\n\n\n{head}")
+
+
+def test_another_bound_in_a_module_breaks_no_pin(changed):
+    head = "METHODS = ("
+    assert not changed(gaussian, head, f'{head}Method("another", "", normal_scores, (), if_independent, ("5",)),')
+
+
+def test_what_makes_up_a_bound_is_reached_across_modules():
+    found = {name for _, name in reached(places("gaussian-dp"), MODULES)}
+    assert {"_rejected_mu", "_LARGEST_MU", "order_statistic", "_LOGITS", "ScoreSample", "if_independent"} <= found
+    assert not {"normal_scores", "METHODS", "Method", "band"} & found
 
 
 if __name__ == "__main__":
