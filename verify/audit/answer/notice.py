@@ -13,7 +13,6 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from scipy import optimize, special
@@ -385,78 +384,21 @@ def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
     return float((by_sums | by_bands).mean())
 
 
-def trace_power(
-    traces: Array,
-    *,
-    claim: float,
-    delta: float,
-    confidence: float,
-    count: int,
-    null_count: int | None,
-    rounds: float = 1,
-    inclusion: Inclusion | str = "fixed",
-) -> float:
-    """Return the probability that the default lower bound is above the claim, for scores with given traces.
+@dataclass(frozen=True)
+class BoundTest:
+    """The test of a claimed ε by the default lower bound, which rejects where the bound is above the claim.
 
-    Parameters
+    Observed scores are normal with deviation 1, and their mean is the trace that a canary leaves; unobserved ones are
+    N(0, 1).
+
+    Attributes
     ----------
-    traces
-        Means of a score with a canary's trace, in the null's deviations, shape (n,). A canary has each of them with
-        probability 1/n.
-    claim, delta, confidence, count, null_count, rounds, inclusion
-        As for ``bound_power``.
-
-    Returns
-    -------
-    The probability, lowered as described at ``bound_power``.
-
-    Raises
-    ------
-    ValueError
-        As for ``bound_power``, or if there are several traces or rounds and an exact null.
-    """
-    traces = np.minimum(np.asarray(traces, dtype=np.float64), _LARGEST_TRACE)
-    kind, alpha = Inclusion(inclusion), 1.0 - confidence
-    slack = _SLACK + _SMALL_SAMPLE / math.sqrt(count + (null_count or 0))
-    if null_count is None:
-        if len(traces) > 1 or rounds > 1 or kind is Inclusion.COIN:
-            raise ValueError("null_count: must be given for several traces or rounds, and for coins")
-        power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, alpha))
-    elif claim > math.log((count + null_count) / confidence):
-        # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
-        power = 0.0
-    else:
-        rejections = _rejections(count, null_count, claim, delta, alpha, kind)
-        power = _power_by_order(traces, rounds, count, null_count, rejections)
-    return max(power - slack, 0.0)
-
-
-def bound_power(
-    share: float,
-    *,
-    noise_multiplier: float,
-    claim: float,
-    delta: float,
-    confidence: float,
-    count: int,
-    null_count: int | None,
-    rounds: float = 1,
-    inclusion: Inclusion | str = "fixed",
-) -> float:
-    """Return the probability that the default lower bound is above the claim, at a share of the claimed noise.
-
-    Parameters
-    ----------
-    share
-        Deviation of the noise, as a share of the claimed one, positive.
-    noise_multiplier
-        Claimed deviation σ of the noise in what is scored, in canary norms.
     claim
         Claimed ε.
     delta
         δ in [0, 1).
-    confidence
-        Confidence of the bound, in (0, 1).
+    level
+        Level of the bound, in (0, 1).
     count
         Number of observed scores.
     null_count
@@ -464,117 +406,113 @@ def bound_power(
     rounds
         Number T of cosines of which a score is the largest. One of an observed canary's has a trace (Algorithm 3).
     inclusion
-        ``fixed`` for the bound ``fixed-sequence``, ``coin`` for ``one-run``.
-
-    Returns
-    -------
-    The probability, computed and not proven. From it is taken 0.004 + 0.07/√n for n scores in all, which is more than
-    it exceeded the share of simulated bounds in the tests.
-
-    Raises
-    ------
-    ValueError
-        If ``inclusion`` is neither, or an exact null comes with rounds or coins.
-
-    Notes
-    -----
-    Observed scores are normal with mean 1/(share·σ) and deviation 1, unobserved ones N(0, 1).
-    """
-    return trace_power(
-        np.array([1.0 / (share * noise_multiplier)]),
-        claim=claim,
-        delta=delta,
-        confidence=confidence,
-        count=count,
-        null_count=null_count,
-        rounds=rounds,
-        inclusion=inclusion,
-    )
-
-
-def noticed_share(
-    power: float = POWER,
-    *,
-    noise_multiplier: float,
-    claim: float,
-    delta: float,
-    confidence: float,
-    count: int,
-    null_count: int | None,
-    rounds: float = 1,
-    inclusion: Inclusion | str = "fixed",
-) -> float | None:
-    """Return the largest share of the claimed noise at which the bound is above the claim with a probability.
-
-    Parameters
-    ----------
-    power
-        That probability, in (0, 1).
-    noise_multiplier, claim, delta, confidence, count, null_count, rounds, inclusion
-        As for ``bound_power``.
-
-    Returns
-    -------
-    The share, at most 1, rounded down by about 0.1%; None if even scores without noise do not reach the probability.
-
-    Raises
-    ------
-    ValueError
-        As for ``bound_power``.
+        ``FIXED`` for the bound ``fixed-sequence``, ``COIN`` for ``one-run``.
     """
 
-    def excess(trace: float) -> float:
-        reached = trace_power(
-            np.array([trace]),
-            claim=claim,
-            delta=delta,
-            confidence=confidence,
-            count=count,
-            null_count=null_count,
-            rounds=rounds,
-            inclusion=inclusion,
-        )
-        # The probit is nearly linear in the trace.
-        return float(special.ndtri(np.clip(reached, 1e-6, 1.0 - 1e-6)) - special.ndtri(power))
+    claim: float
+    delta: float
+    level: float
+    count: int
+    null_count: int | None
+    rounds: float = 1
+    inclusion: Inclusion = Inclusion.FIXED
 
-    low = high = 1.0 / noise_multiplier
-    while excess(high) < 0.0:
-        if high >= _LARGEST_TRACE:
-            return None
-        low, high = high, min(4.0 * high, _LARGEST_TRACE)
-    if low == high:
-        return 1.0
-    trace = float(optimize.brentq(excess, low, high, rtol=_CLOSE))
-    while excess(trace) < 0.0:
-        trace *= 1.0 + _CLOSE
-    return 1.0 / (trace * noise_multiplier)
+    def power(self, traces: Array) -> float:
+        """Return the probability that the bound is above the claim.
 
+        It is computed and not proven, and lowered by 0.004 + 0.07/√n for n scores in all. That is more than it exceeded
+        the share of simulated bounds in the tests.
 
-def doubled(share: float, start: int, *, exact: bool, **asked: Any) -> int | None:
-    """Return a number of canaries whose bound is above the claim with probability 90%, at a share of the noise.
+        Parameters
+        ----------
+        traces
+            Means of a score with a canary's trace, shape (n,). A canary has each of them with probability 1/n.
 
-    Parameters
-    ----------
-    share
-        Deviation of the noise, as a share of the claimed one, positive.
-    start
-        Number that is doubled until it suffices, positive.
-    exact
-        Whether the null is exact. Else as many canaries more do not take part.
-    **asked
-        The claim, δ and the bound, as for ``bound_power``.
+        Returns
+        -------
+        The probability.
 
-    Returns
-    -------
-    The number in two digits, rounded up; None if 1,000,000 are too few.
-    """
-    count = start
-    while bound_power(share, count=count, null_count=None if exact else count, **asked) < POWER:
-        if count >= MOST_SCORES:
-            return None
-        count = min(2 * count, MOST_SCORES)
-    unit = int(10 ** max(len(str(count)) - 2, 0))
-    return -(-count // unit) * unit
+        Raises
+        ------
+        ValueError
+            If an exact null comes with several traces or rounds, or with coins.
+        """
+        traces = np.minimum(np.asarray(traces, dtype=np.float64), _LARGEST_TRACE)
+        claim, delta, level, count, null_count = self.claim, self.delta, self.level, self.count, self.null_count
+        slack = _SLACK + _SMALL_SAMPLE / math.sqrt(count + (null_count or 0))
+        if null_count is None:
+            if len(traces) > 1 or self.rounds > 1 or self.inclusion is Inclusion.COIN:
+                raise ValueError("null_count: must be given for several traces or rounds, and for coins")
+            power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, level))
+        elif claim > math.log((count + null_count) / (1.0 - level)):
+            # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
+            power = 0.0
+        else:
+            rejections = _rejections(count, null_count, claim, delta, level, self.inclusion)
+            power = _power_by_order(traces, self.rounds, count, null_count, rejections)
+        return max(power - slack, 0.0)
+
+    def noticed_share(self, noise_multiplier: float) -> float | None:
+        """Return the largest share of the claimed noise at which the bound is above the claim with probability 90%.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Claimed deviation σ of the noise in what is scored, in canary norms. A share of it leaves the trace
+            1/(share·σ).
+
+        Returns
+        -------
+        The share, at most 1, rounded down by about 0.1%; None if even scores without noise do not reach that.
+
+        Raises
+        ------
+        ValueError
+            As for ``power``.
+        """
+
+        def excess(trace: float) -> float:
+            reached = self.power(np.array([trace]))
+            # The probit is nearly linear in the trace.
+            return float(special.ndtri(np.clip(reached, 1e-6, 1.0 - 1e-6)) - special.ndtri(POWER))
+
+        low = high = 1.0 / noise_multiplier
+        while excess(high) < 0.0:
+            if high >= _LARGEST_TRACE:
+                return None
+            low, high = high, min(4.0 * high, _LARGEST_TRACE)
+        if low == high:
+            return 1.0
+        trace = float(optimize.brentq(excess, low, high, rtol=_CLOSE))
+        while excess(trace) < 0.0:
+            trace *= 1.0 + _CLOSE
+        return 1.0 / (trace * noise_multiplier)
+
+    def sufficient_count(self, trace: float) -> int | None:
+        """Return a number of canaries, of either kind, whose bound is above the claim with probability 90%.
+
+        Parameters
+        ----------
+        trace
+            Mean of an observed score.
+
+        Returns
+        -------
+        The number of observed scores, doubled until it suffices and rounded up to two digits; None if 1,000,000 are
+        too few.
+        """
+
+        def suffices(count: int) -> bool:
+            test = replace(self, count=count, null_count=None if self.null_count is None else count)
+            return test.power(np.array([trace])) >= POWER
+
+        count = self.count
+        while not suffices(count):
+            if count >= MOST_SCORES:
+                return None
+            count = min(2 * count, MOST_SCORES)
+        unit = int(10 ** max(len(str(count)) - 2, 0))
+        return -(-count // unit) * unit
 
 
 def least_count(suffices: Callable[[int], bool], most: int) -> int | None:
@@ -655,16 +593,12 @@ class Deciding:
     ----------
     claim
         The claimed noise, with δ and the dimension.
-    epsilon
-        Claimed ε.
-    level
-        Level of each test.
-    count, null_count, inclusion
-        As for ``bound_power``.
+    bound
+        The default bound as a test of the claimed ε. Its level is that of each test.
+    by_bound
+        Whether the default bound decides, of one release.
     lengths
         ‖S‖ of each round whose noise is measured; None if the claimed noise is not tested.
-    bound
-        Whether the default bound decides, of one release.
     orthonormal
         Whether canaries are orthonormal. Independent ones are noise to each other.
     crowd
@@ -674,13 +608,9 @@ class Deciding:
     """
 
     claim: AtlasClaim
-    epsilon: float
-    level: float
-    count: int
-    null_count: int | None
-    inclusion: str
+    bound: BoundTest
+    by_bound: bool
     lengths: tuple[float, ...] | None
-    bound: bool
     orthonormal: bool
     crowd: tuple[Crowd, float] | None = None
     hides: float = 0.0
@@ -688,7 +618,7 @@ class Deciding:
     @property
     def maps_faults(self) -> bool:
         """Whether the atlas has faults of this dimension, and a test of known power decides."""
-        return self.claim.dim >= SMALLEST_DIM and bool(self.bound or self.lengths or self.crowd)
+        return self.claim.dim >= SMALLEST_DIM and bool(self.by_bound or self.lengths or self.crowd)
 
     def power(self, mechanism: Mechanism, value: float) -> float:
         """Return the probability that a fault is noticed: the largest of those of the tests, which is at most theirs.
@@ -709,9 +639,9 @@ class Deciding:
             with np.errstate(divide="ignore"):
                 traces = weight * np.sqrt(self.claim.dim / squares)
             sigma = self.claim.noise_multiplier
-            best = float(power_by_sum(traces, sigma, self.lengths, self.claim.dim, self.level).mean())
-        if (self.bound or self.crowd is not None) and best < POWER:
-            shared = self.count if self.crowd is None else self.crowd[0].shared
+            best = float(power_by_sum(traces, sigma, self.lengths, self.claim.dim, self.bound.level).mean())
+        if (self.by_bound or self.crowd is not None) and best < POWER:
+            shared = self.bound.count if self.crowd is None else self.crowd[0].shared
             others = 0.0 if self.orthonormal else shared * weight**2
             with np.errstate(divide="ignore"):
                 traces = weight * np.sqrt(self.claim.dim / (squares + others))
@@ -722,16 +652,8 @@ class Deciding:
 
     def _by_bound(self, trace: float) -> float:
         if self.crowd is not None:
-            return self.crowd[0].power(trace, self.crowd[1], self.level)
-        return trace_power(
-            np.array([trace]),
-            claim=self.epsilon,
-            delta=self.claim.delta,
-            confidence=1.0 - self.level,
-            count=self.count,
-            null_count=self.null_count,
-            inclusion=self.inclusion,
-        )
+            return self.crowd[0].power(trace, self.crowd[1], self.bound.level)
+        return self.bound.power(np.array([trace]))
 
 
 @lru_cache(maxsize=16)
@@ -751,5 +673,5 @@ def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
     """
     if not deciding.maps_faults:
         return None
-    noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.epsilon)
-    return BlindSpots(deciding.claim.noise_multiplier, deciding.epsilon, given, noticed, unnoticed)
+    noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.bound.claim)
+    return BlindSpots(deciding.claim.noise_multiplier, deciding.bound.claim, given, noticed, unnoticed)

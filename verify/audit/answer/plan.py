@@ -19,7 +19,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.answer.misuse import visible_trace
-from canaryproof.verify.audit.answer.notice import MOST_SCORES, least_count, least_part, residuals, trace_power
+from canaryproof.verify.audit.answer.notice import MOST_SCORES, BoundTest, least_count, least_part, residuals
 from canaryproof.verify.audit.answer.text import number, rounded_down
 from canaryproof.verify.audit.blindspots.fault_map import noticed_by, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
@@ -331,7 +331,7 @@ def plan(
     half of α. Its statistic is the cosine of the release with the sum of all canaries.
 
     Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the default lower bound is
-    above the claimed ε, from as many unobserved canaries (``notice.trace_power``).
+    above the claimed ε, from as many unobserved canaries (``notice.BoundTest``).
 
     Examples
     --------
@@ -453,16 +453,8 @@ def _count_in_rounds(
     def seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
         others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
-        probability = trace_power(
-            weight * np.sqrt(released.dim / (squares + others)),
-            claim=above,
-            delta=released.delta,
-            confidence=_CONFIDENCE,
-            count=count,
-            null_count=count,
-            rounds=rounds,
-        )
-        return probability >= POWER
+        test = BoundTest(above, released.delta, 1.0 - _CONFIDENCE, count, count, rounds)
+        return test.power(weight * np.sqrt(released.dim / (squares + others))) >= POWER
 
     return least_count(seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))
 

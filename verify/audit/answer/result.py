@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dp_accounting import DpEvent
 
     from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
-    from canaryproof.verify.audit.answer.notice import Deciding
+    from canaryproof.verify.audit.answer.notice import BoundTest, Deciding
     from canaryproof.verify.audit.blindspots.ranges import BlindSpots
     from canaryproof.verify.audit.bounds.participations import Crowd
     from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
@@ -405,9 +405,6 @@ class AuditResult:
         Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
         What ``hides`` the claimed noise would hide less noise too.
         """
-        # This import loads tables of the bounds, which an audit without a claim does not need.
-        from canaryproof.verify.audit.answer import notice
-
         if self.claim is None or not self.delta:
             return None
         shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
@@ -416,20 +413,19 @@ class AuditResult:
             # Independent canaries of one release lengthen it, as more noise would.
             crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
             whole = math.sqrt(noise**2 + crowding)
-            share = notice.noticed_share(
-                noise_multiplier=whole,
-                claim=self.claim,
-                delta=self.delta,
-                confidence=1.0 - self.level,
-                count=self.count,
-                null_count=self.null_count,
-                rounds=self.largest_of,
-                inclusion=self.relied_on,
-            )
+            share = self.bound_test(self.claim).noticed_share(whole)
             shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return math.sqrt(max(0.0, max(shares) ** 2 - self.hides)) or None
+
+    def bound_test(self, epsilon: float) -> "BoundTest":
+        """Return the default bound as a test of an ε, from scores such as these."""
+        # This import loads tables of the bounds, which an audit without a claim does not need.
+        from canaryproof.verify.audit.answer.notice import BoundTest
+
+        counts = self.count, self.null_count
+        return BoundTest(epsilon, self.delta, self.level, *counts, self.largest_of, self.relied_on)
 
     @cached_property
     def largest_of(self) -> float:
@@ -577,13 +573,9 @@ class AuditResult:
             lengths = tuple(self.mechanism.traces.lengths.tolist())
         return Deciding(
             claim=AtlasClaim(noise, self.delta, dim),
-            epsilon=epsilon,
-            level=self.level,
-            count=self.count,
-            null_count=self.null_count,
-            inclusion=self.relied_on,
+            bound=self.bound_test(epsilon),
+            by_bound=self._by_default and self.scores.record is None,
             lengths=lengths,
-            bound=self._by_default and self.scores.record is None,
             orthonormal=orthonormal,
             crowd=self._crowd(epsilon),
             hides=self.hides,

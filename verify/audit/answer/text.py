@@ -644,20 +644,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
 
 def _enough(result: AuditResult, claim: float) -> str:
     """Say how many canaries would notice half of the claimed noise."""
-    # This import loads tables of the bounds, which a summary does not need.
-    from canaryproof.verify.audit.answer import notice
-
-    count = notice.doubled(
-        0.5,
-        start=result.count,
-        noise_multiplier=result.claimed_noise(claim),
-        claim=claim,
-        delta=result.delta,
-        confidence=1.0 - result.level,
-        exact=result.null_count is None,
-        rounds=result.largest_of,
-        inclusion=result.relied_on,
-    )
+    count = result.bound_test(claim).sufficient_count(1.0 / (0.5 * result.claimed_noise(claim)))
     if count is None:
         return f"No lower bound from up to a million canaries would notice half of the noise of {claimed(claim)}."
     kinds = "" if result.null_count is None else " of either kind"

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.answer import notice, page, report
-from canaryproof.verify.audit.answer.notice import bound_power
+from canaryproof.verify.audit.answer import page, report
+from canaryproof.verify.audit.answer.notice import BoundTest
 from canaryproof.verify.audit.answer.run_audit import audit, audit_release
 from canaryproof.verify.audit.answer.text import _enough, claim_of_faults, details, noticed, summary, unnoticed
 from canaryproof.verify.audit.blindspots.ranges import BlindSpots, Range
@@ -112,8 +112,9 @@ def test_the_canaries_that_would_suffice_notice_half_of_the_noise():
     observed = np.random.default_rng(0).normal(3.0, 1.0, 10) / 1e3
     result = audit(Scores(observed, dim=10**6), 1e-6, claim=8.0)
     count = int(re.search(r"Some ([\d,]+) canaries would notice half", " ".join(details(result).split()))[1])
-    asked = {"noise_multiplier": result.claimed_noise(8.0), "claim": 8.0, "delta": 1e-6, "confidence": 0.95}
-    assert [bound_power(0.5, count=n, null_count=None, **asked) >= POWER for n in (count // 2, count)] == [False, True]
+    trace = np.array([2.0 / result.claimed_noise(8.0)])
+    powers = [BoundTest(8.0, 1e-6, 0.05, n, None).power(trace) for n in (count // 2, count)]
+    assert powers[0] < POWER <= powers[1]
     # The number is doubled from the 10 of this audit until it suffices.
     assert count in {10 * 2**n for n in range(4)}
 
@@ -125,10 +126,10 @@ def test_each_bound_is_spoken_of_at_the_level_that_it_has(monkeypatch):
     alone = audit(Scores(canaries.cosines(release), dim=20_000), DELTA, 0.9, claim=8.0)
     beside = audit_release(release, canaries, DELTA, 0.9, noise_multiplier=1.0, claim=8.0)
     asked = []
-    monkeypatch.setattr(notice, "doubled", lambda *_, confidence, **__: asked.append(confidence))
+    monkeypatch.setattr(BoundTest, "sufficient_count", lambda test, _: asked.append(test.level))
     for result, percent in ((alone, "90%"), (beside, "95%")):
         _enough(result, 8.0)
-        assert asked.pop() == pytest.approx(float(percent[:-1]) / 100.0)
+        assert asked.pop() == pytest.approx(1.0 - float(percent[:-1]) / 100.0)
         assert f"ε, {percent}" in details(result)
         assert f" at {percent}, " in " ".join(summary(result).partition("Bound")[2].split())
         assert f"and bounds {percent}." in page.markdown(result, report.record(result)).replace("\\", "")

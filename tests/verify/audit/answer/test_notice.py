@@ -8,19 +8,11 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.audit.answer import notice
-from canaryproof.verify.audit.answer.notice import (
-    Deciding,
-    blind_spots,
-    bound_power,
-    doubled,
-    largest_of,
-    least_count,
-    noticed_share,
-)
+from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_spots, largest_of, least_count
 from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
-from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion, normal_null, prepare
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import noise_multiplier
 from canaryproof.verify.audit.levels import LEVEL, POWER
@@ -30,24 +22,20 @@ NOISE = 5.0
 PIECE = 2_000_000
 
 
-def cell(count, null_count, claim, delta, rounds=1, inclusion="fixed"):
-    return {
-        "noise_multiplier": NOISE,
-        "claim": claim,
-        "delta": delta,
-        "confidence": 0.95,
-        "count": count,
-        "null_count": null_count,
-        "rounds": rounds,
-        "inclusion": inclusion,
-    }
+def cell(count, null_count, claim, delta, rounds=1, inclusion=Inclusion.FIXED):
+    return BoundTest(claim, delta, 0.05, count, null_count, rounds, inclusion)
 
 
-def audits_above(share, asked, runs, key):
+def power(test, share, noise=NOISE):
+    """The probability that the bound is above the claim, at a share of the claimed noise."""
+    return test.power(np.array([1.0 / (share * noise)]))
+
+
+def audits_above(share, test, runs, key):
     """Count audits, simulated with the real bound, whose bound is above the claim."""
     rng, above = np.random.default_rng(key), 0
-    count, null_count, rounds = asked["count"], asked["null_count"], asked["rounds"]
-    method = METHODS["one-run" if asked["inclusion"] == "coin" else DEFAULT]
+    count, null_count, rounds = test.count, test.null_count, test.rounds
+    method = METHODS["one-run" if test.inclusion == "coin" else DEFAULT]
     step = max(1, PIECE // (rounds * (count + (null_count or 0))))
     for start in range(0, runs, step):
         size = min(step, runs - start)
@@ -58,16 +46,16 @@ def audits_above(share, asked, runs, key):
             scores = prepare(observed, null=normal_null())
         else:
             unobserved = rng.standard_normal((size, null_count, rounds)).max(axis=-1)
-            scores = prepare(observed, unobserved, inclusion=asked["inclusion"])
-        above += int((method.values(scores, asked["delta"], 0.05)[0] > asked["claim"]).sum())
+            scores = prepare(observed, unobserved, inclusion=test.inclusion)
+        above += int((method.values(scores, test.delta, test.level)[0] > test.claim).sum())
     return above
 
 
-def check_promise(asked, runs, key):
-    share = noticed_share(**asked)
+def check_promise(test, runs, key):
+    share = test.noticed_share(NOISE)
     assert share is not None
-    assert 0.9 <= bound_power(share, **asked) < 0.91 or share == 1.0
-    above = audits_above(share, asked, runs, key)
+    assert 0.9 <= power(test, share) < 0.91 or share == 1.0
+    above = audits_above(share, test, runs, key)
     assert stats.binom.cdf(above, runs, POWER) > LEVEL
     # The promise is not far too cautious.
     assert stats.binom.sf(above - 1, runs, 0.95) > LEVEL
@@ -78,11 +66,11 @@ BEYOND = cell(60, 60, 0.5, 0.05)
 
 
 @pytest.mark.parametrize(
-    "asked", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), pytest.param(BEYOND, marks=pytest.mark.deep)]
+    "test", [cell(300, 300, 3.0, 1e-6), cell(300, None, 1.0, 1e-5), pytest.param(BEYOND, marks=pytest.mark.deep)]
 )
-def test_the_bound_is_above_the_claim_as_often_as_promised(asked):
+def test_the_bound_is_above_the_claim_as_often_as_promised(test):
     runs = 600
-    check_promise(asked, runs, 1)
+    check_promise(test, runs, 1)
     # The test notices with probability 90% if it is so in 81% of the audits.
     assert stats.binom.cdf(stats.binom.ppf(LEVEL, runs, POWER) - 1, runs, 0.81) > POWER
 
@@ -105,15 +93,15 @@ GRID = [
     cell(5000, 5000, 3.0, 1e-6),
     cell(300, 300, 2.0, 1e-6, rounds=10),
     cell(1000, 1000, 1.0, 1e-6, rounds=4),
-    cell(20, 20, 0.5, 1e-6, inclusion="coin"),
-    cell(500, 480, 3.0, 1e-5, inclusion="coin"),
+    cell(20, 20, 0.5, 1e-6, inclusion=Inclusion.COIN),
+    cell(500, 480, 3.0, 1e-5, inclusion=Inclusion.COIN),
 ]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("key", "asked"), list(enumerate(GRID)))
-def test_the_promise_is_kept_over_a_grid(key, asked):
-    check_promise(asked, 2000, key)
+@pytest.mark.parametrize(("key", "test"), list(enumerate(GRID)))
+def test_the_promise_is_kept_over_a_grid(key, test):
+    check_promise(test, 2000, key)
 
 
 @pytest.mark.deep
@@ -124,36 +112,39 @@ def test_the_promise_is_kept_beyond_the_sizes_that_have_a_ladder(null_count):
 
 @pytest.mark.parametrize(
     ("count", "inclusion", "delta"),
-    [(30, "fixed", 1e-6), (300, "fixed", 1e-6), (300, "coin", 1e-6), (60, "fixed", 0.05)],
+    [
+        (30, Inclusion.FIXED, 1e-6),
+        (300, Inclusion.FIXED, 1e-6),
+        (300, Inclusion.COIN, 1e-6),
+        (60, Inclusion.FIXED, 0.05),
+    ],
 )
 def test_nothing_is_noticed_where_the_cap_is_not_above_the_claim(count, inclusion, delta):
     scores = prepare(np.arange(count) + 1.0, -np.arange(count) - 1.0, inclusion=inclusion)
     cap = METHODS["one-run" if inclusion == "coin" else DEFAULT].bound(scores, delta, 0.05).cap
-    assert noticed_share(**cell(count, count, cap + 1e-6, delta, inclusion=inclusion)) is None
-    assert noticed_share(**cell(count, count, 0.98 * cap, delta, inclusion=inclusion)) is not None
+    assert cell(count, count, cap + 1e-6, delta, inclusion=inclusion).noticed_share(NOISE) is None
+    assert cell(count, count, 0.98 * cap, delta, inclusion=inclusion).noticed_share(NOISE) is not None
 
 
 @pytest.mark.parametrize("claim", [101.0, 1e4])
 def test_no_number_of_unobserved_scores_notices_a_huge_claim(claim):
-    assert noticed_share(**cell(1000, 1000, claim, 1e-6)) is None
-    assert noticed_share(**cell(1000, 1000, claim, 1e-6, inclusion="coin")) is None
+    assert cell(1000, 1000, claim, 1e-6).noticed_share(NOISE) is None
+    assert cell(1000, 1000, claim, 1e-6, inclusion=Inclusion.COIN).noticed_share(NOISE) is None
 
 
 def test_less_noise_more_scores_and_smaller_claims_are_noticed_more_often():
-    asked = cell(200, 200, 2.0, 1e-6)
-    powers = [bound_power(share, **asked) for share in (0.2, 0.15, 0.12, 0.1, 0.05)]
+    powers = [power(cell(200, 200, 2.0, 1e-6), share) for share in (0.2, 0.15, 0.12, 0.1, 0.05)]
     assert powers == sorted(powers)
     assert powers[0] < 0.2
     assert powers[-1] > 0.98
-    shares = [noticed_share(**cell(size, size, 2.0, 1e-6)) for size in (100, 400, 1600)]
+    shares = [cell(size, size, 2.0, 1e-6).noticed_share(NOISE) for size in (100, 400, 1600)]
     assert shares == sorted(shares)
-    shares = [noticed_share(**cell(400, None, claim, 1e-6)) for claim in (4.0, 2.0, 1.0)]
+    shares = [cell(400, None, claim, 1e-6).noticed_share(NOISE) for claim in (4.0, 2.0, 1.0)]
     assert shares == sorted(shares)
-    assert noticed_share(0.5, **asked) > noticed_share(0.9, **asked)
 
 
 def test_noise_that_the_claim_itself_exceeds_is_noticed_at_once():
-    assert noticed_share(**cell(1000, 1000, 3.0, 1e-6) | {"noise_multiplier": 0.3}) == 1.0
+    assert cell(1000, 1000, 3.0, 1e-6).noticed_share(0.3) == 1.0
 
 
 def test_the_least_number_of_a_grid():
@@ -200,39 +191,28 @@ def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
     assert stats.binom.sf(exceeded - 1, audits, 0.2) < LEVEL
 
 
-@pytest.mark.parametrize("asked", [cell(10, None, 1.0, 1e-6, rounds=2), cell(10, None, 1.0, 1e-6, inclusion="coin")])
-def test_an_exact_null_has_one_round_and_no_coins(asked):
+@pytest.mark.parametrize("given", [{"rounds": 2}, {"inclusion": Inclusion.COIN}])
+def test_an_exact_null_has_one_round_and_no_coins(given):
     with pytest.raises(ValueError, match=r"^null_count: must be given"):
-        noticed_share(**asked)
+        cell(10, None, 1.0, 1e-6, **given).noticed_share(NOISE)
 
 
 SIGMA = 1.54
 CLAIM = AtlasClaim(SIGMA, 1e-6, 10**6)
 
 
-def deciding(count, null_count=None, *, lengths=None, bound=True, claim=CLAIM, epsilon=3.0):
-    return Deciding(
-        claim=claim,
-        epsilon=epsilon,
-        level=0.025,
-        count=count,
-        null_count=null_count,
-        inclusion="fixed",
-        lengths=lengths,
-        bound=bound,
-        orthonormal=False,
-    )
+def deciding(count, *, lengths=None, by_bound=True, claim=CLAIM, epsilon=3.0):
+    bound = BoundTest(epsilon, claim.delta, 0.025, count, None)
+    return Deciding(claim=claim, bound=bound, by_bound=by_bound, lengths=lengths, orthonormal=False)
 
 
 @pytest.mark.deep(beyond=1)
 @pytest.mark.parametrize("lengths", [None, (math.sqrt(300.0),)])
 def test_the_list_of_faults_begins_where_the_audit_s_own_promise_ends(lengths):
-    tests = deciding(300, lengths=lengths, bound=lengths is None)
+    tests = deciding(300, lengths=lengths, by_bound=lengths is None)
     (edge,) = (part.high for part in blind_spots(tests, given=True).noticed if part.mechanism == "less-noise")
     if lengths is None:
-        share = noticed_share(
-            noise_multiplier=SIGMA, claim=3.0, delta=1e-6, confidence=0.975, count=300, null_count=None
-        )
+        share = tests.bound.noticed_share(SIGMA)
     else:
         share = noise_multiplier.noticed_share(SIGMA, np.array(lengths), 10**6, 0.025)
     assert edge == pytest.approx(share, rel=0.01)
@@ -244,7 +224,7 @@ def test_the_list_of_faults_begins_where_the_audit_s_own_promise_ends(lengths):
 )
 def test_data_hide_a_lack_of_noise_as_so_much_more_noise_would(sigma, lengths):
     claim = AtlasClaim(sigma, 1e-6, 10**6)
-    tests = deciding(1000, lengths=lengths, bound=lengths is None, claim=claim, epsilon=claim.epsilon)
+    tests = deciding(1000, lengths=lengths, by_bound=lengths is None, claim=claim, epsilon=claim.epsilon)
     fault, powers = MECHANISMS["less-noise"], []
     for share in (0.3, 0.5, 0.7):
         powers.append(dataclasses.replace(tests, hides=0.3).power(fault, share))
@@ -300,9 +280,9 @@ def test_any_claim_has_its_lists(sigma, delta, dim, count):
 def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, orthonormal, others, monkeypatch):
     asked, fault = [], MECHANISMS["no-noise-on-a-share"]
     crowd = SimpleNamespace(shared=37, power=lambda *given: float(asked.append(given) or 0.25))
-    monkeypatch.setattr(notice, "trace_power", lambda trace, **given: float(asked.append((trace[0], given)) or 0.25))
+    monkeypatch.setattr(BoundTest, "power", lambda test, traces: float(asked.append((traces[0], test)) or 0.25))
     tests = dataclasses.replace(
-        deciding(200), orthonormal=orthonormal, hides=0.5, crowd=(crowd, 1.3) if crowded else None, bound=not crowded
+        deciding(200), orthonormal=orthonormal, hides=0.5, crowd=(crowd, 1.3) if crowded else None, by_bound=not crowded
     )
     assert tests.power(fault, 0.5) == pytest.approx(0.25)
     squares, weight = notice.residuals(fault, 0.5, CLAIM)
@@ -311,8 +291,7 @@ def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, or
     lengths = squares + 0.5 * SIGMA**2 * CLAIM.dim + others * weight**2
     traces = np.quantile(weight * np.sqrt(CLAIM.dim / lengths), [0.1, 0.3, 0.5, 0.7, 0.9])
     assert [given[0] for given in asked] == pytest.approx(np.unique(traces))
-    given = {"claim": 3.0, "delta": 1e-6, "confidence": 0.975, "count": 200, "null_count": None, "inclusion": "fixed"}
-    assert all(each[1:] == ((1.3, 0.025) if crowded else (given,)) for each in asked)
+    assert all(each[1:] == ((1.3, 0.025) if crowded else (tests.bound,)) for each in asked)
 
 
 @pytest.mark.parametrize(("count", "null_count", "trace", "rounds"), [(90, 30, 1.5, 1), (60, 60, 0.8, 3)])
@@ -347,7 +326,7 @@ def test_counts_beyond_ranks_are_numbers_of_unobserved_among_the_highest(monkeyp
 
 
 def test_where_no_test_decides_there_is_no_list():
-    assert blind_spots(deciding(100, bound=False), given=True) is None
+    assert blind_spots(deciding(100, by_bound=False), given=True) is None
     assert blind_spots(deciding(100, claim=AtlasClaim(SIGMA, 1e-6, 999)), given=True) is None
 
 
@@ -364,25 +343,21 @@ def test_what_scores_of_few_values_notice_is_not_known():
     assert audit(numbers, 1e-5, claim=1.0).noticed is not None
 
 
-def test_a_doubled_number_is_rounded_up_to_two_digits(monkeypatch):
+def test_a_sufficient_number_is_doubled_and_rounded_up_to_two_digits(monkeypatch):
     asked = []
 
-    def power(share, *, count, null_count, **others):
-        asked.append((share, others))
-        return float(min(count, null_count or count) >= 1000)
+    def found(least, count, null_count=None):
+        monkeypatch.setattr(
+            BoundTest, "power", lambda test, traces: float(asked.append((test, *traces)) or test.count >= least)
+        )
+        return cell(count, null_count, 3.0, 1e-6).sufficient_count(0.5)
 
-    monkeypatch.setattr(notice, "bound_power", power)
     # 17, 34, …, 544, 1088.
-    assert doubled(0.5, 17, exact=True) == 1100
-    assert doubled(0.5, 17, exact=False, claim=3.0) == 1100
-    assert asked[-1] == (0.5, {"claim": 3.0})
-    assert doubled(0.5, 1000, exact=True) == 1000
-    assert doubled(0.5, 1001, exact=False) == 1100
-    monkeypatch.setattr(
-        "canaryproof.verify.audit.answer.notice.bound_power", lambda _, *, count, **__: float(count > 10**6)
-    )
-    assert doubled(0.5, 17, exact=True) is None
-    monkeypatch.setattr(
-        "canaryproof.verify.audit.answer.notice.bound_power", lambda _, *, count, **__: float(count >= 10**6)
-    )
-    assert doubled(0.5, 17, exact=True) == 10**6
+    assert found(1000, 17) == 1100
+    assert asked[-1] == (cell(1088, None, 3.0, 1e-6), 0.5)
+    assert found(1000, 17, 20) == 1100
+    assert asked[-1] == (cell(1088, 1088, 3.0, 1e-6), 0.5)
+    assert found(1000, 1000) == 1000
+    assert found(1000, 1001, 1001) == 1100
+    assert found(10**6 + 1, 17) is None
+    assert found(10**6, 17) == 10**6
