@@ -5,18 +5,29 @@ Protection Board are not written: they would have to quote texts that this packa
 """
 
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from canaryproof.verify.audit.answer.run_audit import Audit
-from canaryproof.verify.audit.answer.text import number, percent, rounded_down
+from canaryproof.verify.audit.answer.text import percent, rounded, rounded_down
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import read_json
 from canaryproof.verify.audit.rules import shown
 
 _FIELDS = ("answer", "verdict", "claim", "delta", "confidence", "neighbours", "count", "null_count", "dim", "kind")
-_MORE_FIELDS = ("inclusion", "mechanism", "noticed", "withheld", "warnings", "estimates", "bounds")
+_MORE_FIELDS = (
+    "inclusion",
+    "mechanism",
+    "noticed",
+    "warnings",
+    "estimate",
+    "no_estimate",
+    "bound",
+    "estimates",
+    "bounds",
+)
 _CHOSEN = {
     "fixed": "chosen in advance",
     "coin": "each by a fair coin of its own",
@@ -63,7 +74,9 @@ def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
         raise InputError(f"{name}: must be what canaryproof audit --json prints, not {shown(record)}")
     missing = [field for field in (*_FIELDS, *_MORE_FIELDS) if field not in record]
     if missing:
-        raise InputError(f"{name}: must be what canaryproof audit --json prints; it has no field {missing[0]}")
+        raise InputError(
+            f"{name}: must be what this version's canaryproof audit --json prints; it has no field {missing[0]}"
+        )
     try:
         rows = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in _rows(record)]
     except (TypeError, ValueError, KeyError, AttributeError) as error:
@@ -101,20 +114,20 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _estimate(record: Mapping[str, Any], at: str) -> tuple[str, str]:
-    if record["withheld"] or not record["estimates"]:
-        return "none", "what this attacker learns"
-    row = record["estimates"][0]
-    interval = f"{percent(record['confidence'])}: {_end(row['low'])} to {_end(row['high'])}"
-    return f"ε̂ = {_end(row['epsilon'])} at {at} ({interval}; `{row['name']}`)", "the ε of a stronger attacker"
+    if record["estimate"] is None:
+        return f"none: {record['no_estimate']}", "what this attacker learns"
+    row = _row(record["estimates"], record["estimate"])
+    value, low, high = _digits(row, "epsilon", "low", "high")
+    interval = f"{percent(record['confidence'])}: {low} to {high}"
+    return f"ε̂ = {value} at {at} ({interval}; `{row['name']}`)", "the ε of a stronger attacker"
 
 
 def _bound(record: Mapping[str, Any], at: str) -> tuple[str, str]:
-    serving = (row for row in record["bounds"] if row["kind"] == "lower bound" and row["coverage"] != "heuristic")
-    row = next(serving, None)
-    if row is None:
+    if record["bound"] is None:
         return "none", "whether anything leaks"
+    row = _row(record["bounds"], record["bound"])
     value = "∞" if row["low"] is None else rounded_down(row["low"])
-    cap = "" if row["cap"] is None else f", at most {number(row['cap'])} from so many canaries"
+    cap = "" if row["cap"] is None else f", at most {rounded_down(row['cap'])} from so many canaries"
     return f"ε ≥ {value} at {at} (`{row['name']}`, {row['coverage']}{cap})", "how much more leaks"
 
 
@@ -123,11 +136,19 @@ def _noise(record: Mapping[str, Any]) -> tuple[str, str]:
     if measured is None:
         return "not measured", "the noise that was added"
     claimed = "" if measured["claimed"] is None else f"; claimed {measured['claimed']:.4g}"
+    value, low, high = _digits(measured, "value", "low", "high")
     return (
-        f"noise multiplier {_end(measured['value'])} ({_end(measured['low'])} to {_end(measured['high'])}){claimed}",
+        f"noise multiplier {value} ({low} to {high}){claimed}",
         "whether it is random, the same in each coordinate, and of a generator with enough states",
     )
 
 
-def _end(value: float | None) -> str:
-    return "∞" if value is None else number(value)
+def _row(rows: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
+    return {row["name"]: row for row in rows}[name]
+
+
+def _digits(measured: Mapping[str, Any], *names: str) -> Iterator[str]:
+    """Print numbers with two digits of their standard error; infinite ones are None in JSON."""
+    error = math.inf if measured["standard_error"] is None else measured["standard_error"]
+    for name in names:
+        yield "∞" if measured[name] is None else rounded(measured[name], error)

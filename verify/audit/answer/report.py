@@ -32,7 +32,7 @@ from canaryproof.verify.audit.files.json_records import Count
 from canaryproof.verify.audit.files.reading import opened
 from canaryproof.verify.audit.files.writing import replaced
 
-SCHEMA = "canaryproof audit report 1.0.0"
+SCHEMA = "canaryproof audit report 1.1.0"
 SUFFIXES = (".html", ".md", ".json")
 # Packages that compute and draw.
 _PACKAGES = ("canaryproof", "numpy", "scipy", "numba", "statsmodels", "dp-accounting", "matplotlib")
@@ -191,6 +191,9 @@ def numbers(result: AuditResult) -> dict[str, Any]:
         },
         "warnings": [asdict(warning) for warning in result.warnings],
         "coordinates": _coordinates(result.request),
+        "estimate": None if result.estimate is None else result.estimate.name,
+        "no_estimate": text.no_estimate(result) or None,
+        "bound": None if result.bound is None else result.bound.name,
         "estimates": [_estimate_row(row) for row in result.estimates],
         "bounds": [asdict(row) for row in result.bounds],
     }

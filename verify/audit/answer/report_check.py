@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -94,15 +95,27 @@ def read(path: Path) -> ReportFile:
 
 def read_record(document: object) -> ReportRecord:
     """Read a record from JSON's own types; a ``ValueError`` of one line names the field and the rule."""
-    checked = json_records.read(ReportRecord, document)
-    if not checked.schema.startswith(_form(SCHEMA)):
-        raise ValueError(f"schema: must begin with {_form(SCHEMA)!r}, not {shown(checked.schema)}")
-    return checked
+    head = json_records.read(_Head, document)
+    made, here = (head.schema, head.versions.get("canaryproof", "none")), (SCHEMA, version("canaryproof"))
+    if [*map(_minor, made)] != [*map(_minor, here)]:
+        raise ValueError(
+            "schema and versions.canaryproof: only the minor version that made a report can check it. This is "
+            f"{here[0]} of {here[1]}, and it was made as {shown(made[0])} by {shown(made[1])}"
+        )
+    return json_records.read(ReportRecord, document)
 
 
-def _form(schema: str) -> str:
-    """Return a schema's name with its major version."""
-    return schema.split(".")[0] + "."
+@dataclass(frozen=True)
+class _Head:
+    """The fields of a report of any version that say what made it."""
+
+    schema: str
+    versions: dict[str, str]
+
+
+def _minor(whole: str) -> list[str]:
+    """Return a version up to its second number."""
+    return whole.split(".")[:2]
 
 
 def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any, Any]") -> Audit:

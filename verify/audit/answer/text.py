@@ -111,7 +111,7 @@ def _estimate_sentence(result: AuditResult) -> str:
         return f"No ε̂: {result.warnings[0].message}"
     bound = _bound_clause(result.bound, percent(1.0 - result.level))
     if estimate is None:
-        why = "" if result.estimates or not result.delta else f" No ε̂: {result.warnings[0].message}"
+        why = "" if result.estimates or not result.delta else f" No ε̂: {no_estimate(result)}"
         return f"{bound[0].upper()}{bound[1:]}.{why}"
     value, _, low, high = estimate_digits(estimate)
     return f"ε̂ = {value} ({confidence}: {low} to {high}); {bound}."
@@ -276,10 +276,11 @@ def _noise(result: AuditResult) -> str:
 
 
 def _estimate(result: AuditResult) -> str:
-    if not result.estimates:
-        return "" if result.delta else "none: two Gaussians have no finite ε at δ = 0"
+    if result.estimates and result.estimate is None:
+        return f"in the details alone: {no_estimate(result)}"
     if result.estimate is None:
-        return _unshown(result)
+        # The answer says why an estimate is withheld.
+        return "" if result.delta else f"none: {no_estimate(result)}"
     value, error, low, high = estimate_digits(result.estimate)
     if result.estimate.name == COMPOSED:
         which = "the measured noise, in the rounds of the claim or record"
@@ -291,16 +292,20 @@ def _estimate(result: AuditResult) -> str:
     return f"{result.estimate.name} {value} ± {error}, {interval} ({which})"
 
 
-def _unshown(result: AuditResult) -> str:
-    """Say why the estimate is no headline."""
+def no_estimate(result: AuditResult) -> str:
+    """Say why an audit states no estimate; empty if it states one."""
+    if result.estimate is not None:
+        return ""
+    if not result.delta:
+        return "two Gaussians have no finite ε at δ = 0"
+    if not result.estimates:
+        return result.warnings[0].message
     if result.scores.kind is not ScoreKind.COSINE:
-        return "in the details alone: it takes scores for normal, which another scale of these scores would change"
+        return "the estimators take scores for normal, which another scale of these scores would change"
     record = result.scores.record
     if record is not None and record.score is Score.LARGEST:
-        return (
-            "the paper's (Algorithm 3) in the details alone: it takes the largest cosines for normal, and they are not"
-        )
-    return f"in the details alone, as it takes scores for normal. {result.shape.reason}"
+        return "the paper's estimator (Algorithm 3) takes the largest cosines for normal, and they are not"
+    return f"the estimators take scores for normal. {result.shape.reason}"
 
 
 def _bound(result: AuditResult) -> str:

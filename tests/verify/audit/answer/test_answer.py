@@ -16,8 +16,9 @@ from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Neighbours
 from canaryproof.verify.audit.answer import page, picture, report
 from canaryproof.verify.audit.answer import run_audit as module
+from canaryproof.verify.audit.answer.model_card import model_card
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
-from canaryproof.verify.audit.answer.text import details, percent, rounded_down
+from canaryproof.verify.audit.answer.text import details, estimate_digits, percent, rounded_down
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.scores import Scores
@@ -195,6 +196,35 @@ def contradictions(result: Audit) -> Iterator[str]:
         yield from unless(int(share) == math.floor(100.0 * (result.noticed or 0.0)), "a share differs from the record")
 
 
+def card_contradictions(result: Audit) -> Iterator[str]:
+    """Yield what the JSON or the model card says otherwise than the audit's own estimate and bound."""
+    document = json.loads(result.to_json())
+    for name, row in (("estimate", result.estimate), ("bound", result.bound)):
+        stated = [each for each in document[f"{name}s"] if each["name"] == document[name]]
+        numbers = () if row is None else (row.epsilon, row.low, row.high, row.cap)
+        here = [None if math.isinf(number) else number for number in numbers]
+        there = [each[key] for each in stated for key in ("epsilon", "low", "high", "cap")]
+        if (document[name] is None) != (row is None) or there != here:
+            yield f"JSON names another {name}"
+    if bool(document["no_estimate"]) != (result.estimate is None):
+        yield "JSON has a reason for an estimate, or none for no estimate"
+    lines = [line[2:-2].split(" | ") for line in model_card(result).splitlines() if line.startswith("| ")]
+    card = {fact: known for fact, known, _ in lines}
+    estimate, bound = "none: ", "none"
+    if result.estimate is not None:
+        value, _, low, high = (digits.replace("inf", "∞") for digits in estimate_digits(result.estimate))
+        interval = f"({percent(result.confidence)}: {low} to {high}; `{result.estimate.name}`)"
+        estimate = f"ε̂ = {value} at δ = {result.delta:g} {interval}"
+    if result.bound is not None:
+        low = rounded_down(result.bound.low).replace("inf", "∞")
+        bound = f"ε ≥ {low} at δ = {result.delta:g} (`{result.bound.name}`, {result.bound.coverage}"
+        bound += "" if math.isinf(result.bound.cap) else f", at most {rounded_down(result.bound.cap)} from so many"
+    if not card["estimate"].startswith(estimate):
+        yield "the card has another estimate"
+    if not card["lower bound"].startswith(bound):
+        yield "the card has another bound"
+
+
 def drawn_contradictions(result: Audit) -> Iterator[str]:
     """Yield what the picture or the page says otherwise than the answer."""
     figure, words = picture.draw(result), " ".join(str(result).split())
@@ -237,7 +267,8 @@ def check(first: int, runs: int, drawn: int) -> None:
     for run in range(first, first + runs):
         for kind in range(len(KINDS)):
             result = random_audit(kind, run)
-            pairs = [*contradictions(result), *(drawn_contradictions(result) if run % drawn == 0 else ())]
+            pairs = [*contradictions(result), *card_contradictions(result)]
+            pairs += drawn_contradictions(result) if run % drawn == 0 else ()
             assert pairs == [], (KINDS[kind].__name__, run, str(result))
 
 
@@ -245,6 +276,13 @@ def test_no_answer_contradicts_itself() -> None:
     # The deep test has 2,500 runs. This one was chosen for its sizes alone, which need small tables.
     check(30, 1, drawn=4)
     assert list(drawn_contradictions(random_audit(KINDS.index(of_a_release), 30))) == []
+
+
+def test_the_card_and_the_json_state_the_audits_estimate_and_bound() -> None:
+    # The deep test has 10,000 audits.
+    results = [random_audit(kind, run) for kind in range(len(KINDS)) for run in range(30, 60, 5)]
+    assert [[*card_contradictions(result)] for result in results] == [[]] * len(results)
+    assert {result.estimate is not None for result in results} == {True, False}
 
 
 @pytest.mark.deep

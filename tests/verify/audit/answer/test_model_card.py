@@ -39,7 +39,8 @@ def test_a_withheld_audit_has_no_numbers():
     audited_noise = cp.audit_release(noise, canaries, delta=1e-6, noise_multiplier=1.54)
     assert audited_noise.withheld
     facts = rows(cp.model_card(audited_noise))
-    assert facts["estimate"][0] == facts["lower bound"][0] == "none"
+    assert facts["estimate"][0] == f"none: {audited_noise.warnings[0].message}"
+    assert facts["lower bound"][0] == "none"
     assert facts["signs of misuse"][0] != "none"
 
 
@@ -79,15 +80,21 @@ def test_damaged_fields_get_one_line(audited, tmp_path):
 
 def test_a_field_that_is_missing_is_named(audited):
     document = json.loads(audited.to_json())
-    for field in ("answer", "kind", "inclusion", "bounds"):
+    for field in ("answer", "kind", "inclusion", "estimate", "bounds"):
         record = {name: value for name, value in document.items() if name != field}
-        with pytest.raises(InputError, match=f"^audit: must be what .* prints; it has no field {field}$"):
+        with pytest.raises(
+            InputError, match=f"^audit: must be what this version's .* prints; it has no field {field}$"
+        ):
             cp.model_card(record)
+
+
+# A row that the record does not name.
+OTHER = {"name": "other"}
 
 
 def test_each_figure_is_the_records():
     """No two figures of this record are equal."""
-    row = {"kind": "lower bound", "coverage": "asymptotic", "name": "some"}
+    row = {"coverage": "asymptotic", "name": "another"}
     record = {
         "answer": "",
         "verdict": "consistent",
@@ -100,19 +107,21 @@ def test_each_figure_is_the_records():
         "dim": 34_567,
         "kind": "cosine",
         "inclusion": "fixed",
-        "mechanism": {"claimed": 1.7543, "value": 1.41, "low": 1.21, "high": None},
+        "mechanism": {"claimed": 1.7543, "value": 1.41, "low": 1.21, "high": None, "standard_error": 0.143},
         "noticed": 0.479,
-        "withheld": False,
         "warnings": [],
-        "estimates": [{"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some"}],
-        "bounds": [row | {"low": 1.6189, "cap": 5.55}],
+        "estimate": "some",
+        "no_estimate": None,
+        "bound": "another",
+        "estimates": [OTHER, {"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some", "standard_error": 0.31}],
+        "bounds": [OTHER, row | {"low": 1.6189, "cap": 5.559}],
     }
     facts = rows(cp.model_card(record))
     assert {fact: known for fact, (known, _) in facts.items()} == {
         "claim": "ε = 4.322 at δ = 2e-05, neighbours: replace",
         "verdict": "consistent",
         "estimate": "ε̂ = 2.24 at δ = 2e-05 (82%: 1.73 to 2.65; `some`)",
-        "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`some`, asymptotic, at most 5.55 from so many canaries)",
+        "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`another`, asymptotic, at most 5.55 from so many canaries)",
         "canaries": "1,234 took part against 2,345 that did not, in 34,567 dimensions; chosen in advance; "
         "scores: cosine",
         "noise": "noise multiplier 1.41 (1.21 to ∞); claimed 1.754",
@@ -132,26 +141,23 @@ def test_each_figure_is_the_records():
         "mechanism": record["mechanism"] | {"claimed": None},
         "noticed": None,
         "warnings": [{"kind": "one"}, {"kind": "two"}],
-        "estimates": [],
-        # A heuristic bound and an interval are no lower bound.
-        "bounds": [
-            row | {"coverage": "heuristic"},
-            row | {"kind": "posterior interval"},
-            row | {"low": None, "cap": None},
-        ],
+        "estimate": None,
+        "no_estimate": "for a reason",
+        "bounds": [row | {"low": None, "cap": None}],
     }
     known = {fact: known for fact, (known, _) in rows(cp.model_card(less)).items()}
     assert list(known.values())[:8] == [
         "none",
         "none, as nothing is claimed",
-        "none",
-        "ε ≥ ∞ at δ = 2e-05 (`some`, asymptotic)",
+        "none: for a reason",
+        "ε ≥ ∞ at δ = 2e-05 (`another`, asymptotic)",
         "1,234 took part; each in a training of its own; scores: cosine",
         "noise multiplier 1.41 (1.21 to ∞)",
         "not computed",
         "one; two",
     ]
-    assert rows(cp.model_card(less | {"mechanism": None, "bounds": []}))["noise"][0] == "not measured"
+    nothing = rows(cp.model_card(less | {"mechanism": None, "bound": None}))
+    assert (nothing["noise"][0], nothing["lower bound"][0]) == ("not measured", "none")
     figures = {fact: numbers(known) for fact, (known, _) in facts.items()}
     assert figures["claim"] == ["4.322", "2e-05"]
     assert figures["estimate"] == ["2.24", "2e-05", "82", "1.73", "2.65"]

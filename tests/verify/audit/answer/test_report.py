@@ -331,7 +331,9 @@ def test_saved_scores_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"schema": "canaryproof audit report 2.0.0"}, "schema: must begin with 'canaryproof audit report 1.', not"),
+        ({"schema": "canaryproof audit report 1.0.0"}, "it was made as 'canaryproof audit report 1.0.0' by "),
+        ({"versions": {"canaryproof": "0.1.9"}}, "of {here}, and it was made as {schema!r} by '0.1.9'"),
+        ({"versions": {}}, "by 'none'"),
         ({"repeat": 1}, "repeat: must be a list"),
         ({"input": None}, "input: must be an object"),
     ],
@@ -340,6 +342,7 @@ def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
     path = tmp_path / "report.json"
     audit(TWO, 1e-5).report(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    rule = rule.format(here=report.versions_here()["canaryproof"], schema=report.SCHEMA)
     with pytest.raises(InputError, match=re.escape(rule)):
         report_check.read(path)
 
