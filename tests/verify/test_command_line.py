@@ -936,7 +936,7 @@ def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:
 
 def test_a_training_s_record_is_audited_from_its_file(folder: Path) -> None:  # noqa: ARG001
     traces = RoundTraces(np.array([0.2, 0.3]), np.array([8.0, 9.0]), 2000, residual=False, rounds=2)
-    record = RoundsRecord(Score.KNOWN_ROUNDS, traces, 1, 0, 2, 0, 0)
+    record = RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 2, 0, 0, traces)
     Scores(COSINES, dim=10**6, record=record).save("s.json")
     arguments = ("audit", "s.json", "--delta", "1e-5")
     assert output(*arguments, "--noise-multiplier", 1).startswith(

@@ -40,9 +40,7 @@ def test_there_is_nothing_else():
 
 
 def test_type_checkers_are_told_the_same_places():
-    (block, *_) = (
-        node for node in ast.parse(CODE).body if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-    )
+    (block, *_) = (node for node in ast.parse(CODE).body if isinstance(node, ast.If))
     told = {}
     for line in block.body:
         for alias in getattr(line, "names", ()):

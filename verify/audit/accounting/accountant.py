@@ -38,6 +38,7 @@ from scipy import optimize, special
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.files.json_records import Count, Event
 from canaryproof.verify.audit.rules import Rule
 
 if TYPE_CHECKING:
@@ -86,10 +87,10 @@ class Claim:
         Rounds in which the record takes part; None where they are drawn, or an ε is stated.
     rate
         Probability with which a record takes part in a round, by Poisson sampling; None without it.
-    event
-        Mechanism of another kind, as ``dp_accounting`` describes it; else None.
     statement
         Stated (ε, δ), of which nothing else is known; else None.
+    event
+        Mechanism of another kind, as ``dp_accounting`` describes it; else None.
 
     Notes
     -----
@@ -98,11 +99,11 @@ class Claim:
 
     neighbours: Neighbours
     noise_multiplier: float | None = None
-    rounds: int | None = None
-    participations: int | None = None
+    rounds: Count | None = None
+    participations: Count | None = None
     rate: float | None = None
-    event: Any = None
     statement: tuple[float, float] | None = None
+    event: Event = None
 
     @property
     def attacker(self) -> Attacker:

@@ -80,19 +80,6 @@ class InputRecord:
 
 
 @dataclass(frozen=True)
-class ClaimRecord:
-    """The fields of ``Claim``; an event has its type and fields."""
-
-    neighbours: str
-    noise_multiplier: float | None
-    rounds: Count | None
-    participations: Count | None
-    rate: float | None
-    statement: tuple[float, float] | None
-    event: Any
-
-
-@dataclass(frozen=True)
 class CanarySource:
     """The seed of a release's canaries, and all else that they are made from; independent ones have no layers."""
 
@@ -110,7 +97,7 @@ class RequestRecord:
     delta: float
     confidence: float
     epsilon: float | None
-    claim: ClaimRecord | None
+    claim: Claim | None
     noise_multiplier: float | None
     bounds: tuple[str, ...]
     force: bool
@@ -294,7 +281,7 @@ def _request(result: AuditResult) -> RequestRecord:
         delta=result.delta,
         confidence=result.confidence,
         epsilon=None if asked.claim is None or not number else float(asked.claim),  # type: ignore[arg-type]
-        claim=None if number or result.claimed is None else claim_record(result.claimed),
+        claim=None if number else result.claimed,
         noise_multiplier=None if asked.noise_multiplier is None else float(asked.noise_multiplier),
         bounds=asked.bounds,
         force=asked.force,
@@ -397,30 +384,6 @@ def _some(count: int) -> list[int]:
     ends = np.geomspace(1.0, count, _POINTS // 2) - 1.0
     indices = np.concatenate([ends, np.linspace(0.0, count - 1.0, _POINTS // 2)]).round().astype(int)
     return [int(i) for i in np.unique(indices)]
-
-
-def claim_record(claim: Claim) -> ClaimRecord:
-    """Return the record of a claimed mechanism."""
-    event = None if claim.event is None else _event_record(claim.event)
-    return ClaimRecord(
-        claim.neighbours,
-        claim.noise_multiplier,
-        claim.rounds,
-        claim.participations,
-        claim.rate,
-        claim.statement,
-        event,
-    )
-
-
-def _event_record(value: Any) -> Any:
-    """Return an event of dp-accounting by its type's name and its fields."""
-    from dp_accounting import DpEvent
-
-    if isinstance(value, DpEvent):
-        named = {name: _event_record(getattr(value, name)) for name in type(value).__match_args__}
-        return {"type": type(value).__name__, **named}
-    return [_event_record(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _repeat(result: AuditResult, audited: InputRecord) -> Iterator[str]:

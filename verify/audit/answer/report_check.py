@@ -16,7 +16,6 @@ import numpy as np
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
-from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.release_sums import ReadableRelease, ReleaseSums, as_source, release_sums
@@ -25,7 +24,6 @@ from canaryproof.verify.audit.answer.report import (
     SCHEMA,
     SEAL,
     SUFFIXES,
-    ClaimRecord,
     ReportRecord,
     dumped,
     escaped,
@@ -122,7 +120,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
     """Repeat the audit of a report on its scores or its release; an ``InputError`` says why that cannot be."""
     asked = report.request
     try:
-        claim = asked.epsilon if asked.claim is None else claim_of(asked.claim)
+        claim = asked.epsilon if asked.claim is None else _checked(asked.claim)
         options = (asked.delta, asked.confidence, claim, asked.noise_multiplier, asked.bounds, asked.force)
         if isinstance(given, Scores):
             return audit(given, *options)
@@ -157,52 +155,18 @@ def _summed(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> 
     return replace(functools.reduce(operator.add, parts), canary_norm=source.canary_norm)
 
 
-def claim_of(saved: ClaimRecord) -> Claim:
-    """Undo ``claim_record``; a ``ValueError`` names the field and the rule."""
-    neighbours: Any = rules.choice("request.claim.neighbours", saved.neighbours, accountant.NEIGHBOURS)
-    if saved.event is not None:
-        return accountant.from_event(_event(saved.event), neighbours=neighbours)
-    if saved.statement is not None:
-        return accountant.stated(*saved.statement, neighbours=neighbours)
-    if saved.noise_multiplier is None or saved.rounds is None:
+def _checked(claim: Claim) -> Claim:
+    """Return a report's claim with all of its numbers in range; a ``ValueError`` names the field and the rule."""
+    noise, rounds, neighbours = claim.noise_multiplier, claim.rounds, claim.neighbours
+    if claim.event is not None:
+        return accountant.from_event(claim.event, neighbours=neighbours)
+    if claim.statement is not None:
+        return accountant.stated(*claim.statement, neighbours=neighbours)
+    if noise is None or rounds is None:
         raise ValueError("request.claim: must have a noise multiplier and rounds, a statement or an event")
-    if saved.rate is not None:
-        return accountant.poisson(saved.noise_multiplier, rate=saved.rate, rounds=saved.rounds, neighbours=neighbours)
-    return accountant.gaussian(
-        saved.noise_multiplier,
-        participations=saved.participations or 0,
-        rounds=saved.rounds,
-        neighbours=neighbours,
-    )
-
-
-def _event(value: Any) -> Any:
-    """Return an event of dp-accounting by its type's name and its fields: numbers, and other events."""
-    # Not all events stand in the package itself.
-    from dp_accounting import DpEvent, dp_event
-
-    kind = getattr(dp_event, str(value.get("type")), None) if isinstance(value, dict) else None
-    if not (isinstance(kind, type) and issubclass(kind, DpEvent)):
-        raise ValueError(f"request.claim.event: must be an event of dp-accounting, not {shown(value)}")
-    fields = {name: _field(name, each) for name, each in value.items() if name != "type"}
-    try:
-        return kind(**fields)
-    except TypeError:
-        raise ValueError(f"request.claim.event: must have the fields of {kind.__name__}") from None
-
-
-def _field(name: str, value: Any) -> Any:
-    if name == "event":
-        return _event(value)
-    if isinstance(value, list) and name == "events":
-        return [_event(each) for each in value]
-    if isinstance(value, list) and name in ("sensitivities", "sampling_probs"):
-        return [_field("", each) for each in value]
-    kinds = int if name == "count" else int | float
-    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":
-        rule = "a list of events" if name == "events" else "a number"
-        raise ValueError(f"request.claim.event: {shown(name)} must be {rule}, not {shown(value)}")
-    return value
+    if claim.rate is not None:
+        return accountant.poisson(noise, rate=claim.rate, rounds=rounds, neighbours=neighbours)
+    return accountant.gaussian(noise, participations=claim.participations or 0, rounds=rounds, neighbours=neighbours)
 
 
 @dataclass(frozen=True)

@@ -273,12 +273,12 @@ class CanaryClients:
         counts = self._counts()[self._included]
         record = RoundsRecord(
             Score(score),
-            self.traces,
-            int(counts.max(initial=0)),
-            int((counts == 0).sum()) if score == Score.KNOWN_ROUNDS else 0,
-            self.rounds,
-            self.participation.rounds - self.rounds,
-            self.skipped,
+            participations=int(counts.max(initial=0)),
+            left_out=int((counts == 0).sum()) if score == Score.KNOWN_ROUNDS else 0,
+            rounds=self.rounds,
+            missing=self.participation.rounds - self.rounds,
+            skipped=self.skipped,
+            traces=self.traces,
             carry_over=self._carry_over(),
         )
         inclusion = self.participation.inclusion

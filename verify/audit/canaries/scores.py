@@ -1,11 +1,12 @@
 """The scores of one run's canaries, checked: what an audit takes."""
 
 import copy
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,11 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
+from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import ScoreKind, checked_scores, floats
-
-if TYPE_CHECKING:
-    from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone
+from canaryproof.verify.audit.files.reading import ScoreKind, checked_scores, floats, read_json
+from canaryproof.verify.audit.files.writing import replaced
 
 
 class Score(StrEnum):
@@ -36,8 +38,6 @@ class RoundsRecord:
     ----------
     score
         Score that was taken.
-    traces
-        Traces that measure the noise; None if no canary could be measured.
     participations
         Largest number of rounds in which an observed canary took part.
     left_out
@@ -46,6 +46,8 @@ class RoundsRecord:
         Rounds that were taken, and rounds that were planned and not taken.
     skipped
         Rounds whose delta was zero.
+    traces
+        Traces that measure the noise; None if no canary could be measured.
     counts
         Number of rounds of each observed canary that has a score of known rounds, in their order, shape (k,).
     carry_over
@@ -54,13 +56,13 @@ class RoundsRecord:
     """
 
     score: Score
-    traces: "RoundTraces | None"
-    participations: int
-    left_out: int
-    rounds: int
-    missing: int
-    skipped: int
-    counts: NDArray[np.int64] | None = None
+    participations: Count
+    left_out: Count
+    rounds: Count
+    missing: Count
+    skipped: Count
+    traces: RoundTraces | None
+    counts: OmittedIfNone[NDArray[np.int64]] = None
     carry_over: float = 0.0
 
 
@@ -114,14 +116,15 @@ class Scores:
     1.83
     """
 
+    # In the order of their file.
+    kind: ScoreKind
+    inclusion: Inclusion
+    neighbours: str
+    dim: Count | None
+    ranked: bool
+    record: RoundsRecord | None
     observed: NDArray[np.float64]
     unobserved: NDArray[np.float64] | None
-    dim: int | None
-    inclusion: Inclusion
-    kind: ScoreKind
-    record: RoundsRecord | None
-    neighbours: str
-    ranked: bool
 
     def __init__(
         self,
@@ -142,7 +145,7 @@ class Scores:
         ranked = unseen is not None and bool(max(np.abs(seen).max(), np.abs(unseen).max()) > _LARGEST)
         if unseen is not None and ranked:
             seen, unseen = _ranked(seen, unseen)
-        fields = {
+        values = {
             "observed": seen,
             "unobserved": unseen,
             "dim": dimension,
@@ -164,7 +167,7 @@ class Scores:
         if unobserved is None and dimension is None:
             raise ValueError("dim: is needed, as there are no unobserved cosines")
         # A frozen class refuses assignments, and each field differs in type from its argument.
-        vars(self).update(fields)
+        vars(self).update(values)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the scores with their record to a file that ``canaryproof audit`` reads.
@@ -181,41 +184,12 @@ class Scores:
         ValueError
             If its name ends in another way.
         """
-        # This import loads what reads and writes records, which an audit does not need; so below.
-        from canaryproof.verify.audit.canaries import saved_scores
-
         target = Path(path)
         if target.suffix.lower() != ".json":
             raise ValueError(f"path: must end in .json, not {target.name!r}")
-        record = None
-        if self.record is not None:
-            traces = self.record.traces
-            record = saved_scores.SavedRecord(
-                score=str(self.record.score),
-                **{name: getattr(self.record, name) for name in _NUMBERS},
-                counts=None if self.record.counts is None else tuple(self.record.counts.tolist()),
-                traces=None
-                if traces is None
-                else saved_scores.SavedTraces(
-                    tuple(traces.cosines.tolist()),
-                    tuple(traces.lengths.tolist()),
-                    traces.dim,
-                    traces.residual,
-                    traces.rounds,
-                ),
-            )
-        saved = saved_scores.SavedScores(
-            format=saved_scores.FORMAT,
-            kind=str(self.kind),
-            inclusion=str(self.inclusion),
-            neighbours=self.neighbours,
-            dim=self.dim,
-            ranked=self.ranked,
-            record=record,
-            observed=tuple(self.observed.tolist()),
-            unobserved=None if self.unobserved is None else tuple(self.unobserved.tolist()),
-        )
-        saved_scores.write(saved, target)
+        document = json_records.written(_ScoresFile(_FORMAT, **vars(self)))
+        with replaced(target) as file:
+            file.write(json.dumps(document, allow_nan=False).encode())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> "Scores":
@@ -235,30 +209,17 @@ class Scores:
         InputError
             If the file cannot be read or breaks a rule.
         """
-        from canaryproof.verify.audit.canaries import saved_scores
-        from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
-
-        saved = saved_scores.read(Path(path))
+        document = read_json(Path(path))
         try:
-            record = None
-            if saved.record is not None:
-                traces = None
-                if (given := saved.record.traces) is not None:
-                    arrays = np.array(given.cosines), np.array(given.lengths)
-                    traces = RoundTraces(*arrays, given.dim, given.residual, given.rounds)
-                record = RoundsRecord(
-                    score=Score(rules.choice("record.score", saved.record.score, Score)),
-                    traces=traces,
-                    **{name: getattr(saved.record, name) for name in _NUMBERS},
-                    counts=None if saved.record.counts is None else np.array(saved.record.counts, np.int64),
-                )
-            unobserved = None if saved.unobserved is None else np.array(saved.unobserved)
-            options = saved.inclusion, saved.kind, record, saved.neighbours
-            scores = Scores(np.array(saved.observed), unobserved, saved.dim, *options)
-            # Ranks are no longer infinite.
-            vars(scores).update(ranked=saved.ranked)
+            saved: Any = json_records.read(_ScoresFile, document)
+            if saved.format != _FORMAT:
+                raise ValueError(f"format: must be {_FORMAT!r}, not {rules.shown(saved.format)}")
+            given = saved.inclusion, saved.kind, saved.record, saved.neighbours
+            scores = Scores(saved.observed, saved.unobserved, saved.dim, *given)
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
+        # Ranks are no longer infinite.
+        vars(scores).update(ranked=saved.ranked)
         return scores
 
     def by_rank(self) -> "Scores":
@@ -277,8 +238,9 @@ class Scores:
         return f"Scores({', '.join(parts)}, inclusion='{self.inclusion}', kind='{self.kind}')"
 
 
-# Numbers of a record that are saved as they are.
-_NUMBERS = ("participations", "left_out", "rounds", "missing", "skipped", "carry_over")
+# A file of scores: the name and version of the form, and the fields of ``Scores``.
+_FORMAT = "canaryproof scores 1"
+_ScoresFile = make_dataclass("_ScoresFile", [("format", str), *((field.name, field.type) for field in fields(Scores))])
 # Squares of larger scores overflow.
 _LARGEST = 1e100
 

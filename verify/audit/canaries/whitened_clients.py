@@ -153,7 +153,7 @@ class WhitenedClients(CanaryClients):
         observed, unobserved = (values[part & taking] for part in (self._included, ~self._included))
         missing = self.participation.rounds - self.rounds
         left_out = int((self._included & ~taking).sum())
-        record = RoundsRecord(Score.KNOWN_ROUNDS, self.traces, 1, left_out, self.rounds, missing, self.skipped)
+        record = RoundsRecord(Score.KNOWN_ROUNDS, 1, left_out, self.rounds, missing, self.skipped, self.traces)
         return Scores(observed, unobserved, inclusion=self.participation.inclusion, kind="any", record=record)
 
     @property

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.audit.levels import POWER
@@ -254,7 +254,7 @@ class RoundTraces:
         if 0.0 < value < math.inf and len(self.cosines) > 1:
             scores = self.z_scores(value)
             spread, freedom = float(np.square(scores - scores.mean()).sum()), len(scores) - 1
-            spread_p_value = float(stats.chi2.sf(spread, freedom))
+            spread_p_value = float(special.chdtrc(freedom, spread))
             if spread_p_value < _UNEQUAL:
                 inflation = math.sqrt(spread / freedom)
         reach = inflation * float(-special.ndtri(0.5 - 0.5 * confidence))
@@ -269,6 +269,9 @@ class RoundTraces:
         """
         if len(self.cosines) < _FEWEST:
             return None
+        # It takes as long to import as an audit, and few have so many rounds.
+        from scipy import stats
+
         z = self.z_scores(noise_multiplier)
         return float(stats.pearsonr(z[: len(z) // 2 * 2 : 2], z[1::2]).pvalue)
 

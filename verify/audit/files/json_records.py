@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
-from canaryproof.verify.audit.rules import one_of, refusal, shortened
+from canaryproof.kernels.arrays import is_of
+from canaryproof.verify.audit.rules import one_of, refusal, shortened, shown
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -25,6 +26,8 @@ _T = TypeVar("_T")
 NonEmpty = Annotated[tuple[_T, ...], "not empty"]
 # A field, None by default, that is not written then.
 OmittedIfNone = Annotated[_T | None, "left out if None"]
+# An event of dp-accounting, or None.
+Event = Annotated[Any, "event"]
 
 _WORDS = ("inf", "-inf", "nan")
 # Evidence is free in form; that of the suites is nested less than 10 deep. Seeds have 64 bits.
@@ -79,7 +82,8 @@ def restored(value: Any, depth: int = 0) -> Any:
 
 @cache
 def _converter(exact: bool) -> "Converter":
-    # It takes as long to import as the rest of a short command.
+    # They take as long to import as the rest of a short command.
+    import numpy as np
     from cattrs import Converter
     from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn
 
@@ -110,6 +114,24 @@ def _converter(exact: bool) -> "Converter":
         lambda value, kind: _some(made.structure(value, kind.__origin__)),
     )
     made.register_structure_hook(StrEnum, _member)
+
+    def array(value: Any, kind: Any) -> Any:
+        dtype = get_args(get_args(kind)[1])[0]
+        numbers: Any = list[int] if dtype is np.int64 else list[float]
+        try:
+            return np.array(made.structure(_instance(value, list, "a list"), numbers), dtype)
+        except OverflowError:
+            raise ValueError("must be whole numbers of 64 bits") from None
+
+    def is_array(kind: Any) -> bool:
+        return np.ndarray in (kind, get_origin(kind))
+
+    made.register_structure_hook_func(is_array, array)
+    made.register_unstructure_hook_func(is_array, lambda value: value.tolist())
+    made.register_structure_hook_func(
+        lambda kind: kind == Event, lambda value, _: None if value is None else _event(value)
+    )
+    made.register_unstructure_hook_func(lambda kind: kind == Event, _event_document)
     made.register_structure_hook_func(lambda kind: kind is Any, lambda value, _: restored(value))
 
     def of_origin(origin: Any) -> Callable[[Any], bool]:
@@ -126,6 +148,7 @@ def _converter(exact: bool) -> "Converter":
         values: Any = dict[str, get_args(kind)[1]]  # type: ignore[misc]
         return made.structure(_instance(value, dict, "an object"), values)
 
+    made.register_structure_hook_func(of_origin(Literal), lambda value, kind: one_of(*get_args(kind))(value))
     made.register_structure_hook_func(of_origin(tuple), sequence)
     made.register_structure_hook_func(of_origin(Mapping), mapping)
 
@@ -191,6 +214,45 @@ def _some(entries: _T) -> _T:
 
 def _member(value: Any, kind: Any) -> Any:
     return kind(one_of(*kind)(_instance(value, str, "text")))
+
+
+def _event_document(value: Any) -> Any:
+    """Return the type's name of an event and its fields, which are numbers and other events."""
+    if isinstance(value, list | tuple):
+        return [_event_document(each) for each in value]
+    if not is_of("dp_accounting", "DpEvent", value):
+        return value
+    named = {name: _event_document(getattr(value, name)) for name in type(value).__match_args__}
+    return {"type": type(value).__name__, **named}
+
+
+def _event(value: Any) -> Any:
+    """Undo ``_event_document``."""
+    # Not all events stand in the package itself.
+    from dp_accounting import DpEvent, dp_event
+
+    kind = getattr(dp_event, str(value.get("type")), None) if isinstance(value, dict) else None
+    if not (isinstance(kind, type) and issubclass(kind, DpEvent)):
+        raise ValueError(f"must be an event of dp-accounting, not {shown(value)}")
+    named = {name: _field(name, each) for name, each in value.items() if name != "type"}
+    try:
+        return kind(**named)
+    except TypeError:
+        raise ValueError(f"must have the fields of {kind.__name__}") from None
+
+
+def _field(name: str, value: Any) -> Any:
+    if name == "event":
+        return _event(value)
+    if isinstance(value, list) and name == "events":
+        return tuple(_event(each) for each in value)
+    if isinstance(value, list) and name in ("sensitivities", "sampling_probs"):
+        return tuple(_field("", each) for each in value)
+    kinds = int if name == "count" else int | float
+    if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":
+        rule = "a list of events" if name == "events" else "a number"
+        raise ValueError(f"{shown(name)} must be {rule}, not {shown(value)}")
+    return value
 
 
 def _line(error: BaseException, path: str) -> str:

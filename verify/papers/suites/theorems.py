@@ -222,7 +222,7 @@ _EXACT = (
     Check(
         "theorems.limits.known",
         Subject.IMPLEMENTATION,
-        "proofs_check.limits",
+        "proofs_check.regime",
         "known limits for k → ∞, k = o(d) are found, and none where it takes more than that",
         _limits,
     ),

@@ -228,11 +228,11 @@ def test_figures_of_numbers_of_scores():
     scores, others = cosines(0.6), cosines(count=300, seed=1)
     assert figures("coin", scores, others, DIM, inclusion="coin") == ["500", "300"]
     assert figures("large-delta", scores, others, DIM, delta=0.25) == ["0.25", "1", "500", "0"]
-    record = RoundsRecord(Score.LARGEST, None, 1, 0, rounds=70, missing=30, skipped=4)
+    record = RoundsRecord(Score.LARGEST, 1, 0, rounds=70, missing=30, skipped=4, traces=None)
     assert figures("missing-rounds", scores, others, DIM, record=record) == ["70", "100"]
     assert figures("skipped-rounds", scores, others, DIM, record=record) == ["4", "70"]
     for carried, word in ((7.26, "above"), (-7.26, "below")):
-        record = RoundsRecord(Score.LARGEST, None, 1, 0, 70, 0, 0, carry_over=carried)
+        record = RoundsRecord(Score.LARGEST, 1, 0, 70, 0, 0, None, carry_over=carried)
         found = warning("carry-over", scores, others, DIM, record=record)
         assert f"7.3 standard errors {word} those" in found.message
         assert found.p_value == pytest.approx(2.0 * math.exp(-0.5 * 7.26**2))

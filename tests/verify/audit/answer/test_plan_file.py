@@ -130,7 +130,9 @@ def recorded(count=None, null_count=None, dim=DIM, **changes):
     rng, planned = np.random.default_rng(0), KNOWN_ROUNDS
     residual = changes.pop("residual", planned.known)
     traces = RoundTraces(np.full(4, 0.3), np.full(4, 10.0), dim, residual=residual, rounds=4)
-    record = RoundsRecord(Score.KNOWN_ROUNDS, traces, participations=2, left_out=5, rounds=4, missing=0, skipped=0)
+    record = RoundsRecord(
+        Score.KNOWN_ROUNDS, participations=2, left_out=5, rounds=4, missing=0, skipped=0, traces=traces
+    )
     observed = rng.normal(1.0, 1.0, (count or planned.count) - 5)
     unobserved = rng.normal(size=null_count or planned.count)
     record = dataclasses.replace(record, **changes)

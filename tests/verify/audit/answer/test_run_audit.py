@@ -396,8 +396,8 @@ def test_no_gate_passes_a_claim_that_its_own_noise_contradicts(neighbours: Neigh
 
 def test_rounds_whose_noise_is_measured_too_large_notice_less() -> None:
     traces = RoundTraces(np.full(10, 0.5), np.full(10, 10.0), 2000, residual=False, rounds=10)
-    scores = Scores(run(), dim=2000, record=RoundsRecord(Score.KNOWN_ROUNDS, traces, 1, 0, 10, 0, 0))
-    known = RoundsRecord(Score.KNOWN_ROUNDS, dataclasses.replace(traces, residual=True), 1, 0, 10, 0, 0)
+    scores = Scores(run(), dim=2000, record=RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 10, 0, 0, traces))
+    known = RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 10, 0, 0, dataclasses.replace(traces, residual=True))
     found = audit(scores, DELTA, noise_multiplier=0.1)
     assert found.mechanism is not None
     assert found.hides == pytest.approx((found.mechanism.measured.value / 0.1) ** 2 - 1.0)
@@ -471,7 +471,7 @@ def test_scores_beyond_all_moments_are_audited_by_their_ranks() -> None:
 
 
 def test_without_recorded_deltas_no_noise_is_measured_or_composed() -> None:
-    record = RoundsRecord(Score.KNOWN_ROUNDS, None, 1, 0, 10, 0, 0)
+    record = RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 10, 0, 0, None)
     result = audit(Scores(run(), dim=DIM, record=record), 1e-5, noise_multiplier=1.0)
     assert result.mechanism is None
     assert "composed" not in [row.name for row in (*result.estimates, *result.bounds)]
@@ -1106,7 +1106,7 @@ def test_a_gate_passes_what_is_consistent_would_have_been_noticed_and_is_beyond_
 def test_a_claim_that_knows_no_rounds_is_refused_with_the_one_that_does() -> None:
     claim = accountant.poisson(0.8, rate=0.25, rounds=10)
     for taken in (4, 12):
-        record = RoundsRecord(Score.KNOWN_ROUNDS, None, taken, 0, 12, 0, 0)
+        record = RoundsRecord(Score.KNOWN_ROUNDS, taken, 0, 12, 0, 0, None)
         with pytest.raises(ValueError, match=r"^claim: counts on rounds") as caught:
             audit(Scores(run(), dim=DIM, record=record), 1e-5, claim=claim)
         # The claim has 10 rounds.

@@ -64,11 +64,7 @@ def test_a_row_is_read_field_by_field():
         rounds={"residual": 1},
         reason="",
     )
-    rows = list(
-        csv.DictReader(
-            io.StringIO((ROOT / "verify" / "audit" / "blindspots" / "fault_map.csv").read_text(encoding="utf-8"))
-        )
-    )
+    rows = list(csv.DictReader(io.StringIO((ROOT / "verify" / "check" / "fault_map.csv").read_text(encoding="utf-8"))))
     assert [row["name"] for row in rows] == list(fault_map())
     for row in rows:
         fault = fault_map()[row["name"]]

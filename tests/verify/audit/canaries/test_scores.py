@@ -177,7 +177,24 @@ COUNTED = {
         ({"record": {"score": "known rounds"}}, "record."),
         ({"record": {**COUNTED, "counts": [1, 2]}}, "record.counts: must be a positive number for each observed score"),
         ({"record": {**COUNTED, "counts": [1, 0, 2]}}, "record.counts: must be a positive number for each"),
-        ({"kind": "cosines"}, "kind: must be "),
+        ({"record": {**COUNTED, "counts": [1, 2**63, 2]}}, "record.counts: must be whole numbers of 64 bits"),
+        ({"record": {**COUNTED, "counts": 3}}, "record.counts: must be a list, not 3"),
+        ({"record": {**COUNTED, "counts": [1, 2.0]}}, "record.counts[1]: must be a whole number, not 2.0"),
+        ({"record": {**COUNTED, "skipped": -1}}, "record.skipped: must not be negative, not -1"),
+        (
+            {"record": {**COUNTED, "score": "mean"}},
+            "record.score: must be one of largest, likelihood, known rounds, not ",
+        ),
+        (
+            {
+                "record": {
+                    **COUNTED,
+                    "traces": {"cosines": [2.0], "lengths": [1.0], "dim": 9, "residual": True, "rounds": 1},
+                }
+            },
+            "record.traces: cosines: must lie in [-1, 1], and lengths be positive and finite",
+        ),
+        ({"kind": "cosines"}, "kind: must be one of cosine, any, not 'cosines'"),
     ],
 )
 def test_a_damaged_file_of_scores_is_refused_in_one_line(tmp_path, change, rule):
@@ -188,6 +205,18 @@ def test_a_damaged_file_of_scores_is_refused_in_one_line(tmp_path, change, rule)
         Scores.load(path)
     assert str(caught.value).startswith(f"{path}: {rule}")
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_of_scores_is_one_line_of_json(tmp_path):
+    scores = Scores(VALUES, dim=100, record=recorded(counts=np.array([1, 3, 2])))
+    scores.save(tmp_path / "s.json")
+    assert (tmp_path / "s.json").read_text() == (
+        '{"format": "canaryproof scores 1", "kind": "cosine", "inclusion": "fixed", "neighbours": "add-or-remove", '
+        '"dim": 100, "ranked": false, "record": {"score": "known rounds", "participations": 2, "left_out": 1, '
+        '"rounds": 4, "missing": 3, "skipped": 2, "traces": {"cosines": [0.25, -0.5], "lengths": [3.0, 4.5], '
+        '"dim": 100, "residual": false, "rounds": 4}, "counts": [1, 3, 2], "carry_over": -1.25}, '
+        f'"observed": {VALUES}, "unobserved": null}}'
+    )
 
 
 def test_scores_are_saved_as_json(tmp_path):
