@@ -3,8 +3,9 @@
 import io
 import math
 import re
+import zlib
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 from weakref import WeakKeyDictionary
 from xml.etree import ElementTree
 
@@ -21,7 +22,7 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 BLACK = "#000000"
 STYLE: dict[Any, Any] = {
     "svg.hashsalt": "canaryproof",
-    "svg.fonttype": "path",
+    "svg.fonttype": "none",
     "font.size": 9.0,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -42,6 +43,8 @@ _COLOURS = {
 _SHAPE = 600
 _FRACTION = re.compile(r"-?\d+\.\d+")
 _TICK = re.compile(r"M 0 0 L (\S+) (\S+)")
+_OPACITY = re.compile(r"(?:.*[; ])?opacity:")
+_BOX = re.compile(r"M(\S+) (\S+)L(\S+) \2L\3 (\S+)L\1 \4(?:L\1 \2|z)")
 
 
 def panels(count: int, columns: int, size: tuple[float, float, float], **options: Any) -> tuple[Figure, Sequence[Axes]]:
@@ -64,42 +67,50 @@ def mark_edge(axis: Axis, edge: float, words: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-# Pictures of figures that were drawn, by how letters were drawn.
-_DRAWN: WeakKeyDictionary[Figure, dict[str, bytes]] = WeakKeyDictionary()
+_DRAWN: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
 
 
-def drawn(figure: Figure, letters: Literal["path", "none"]) -> bytes:
-    """Draw a figure as SVG, once: letters are outlines, for a file, or text, for the page."""
-    ways = _DRAWN.setdefault(figure, {})
-    if letters not in ways:
+def drawn(figure: Figure) -> bytes:
+    """Draw a figure as matplotlib's SVG, once; letters are text."""
+    if figure not in _DRAWN:
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        ways[letters] = (
-            saved(figure, {}, format="svg", metadata={"Date": None, "Creator": "canaryproof"}, facecolor="white")
-            if letters == "path"
-            else saved(figure, {"svg.fonttype": "none"}, format="svg", metadata=nothing)
-        )
-    return ways[letters]
+        _DRAWN[figure] = saved(figure, format="svg", metadata=nothing)
+    return _DRAWN[figure]
+
+
+# The figures are laid out with the first one; the second one has letters of the same widths.
+_LETTERS = "DejaVu Sans, Verdana, sans-serif"
 
 
 def svg(figure: Figure) -> str:
-    """Render a figure as SVG text on white, letters as outlines, so that it looks the same everywhere."""
-    text = drawn(figure, "path").decode()
-    # matplotlib ends some lines in blanks, which editors and version control complain of.
-    return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    """Render a figure as the text of an SVG file, an element a line, on white."""
+    styles: dict[str, str] = {}
+    root = _compact(drawn(figure), "p", {}, styles)
+    root.attrib |= {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "font-family": _LETTERS,
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+    }
+    sheet = ElementTree.Element("style")
+    sheet.text = "".join(f"\n.{name}{{{style}}}" for style, name in styles.items())
+    root.insert(0, sheet)
+    # Blanks between the parts of a text would show.
+    return re.sub(r"(?<=>)(?=<(?!/?tspan|/text))", "\n", _text(root)) + "\n"
 
 
 def png(figure: Figure) -> bytes:
     """Render a figure as PNG, 200 dots an inch on white."""
-    return saved(figure, {}, format="png", metadata={"Software": "canaryproof"}, facecolor="white", dpi=200)
+    return saved(figure, format="png", metadata={"Software": "canaryproof"}, facecolor="white", dpi=200)
 
 
-def saved(figure: Figure, style: dict[Any, Any], **options: Any) -> bytes:
-    """Save a figure in the pictures' style, with changes to it and options of ``Figure.savefig``.
+def saved(figure: Figure, **options: Any) -> bytes:
+    """Save a figure in the pictures' style, with options of ``Figure.savefig``.
 
     matplotlib makes ticks when it draws, so that they need the style too.
     """
     buffer = io.BytesIO()
-    with mpl.rc_context({**STYLE, **style}):
+    with mpl.rc_context(STYLE):
         # Laying out takes most of the time, and a second time would move things a little. matplotlib itself would draw
         # the figure once more for it. Letters are measured as those of SVG, whatever the format.
         if engine := figure.get_layout_engine():
@@ -116,7 +127,28 @@ def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) 
     Ids begin with ``name``, which no other picture of the page has. ``styles`` is the page's: declarations by the class
     that stands for them in all of its pictures; what is new is added.
     """
-    root = ElementTree.fromstring(drawn(figure, "none"))
+    root = _compact(drawn(figure), name, _COLOURS, styles)
+    for unused in ("width", "height"):
+        root.attrib.pop(unused, None)
+    head, _, body = _text(root).partition(">")
+    return Markup(
+        f'{head} role="img" aria-labelledby="{name}-title {name}-desc">'
+        f'<title id="{name}-title">{escape(alternative)}</title>'
+        f'<desc id="{name}-desc">{escape(description(figure))}</desc>{body}'
+    )
+
+
+def _text(root: ElementTree.Element) -> str:
+    return ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
+
+
+def _compact(picture: bytes, name: str, colours: Mapping[str, str], styles: dict[str, str]) -> ElementTree.Element:
+    """Return what matplotlib has drawn without what nobody sees: repetitions, unused ids, and digits.
+
+    ``colours`` are those that get another name. The classes of ``styles`` stand for its declarations; new ones are
+    added. They are named after what they declare, so that another style changes no other class.
+    """
+    root = ElementTree.fromstring(picture)
     for parent in root.iter():
         for child in list(parent):
             # The sheet of a picture would hold for the whole page, which has its own.
@@ -134,22 +166,15 @@ def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) 
     for element in root.iter():
         for key, value in list(element.attrib.items()):
             del element.attrib[key]
-            if (key != "id" or value in ids) and (short := _attribute(key, value, ids)):
+            if (key != "id" or value in ids) and (short := _attribute(key, value, ids, colours)):
                 element.attrib[key.replace(_LINK, "href")] = short
-    for element in root.iter():
+    for element in reversed(list(root.iter())):
         _shorten(element)
     for element in root.iter():
         if style := element.attrib.pop("style", None):
-            element.attrib["class"] = styles.setdefault(style, f"s{len(styles)}")
-    for unused in ("width", "height", "version"):
-        root.attrib.pop(unused, None)
-    text = ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
-    head, _, body = text.partition(">")
-    return Markup(
-        f'{head} role="img" aria-labelledby="{name}-title {name}-desc">'
-        f'<title id="{name}-title">{escape(alternative)}</title>'
-        f'<desc id="{name}-desc">{escape(description(figure))}</desc>{body}'
-    )
+            element.attrib["class"] = styles.setdefault(style, f"s{zlib.crc32(style.encode()):x}")
+    root.attrib.pop("version", None)
+    return root
 
 
 def _join_ticks(root: ElementTree.Element) -> None:
@@ -195,16 +220,16 @@ def description(figure: Figure) -> str:
 
 
 def _shorten(element: ElementTree.Element) -> None:
-    """Merge what an element repeats: styles of its points, groups of one, pieces of text."""
-    for i, child in enumerate(element):
-        while child.tag == "g" and not child.attrib and len(child) == 1:
-            element[i] = child = child[0]
+    """Merge what an element repeats: styles of its points and paths, groups without a meaning, pieces of text."""
+    element[:] = [part for child in element for part in (child if child.tag == "g" and not child.attrib else [child])]
     if len(element) < 2:
         return
-    if all(child.tag == "use" for child in element):
+    if all(child.tag == element[0].tag and child.tag in ("use", "path") for child in element):
         for key in ("style", "clip-path"):
             values = {child.get(key) for child in element}
-            if len(values) == 1 and key not in element.attrib and (value := values.pop()):
+            value = values.pop() if len(values) == 1 else None
+            # Of a group that shines through, what overlaps would not be darker.
+            if value and key not in element.attrib and not _OPACITY.match(value):
                 element.attrib[key] = value
                 for child in element:
                     del child.attrib[key]
@@ -215,7 +240,7 @@ def _shorten(element: ElementTree.Element) -> None:
                 element.remove(child)
 
 
-def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
+def _attribute(key: str, value: str, ids: Mapping[str, str], colours: Mapping[str, str]) -> str:
     """Shorten an attribute's value; a value without effect becomes empty."""
     if key == "id":
         return ids[value]
@@ -227,13 +252,14 @@ def _attribute(key: str, value: str, ids: Mapping[str, str]) -> str:
         # rotate(0) has no effect.
         value = re.sub(r"rotate\(-?0 [^)]*\)", "", value).strip()
     if key == "style":
-        for colour, variable in _COLOURS.items():
+        for colour, variable in colours.items():
             value = re.sub(re.escape(colour), variable, value, flags=re.IGNORECASE)
-        # Letters of the page, without the family that the figure was laid out with.
+        # All letters are of a family, which the page or the file has once.
         value = re.sub(r"font: ([\d.]+px)[^;]*", r"font-size: \1", value)
         value = re.sub(r";? ?font-family: [^;]*|; stroke-width: 1$", "", value).replace(": ", ":").replace("; ", ";")
     if key == "d":
         value = re.sub(r" *([A-Za-z]) *", r"\1", " ".join(value.split()))
     # A tenth of a point in a place, or a hundredth in a marker's shape, is less than anybody sees.
     digits = 2 if key == "d" and len(value) < _SHAPE and "l" not in value else 1
-    return _FRACTION.sub(lambda match: f"{float(match[0]):.{digits}f}".rstrip("0").rstrip("."), value)
+    value = _FRACTION.sub(lambda match: f"{float(match[0]):.{digits}f}".rstrip("0").rstrip("."), value)
+    return _BOX.sub(r"M\1 \2H\3V\4H\1z", value) if key == "d" else value

@@ -465,8 +465,8 @@ def test_each_symbol_has_its_own_meaning():
 
 def test_styles_of_pictures_are_in_the_pages_sheet_and_links_lead_to_its_chapters(parsed):
     (sheet,) = (e["text"] for e in parsed.all("style"))
-    declared = re.findall(r"^\.(s\d+)\{(.+)\}$", sheet, re.MULTILINE)
-    used = {e["class"] for e in parsed.elements if re.fullmatch(r"s\d+", e.get("class", ""))}
+    declared = re.findall(r"^\.(s[0-9a-f]+)\{(.+)\}$", sheet, re.MULTILINE)
+    used = {e["class"] for e in parsed.elements if re.fullmatch(r"s[0-9a-f]+", e.get("class", ""))}
     assert {name for name, _ in declared} == used
     assert len(used) > 5
     assert any("var(--blue)" in style for _, style in declared)

@@ -226,8 +226,7 @@ class _Artist:
         for figure in figures.values():
             # An interrupt waits for one picture at most.
             if not self._stopped:
-                drawn(figure, "path")
-                drawn(figure, "none")
+                drawn(figure)
         return figures
 
 
