@@ -33,7 +33,7 @@ def _dot(a: Any, b: Any) -> float:
 
 
 @njit()
-def _add_scaled(total: Any, scale: float, tile: Any) -> None:
+def _add_tile(total: Any, scale: float, tile: Any) -> None:
     """Add the beginning of a scaled tile, as much as there is room for."""
     _wide_vectors()
     for r in range(len(total)):
@@ -115,7 +115,7 @@ def _add_four(total: Any, scales: Any, tiles: Any) -> None:
 
 
 @njit(parallel=True, cache=True)
-def add_held(rows: Any, scales: Any, out: Any) -> None:
+def add_rows(rows: Any, scales: Any, out: Any) -> None:
     """Add scaled canaries that are held, in their order."""
     fours = len(scales) // 4 * 4
     for i in prange(rows.shape[0]):
@@ -123,7 +123,7 @@ def add_held(rows: Any, scales: Any, out: Any) -> None:
         for k in range(0, fours, 4):
             _add_four(total, scales[k : k + 4], rows[i, k : k + 4])
         for k in range(fours, len(scales)):
-            _add_scaled(total, scales[k], rows[i, k])
+            _add_tile(total, scales[k], rows[i, k])
 
 
 @njit(parallel=True, cache=True)
@@ -134,7 +134,7 @@ def weighted_sum(seed: Any, indices: Any, scales: Any, first_tile: int, out: Any
         coordinates = words.view(np.float32)
         for k in range(len(indices)):
             make_tile(seed, indices[k], CANARY, first_tile + i, MAX_DIM, words)
-            _add_scaled(out[i * TILE : (i + 1) * TILE], scales[k], coordinates)
+            _add_tile(out[i * TILE : (i + 1) * TILE], scales[k], coordinates)
 
 
 @njit(cache=True, nogil=True)

@@ -62,7 +62,7 @@ def njit(**options: Any) -> Callable[[_Function], _Function]:
     if options.get("fastmath") and not cached:
         options["forceinline"] = True
 
-    def compiled(function: _Function) -> _Function:
+    def decorate(function: _Function) -> _Function:
         dispatcher: Any = numba.njit(**options)(function)
         if cached:
             # As in the dispatcher's own ``enable_caching``, but with this module's class.
@@ -70,7 +70,7 @@ def njit(**options: Any) -> Callable[[_Function], _Function]:
         decorated: _Function = dispatcher
         return decorated
 
-    return compiled
+    return decorate
 
 
 @cache
@@ -182,13 +182,13 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         code = self._load(sig, target_context)
-        if code is None and self._lock is None and self._lock_out_others():
+        if code is None and self._lock is None and self._try_to_lock():
             code = self._load(sig, target_context)
             if code is not None:
                 self._unlock()
         return code
 
-    def _lock_out_others(self) -> bool:
+    def _try_to_lock(self) -> bool:
         """Wait for other processes, and lock them out."""
         with suppress(OSError):
             path = Path(self._cache_file._index_path)

@@ -187,7 +187,7 @@ def _power_series(y: Pair, length: Pair) -> Pair:
 
 
 @njit(cache=True, error_model="numpy")
-def _truncated(y: Pair, length: Pair) -> Pair:
+def _truncated_integral(y: Pair, length: Pair) -> Pair:
     """Integral of e^(−yv − v²/2) over 0 < v < length."""
     h, low = dd.multiply(*length, *dd.add(*y, 0.5 * length[0], 0.5 * length[1]))
     if length[0] <= 1.0 and abs(h) <= 1.0:
@@ -210,8 +210,8 @@ def _from_larger_end(y: Pair, length: Pair, h: float, low: float) -> Pair:
 @njit(cache=True, error_model="numpy")
 def _interval(x: Pair, q: Pair, alpha: float, s: Pair, length: Pair) -> tuple[Pair, Pair]:
     """Both integrals over 0 < v < length = −q/α, for α < 0; w = 0 at both ends."""
-    first = _truncated(x, length)
-    second = dd.divide(*_truncated(dd.divide(*dd.add(*x, *q), *s), dd.multiply(*s, *length)), *s)
+    first = _truncated_integral(x, length)
+    second = dd.divide(*_truncated_integral(dd.divide(*dd.add(*x, *q), *s), dd.multiply(*s, *length)), *s)
     if second[0] <= _CLOSE * first[0]:
         return dd.subtract(*first, *second), second
     return _integrals(x[0], q[0], alpha, length[0])
@@ -245,7 +245,7 @@ def outside(u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> Pair:
     if alpha[0] > 0.0:
         # Between the roots.
         length = dd.add(*dd.divide(*dd.multiply(*m, *s), *alpha), 2.0 * u[0], 2.0 * u[1])
-        return _truncated(beyond, length)
+        return _truncated_integral(beyond, length)
     length = dd.divide(*q, -alpha[0], -alpha[1])
     h, low = dd.multiply(*length, *dd.add(*u, 0.5 * length[0], 0.5 * length[1]))
     near = mills_ratio(*beyond)

@@ -42,7 +42,7 @@ Method = Literal["clopper-pearson", "jeffreys"]
 _SHIFTS = {"clopper-pearson": (0.0, 1.0), "jeffreys": (0.5, 0.5)}
 
 
-def _checked(
+def _check_arguments(
     successes: ArrayLike, trials: ArrayLike, confidence: ArrayLike, method: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     s, n, c = (np.asarray(a, dtype=np.float64) for a in (successes, trials, confidence))
@@ -236,7 +236,7 @@ def lower(
     -----
     Clopper and Pearson (1934); Brown, Cai and DasGupta (2001), section 4.1.
     """
-    s, n, c = _checked(successes, trials, confidence, method)
+    s, n, c = _check_arguments(successes, trials, confidence, method)
     return _lower(s, n, 1.0 - c, c, method)
 
 
@@ -244,7 +244,7 @@ def upper(
     successes: ArrayLike, trials: ArrayLike, confidence: ArrayLike = 0.95, method: Method = "clopper-pearson"
 ) -> NDArray[np.float64]:
     """One-sided upper confidence limit of a proportion, 1 where s = n; arguments and errors as for ``lower``."""
-    s, n, c = _checked(successes, trials, confidence, method)
+    s, n, c = _check_arguments(successes, trials, confidence, method)
     return _upper(s, n, 1.0 - c, c, method)
 
 
@@ -252,6 +252,6 @@ def interval(
     successes: ArrayLike, trials: ArrayLike, confidence: ArrayLike = 0.95, method: Method = "clopper-pearson"
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Two-sided confidence limits of a proportion, with equal tails; arguments and errors as for ``lower``."""
-    s, n, c = _checked(successes, trials, confidence, method)
+    s, n, c = _check_arguments(successes, trials, confidence, method)
     miss, keep = 0.5 * (1.0 - c), 0.5 * (1.0 + c)
     return _lower(s, n, miss, keep, method), _upper(s, n, miss, keep, method)

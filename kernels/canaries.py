@@ -167,7 +167,7 @@ class Canaries:
         if squared_norms is not None:
             self._learn(np.arange(self.count, dtype=np.uint64), self._checked_squares(squared_norms))
         tiles = -(-self.dim // TILE)
-        if made != slice(0, self.dim) or self._knows(chosen) or tiles * TILE > _HELD:
+        if made != slice(0, self.dim) or self._has_norms(chosen) or tiles * TILE > _HELD:
             first_tile, lead = divmod(made.start, TILE)
             total = np.zeros(lead + made.stop - made.start)
             passes.weighted_sum(np.uint64(self.seed), chosen, factors / self._norms(chosen), first_tile, total)
@@ -182,7 +182,7 @@ class Canaries:
             passes.hold(np.uint64(self.seed), some, self.dim, rows, squares)
             # In the order of the tiles, as everywhere.
             self._learn(some, np.cumsum(squares, axis=1)[:, -1])
-            passes.add_held(rows, factors[start : start + step] / self._norms(some), total)
+            passes.add_rows(rows, factors[start : start + step] / self._norms(some), total)
         return total
 
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
@@ -293,7 +293,7 @@ class Canaries:
         block, scales = checked_vectors(vectors, self.dim)
         own_squares, squares = np.zeros(len(block)), np.zeros(len(chosen))
         products = np.zeros((len(block), len(chosen)))
-        with_squares = not self._knows(chosen)
+        with_squares = not self._has_norms(chosen)
         for part in blocks(self.dim):
             added = sums(chosen, block[:, part], scales, part.start, with_squares)
             for total, more in zip((products, squares, own_squares), added, strict=True):
@@ -409,7 +409,7 @@ class Canaries:
             raise ValueError(f"squared_norms must be {self.count} positive numbers, one a canary")
         return squares
 
-    def _knows(self, chosen: NDArray[np.uint64]) -> bool:
+    def _has_norms(self, chosen: NDArray[np.uint64]) -> bool:
         return self._known_norms.keys() >= set(chosen.tolist())
 
     def _learn(self, chosen: NDArray[np.uint64], squares: NDArray[np.float64]) -> None:

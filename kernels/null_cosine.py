@@ -262,7 +262,7 @@ def _isfs(q: Array, dim: Array, result: Array) -> None:
         result[i] = _isf_at(q[i], dim[i])
 
 
-def _checked(dim: ArrayLike, name: str, argument: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _check_arguments(dim: ArrayLike, name: str, argument: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     dims = np.asarray(dim, dtype=np.float64)
     if not np.all((dims >= 2.0) & (dims <= LARGEST_DIM)):
         raise ValueError(f"dim must lie between 2 and {LARGEST_DIM:g}")
@@ -272,8 +272,8 @@ def _checked(dim: ArrayLike, name: str, argument: ArrayLike) -> tuple[NDArray[np
     return dims, array
 
 
-def _checked_probability(dim: ArrayLike, q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    dims, probabilities = _checked(dim, "q", q)
+def _check_probability(dim: ArrayLike, q: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    dims, probabilities = _check_arguments(dim, "q", q)
     if not np.all((probabilities >= 0.0) & (probabilities <= 1.0)):
         raise ValueError("q must lie between 0 and 1")
     return dims, probabilities
@@ -302,13 +302,13 @@ def pdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     -----
     Andrew et al. (arXiv 2302.03098), Theorem 3.1. Error: see the module.
     """
-    dims, cosines = _checked(dim, "x", x)
+    dims, cosines = _check_arguments(dim, "x", x)
     return evaluate(_pdfs, cosines, dims)
 
 
 def logpdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``pdf``, without underflow; arguments and errors as there."""
-    dims, cosines = _checked(dim, "x", x)
+    dims, cosines = _check_arguments(dim, "x", x)
     return evaluate(_logpdfs, cosines, dims)
 
 
@@ -336,25 +336,25 @@ def cdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     The integral of the density of Andrew et al. (arXiv 2302.03098), Theorem 3.1; a power series within 1.4 standard
     deviations of 0, Gauss's continued fraction beyond.
     """
-    dims, cosines = _checked(dim, "x", x)
+    dims, cosines = _check_arguments(dim, "x", x)
     return evaluate(_sfs, -cosines, dims)
 
 
 def logcdf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``cdf``, without underflow; arguments and errors as there."""
-    dims, cosines = _checked(dim, "x", x)
+    dims, cosines = _check_arguments(dim, "x", x)
     return evaluate(_logsfs, -cosines, dims)
 
 
 def sf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Probability that the cosine exceeds x, with full relative accuracy; arguments and errors as for ``cdf``."""
-    dims, cosines = _checked(dim, "x", x)
+    dims, cosines = _check_arguments(dim, "x", x)
     return evaluate(_sfs, cosines, dims)
 
 
 def logsf(x: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Natural log of ``sf``, without underflow; arguments and errors as for ``cdf``."""
-    dims, cosines = _checked(dim, "x", x)
+    dims, cosines = _check_arguments(dim, "x", x)
     return evaluate(_logsfs, cosines, dims)
 
 
@@ -377,11 +377,11 @@ def ppf(q: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     ValueError
         If a dimension lies outside the domain, or a probability outside [0, 1].
     """
-    dims, probabilities = _checked_probability(dim, q)
+    dims, probabilities = _check_probability(dim, q)
     return -evaluate(_isfs, probabilities, dims) + 0.0
 
 
 def isf(q: ArrayLike, dim: ArrayLike) -> NDArray[np.float64]:
     """Cosine above which the probability is q, the inverse of ``sf``; arguments and errors as for ``ppf``."""
-    dims, probabilities = _checked_probability(dim, q)
+    dims, probabilities = _check_probability(dim, q)
     return evaluate(_isfs, probabilities, dims)

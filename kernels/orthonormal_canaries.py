@@ -320,38 +320,38 @@ class OrthonormalCanaries:
         self, number: int, row: NDArray[np.floating], chosen: NDArray[np.uint64]
     ) -> tuple[NDArray[np.float64], float]:
         """Return a block's inner products, and its squared norm; the row is overwritten."""
-        rows, signs = self._drawn(number)
+        rows, signs = self._rows_and_signs(number)
         square = _square(row)
         products = np.empty(len(chosen))
-        gather(_transformed(row, signs), rows, chosen, products)
+        gather(_apply(row, signs), rows, chosen, products)
         products *= math.sqrt(len(row) / self.dim)
         return products, square
 
     def _block_sum(self, number: int, chosen: NDArray[np.uint64], factors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the sum's coordinates of a block."""
         block = blocks(self.dim)[number]
-        total, (rows, signs) = np.zeros(block.stop - block.start), self._drawn(number)
+        total, (rows, signs) = np.zeros(block.stop - block.start), self._rows_and_signs(number)
         scatter(factors * math.sqrt(len(total) / self.dim), rows, chosen, total)
-        return _transposed(total, signs)
+        return _apply_transpose(total, signs)
 
-    def _drawn(self, number: int) -> tuple[NDArray[np.int32], Signs]:
+    def _rows_and_signs(self, number: int) -> tuple[NDArray[np.int32], Signs]:
         """Return the rows and signs of a block, which are kept if it is the only one."""
         every = blocks(self.dim)
         if len(every) == 1:
             return self._rows, self._signs
         dim = every[number].stop - every[number].start
-        return _drawn_rows(self.seed, self.count, dim, number), _drawn_signs(self.seed, dim, self.layers, number)
+        return _draw_rows(self.seed, self.count, dim, number), _draw_signs(self.seed, dim, self.layers, number)
 
     @cached_property
     def _rows(self) -> NDArray[np.int32]:
-        return _drawn_rows(self.seed, self.count, self.dim, 0)
+        return _draw_rows(self.seed, self.count, self.dim, 0)
 
     @cached_property
     def _signs(self) -> Signs:
-        return _drawn_signs(self.seed, self.dim, self.layers, 0)
+        return _draw_signs(self.seed, self.dim, self.layers, 0)
 
 
-def _drawn_rows(seed: int, count: int, dim: int, block: int) -> NDArray[np.int32]:
+def _draw_rows(seed: int, count: int, dim: int, block: int) -> NDArray[np.int32]:
     """Draw π(0), …, π(count − 1) of a block."""
     if count <= _FEW_ROWS * dim:
         few = np.empty(count, np.int32)
@@ -362,7 +362,7 @@ def _drawn_rows(seed: int, count: int, dim: int, block: int) -> NDArray[np.int32
     return rows[:count].copy()
 
 
-def _drawn_signs(seed: int, dim: int, layers: int, block: int) -> Signs:
+def _draw_signs(seed: int, dim: int, layers: int, block: int) -> Signs:
     """Draw the diagonals of all windows of a block."""
     order, rest = _split(dim)
     drawn = np.empty((2 * layers + 1 if rest else layers, -(-order // 32)), np.uint32)
@@ -377,21 +377,21 @@ def _split(dim: int) -> tuple[int, int]:
     return order, dim - order
 
 
-def _transformed(vector: NDArray[np.floating], signs: Signs) -> NDArray[np.floating]:
+def _apply(vector: NDArray[np.floating], signs: Signs) -> NDArray[np.floating]:
     """Turn v into M v, in place."""
     for window in range(len(signs)):
         if window == len(signs) - 1:
-            _rotated(vector, 1.0)
+            _apply_rotation(vector, 1.0)
         transform(_part(vector, window, signs), signs[window], False)
     return vector
 
 
-def _transposed(vector: NDArray[np.float64], signs: Signs) -> NDArray[np.float64]:
+def _apply_transpose(vector: NDArray[np.float64], signs: Signs) -> NDArray[np.float64]:
     """Turn v into Mᵀ v, in place."""
     for window in reversed(range(len(signs))):
         transform(_part(vector, window, signs), signs[window], True)
         if window == len(signs) - 1:
-            _rotated(vector, -1.0)
+            _apply_rotation(vector, -1.0)
     return vector
 
 
@@ -402,7 +402,7 @@ def _part(vector: NDArray[np.floating], window: int, signs: Signs) -> NDArray[np
     return vector[start : start + order]
 
 
-def _rotated(vector: NDArray[np.floating], direction: float) -> None:
+def _apply_rotation(vector: NDArray[np.floating], direction: float) -> None:
     """Multiply by G, or by its inverse."""
     order, rest = _split(len(vector))
     number = vector.dtype.type

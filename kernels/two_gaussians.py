@@ -153,7 +153,7 @@ def relative_excess(u: Pair, value: Pair, target: float) -> float:
 
 
 @njit(cache=True, error_model="numpy")
-def _exceeds(delta: float, u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> bool:
+def _is_delta_above(delta: float, u: Pair, q: Pair, alpha: Pair, m: Pair, s: Pair) -> bool:
     """Whether δ at the near root u of Z = ε, where dZ/du = q, is above ``delta``."""
     # Beyond these roots δ is above all floats below 1, or below all that are normal.
     if not (q[0] > 0.0 and u[0] < 39.0):
@@ -204,7 +204,7 @@ def solve_epsilon(delta: float, m: Pair, g: Pair) -> float:
     """Return the least ε ≥ 0 at which δ of N(m, s²) from N(0, 1), s = 1 + g, is at most ``delta``."""
     log_delta = math.log(delta) if delta < 0.5 else math.log1p(delta - 1.0)
     root, q, alpha, slope, log_s, s = _root(0.0, m, g)
-    if not _exceeds(delta, root, q, alpha, m, s):
+    if not _is_delta_above(delta, root, q, alpha, m, s):
         return 0.0
     # For s < 1 the loss is largest at the distance ``left`` above u, and the root lies before it.
     left = -0.5 * q[0] / alpha[0] if alpha[0] < 0.0 else _FAR
@@ -288,7 +288,7 @@ def _larger_epsilon_at(delta: float, mu1: float, sigma1: float, mu2: float, sigm
         return first
     other = _standardise(mu2, sigma2, mu1, sigma1)
     u, q, alpha, _, _, s = _root(first, *other)
-    if not _exceeds(delta, u, q, alpha, other[0], s):
+    if not _is_delta_above(delta, u, q, alpha, other[0], s):
         return first
     return max(first, solve_epsilon(delta, *other))
 
@@ -299,7 +299,7 @@ def _larger_epsilons(delta: Array, mu1: Array, sigma1: Array, mu2: Array, sigma2
         result[i] = _larger_epsilon_at(delta[i], mu1[i], sigma1[i], mu2[i], sigma2[i])
 
 
-def checked(
+def check_arguments(
     mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: str
 ) -> tuple[NDArray[np.float64], ...]:
     """Return means and deviations as arrays; a ValueError if they lie outside the domain."""
@@ -357,7 +357,7 @@ def log_delta(
     -----
     Andrew et al. (arXiv 2302.03098), Section 3.2. Error: see the module.
     """
-    m1, s1, m2, s2 = checked(mu1, sigma1, mu2, sigma2, direction)
+    m1, s1, m2, s2 = check_arguments(mu1, sigma1, mu2, sigma2, direction)
     eps = np.asarray(epsilon, dtype=np.float64)
     if not np.all((eps >= 0.0) & (eps <= LARGEST_EPSILON)):
         raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
@@ -402,7 +402,7 @@ def epsilon(
     -----
     Andrew et al. (arXiv 2302.03098), Section 3.2. Error: see the module.
     """
-    m1, s1, m2, s2 = checked(mu1, sigma1, mu2, sigma2, direction)
+    m1, s1, m2, s2 = check_arguments(mu1, sigma1, mu2, sigma2, direction)
     d = np.asarray(delta, dtype=np.float64)
     if not np.all((d >= SMALLEST_DELTA) & (d < 1.0)):
         raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")

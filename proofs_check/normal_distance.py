@@ -523,7 +523,7 @@ def judge_distances() -> Outcome:
             (kolmogorov(dim), kolmogorov_bound(dim)),
             (total_variation(dim), total_variation_bound(dim)),
         )
-        holds = holds and all(enclosure.tight and Fraction(enclosure.hi) < bound for enclosure, bound in pairs)
+        holds = holds and all(enclosure.is_tight and Fraction(enclosure.hi) < bound for enclosure, bound in pairs)
     rows = distance_table()
     at = {row["dim"]: row for row in rows}
     return held(

@@ -122,7 +122,7 @@ def guess(kernel: Callable[..., Any], *arguments: Number, **options: str) -> flo
         return math.nan
 
 
-def rounded_down(mantissa: int, exponent: int) -> float:
+def round_down(mantissa: int, exponent: int) -> float:
     """Return the largest float, −inf included, that is at most mantissa·2^exponent."""
     if mantissa == 0:
         return 0.0
@@ -138,9 +138,9 @@ def rounded_down(mantissa: int, exponent: int) -> float:
     return math.ldexp(float(leading), last)
 
 
-def rounded_up(mantissa: int, exponent: int) -> float:
+def round_up(mantissa: int, exponent: int) -> float:
     """Return the smallest float, inf included, that is at least mantissa·2^exponent."""
-    return 0.0 - rounded_down(-mantissa, exponent)
+    return 0.0 - round_down(-mantissa, exponent)
 
 
 def float_index(x: float) -> int:
@@ -178,7 +178,7 @@ class Enclosure:
         return float_index(self.hi) - float_index(self.lo)
 
     @property
-    def tight(self) -> bool:
+    def is_tight(self) -> bool:
         """Whether the enclosure is at most 2 ulps wide, as all are but where a function states otherwise."""
         return self.width_in_ulps <= 2
 
@@ -201,7 +201,7 @@ class Enclosures:
     hi: NDArray[np.float64]
 
 
-def on_arrays(*arguments: object) -> bool:
+def has_arrays(*arguments: object) -> bool:
     """Whether any of a function's arguments is an array or a list."""
     return any(isinstance(argument, np.ndarray | list | tuple) for argument in arguments)
 
@@ -245,7 +245,7 @@ def _rounded_outwards(ball: arb) -> Enclosure:
                 return Enclosure(end, end, ball)
         return Enclosure(-math.inf, math.inf, ball)
     low, high = (tuple(map(int, end.man_exp())) for end in (ball.lower(), ball.upper()))
-    return Enclosure(rounded_down(*low), rounded_up(*high), ball)
+    return Enclosure(round_down(*low), round_up(*high), ball)
 
 
 def enclose(value: Callable[[], arb], least: float = -math.inf, greatest: float = math.inf) -> Enclosure:
@@ -261,7 +261,7 @@ def enclose(value: Callable[[], arb], least: float = -math.inf, greatest: float 
         enclosure = Enclosure(max(rounded.lo, least), min(rounded.hi, greatest), rounded.ball)
         if enclosure.width_in_ulps <= 1:
             break
-        if enclosure.tight and enclosure.ball.rel_accuracy_bits() >= _SURELY_A_FLOAT:
+        if enclosure.is_tight and enclosure.ball.rel_accuracy_bits() >= _SURELY_A_FLOAT:
             break
     return enclosure
 

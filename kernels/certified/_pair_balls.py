@@ -53,7 +53,7 @@ def _multiply(a: Ball, b: Ball) -> Ball:
 
 
 @njit(cache=True, error_model="numpy")
-def _scaled(a: Ball, power_of_two: float) -> Ball:
+def _scale(a: Ball, power_of_two: float) -> Ball:
     return a[0] * power_of_two, a[1] * power_of_two, abs(a[2] * power_of_two)
 
 
@@ -101,7 +101,7 @@ def _mills(x: Ball) -> Ball:
 
 
 @njit(cache=True, error_model="numpy")
-def _standardised(mu1: float, sigma1: float, mu2: float, sigma2: float) -> Pair:
+def _standardise(mu1: float, sigma1: float, mu2: float, sigma2: float) -> Pair:
     """Balls of |μ₁ − μ₂|/σ₂ and σ₁/σ₂ − 1."""
     unit, exponent = math.frexp(sigma2)
     h, low = dd.two_sum(mu1, -mu2)
@@ -127,20 +127,20 @@ def _excess(epsilon: float, m: Ball, g: Ball) -> tuple[Ball, Ball, int]:
     if g[0] == 0.0 and g[2] == 0.0:
         if m[0] == 0.0 and m[2] == 0.0:
             return nothing, nothing, -1
-        u = _subtract(_divide(eps, m), _scaled(m, 0.5))
+        u = _subtract(_divide(eps, m), _scale(m, 0.5))
         return u, _subtract(_mills(u), _mills(_add(u, m))), 1
     s = _add(unit, g)
-    alpha = _multiply(g, _add(unit, _scaled(g, 0.5)))
+    alpha = _multiply(g, _add(unit, _scale(g, 0.5)))
     slope = _multiply(m, s)
     square = _multiply(m, m)
     total = _add(eps, _log1p(g))
-    discriminant = _add(square, _scaled(_multiply(alpha, total), 4.0))
+    discriminant = _add(square, _scale(_multiply(alpha, total), 4.0))
     if alpha[0] < 0.0 and discriminant[0] < -discriminant[2]:
         return nothing, nothing, -1
     if not discriminant[0] > 2.0 * discriminant[2]:
         return nothing, nothing, 0
     q = _square_root(discriminant)
-    u = _divide(_scaled(_subtract(total, _scaled(square, 0.5)), 2.0), _add(slope, q))
+    u = _divide(_scale(_subtract(total, _scale(square, 0.5)), 2.0), _add(slope, q))
     x = _add(m, _multiply(s, u))
     first, second = _mills(u), _divide(_mills(x), s)
     near = _subtract(first, second)
@@ -149,12 +149,12 @@ def _excess(epsilon: float, m: Ball, g: Ball) -> tuple[Ball, Ball, int]:
         length = _divide(slope, alpha)
         v = _add(u, length)
         y = _subtract(_multiply(s, v), m)
-        exponent = _scaled(_divide(_multiply(length, q), alpha), 0.5)
+        exponent = _scale(_divide(_multiply(length, q), alpha), 0.5)
     else:
         length = _divide((-q[0], -q[1], q[2]), alpha)
         v = _add(u, length)
         y = _add(x, _multiply(s, length))
-        exponent = _multiply(length, _add(u, _scaled(length, 0.5)))
+        exponent = _multiply(length, _add(u, _scale(length, 0.5)))
     if exponent[0] > _FAR + exponent[2]:
         # v > u and y > x, and M falls.
         far = (0.0, 0.0, math.exp(-_FAR) * 1.01 * (first[0] + second[0]))
@@ -170,7 +170,7 @@ def _delta(epsilon: float, m: Ball, g: Ball) -> tuple[Ball, int, int]:
     u, excess, known = _excess(epsilon, m, g)
     if known != 1:
         return excess, 0, known
-    half = _scaled(_multiply(u, u), -0.5)
+    half = _scale(_multiply(u, u), -0.5)
     if not (half[2] < 0.1 and half[0] > -1e6):
         return (0.0, 0.0, math.inf), 0, 0
     h, low, n = dd.exp_parts(half[0], half[1])
@@ -187,7 +187,7 @@ def _sign(epsilon: float, delta: float, m: Ball, g: Ball) -> int:
     mantissa, exponent = math.frexp(delta)
     if abs(n - exponent) > 500:
         return 0
-    difference = _subtract(_scaled(ball, math.ldexp(1.0, n - exponent)), (mantissa, 0.0, 0.0))
+    difference = _subtract(_scale(ball, math.ldexp(1.0, n - exponent)), (mantissa, 0.0, 0.0))
     if difference[0] > difference[2]:
         return 1
     if difference[0] < -difference[2]:
@@ -265,8 +265,8 @@ def epsilons(
 ) -> None:
     """Fill in floats around each ε, at most 2 ulps apart, from the fast kernel's; NaN where nothing is decided."""
     for i in range(len(guess)):
-        pair = _standardised(mu1[i], sigma1[i], mu2[i], sigma2[i])
-        other = _standardised(mu2[i], sigma2[i], mu1[i], sigma1[i])
+        pair = _standardise(mu1[i], sigma1[i], mu2[i], sigma2[i])
+        other = _standardise(mu2[i], sigma2[i], mu1[i], sigma1[i])
         low[i], high[i] = _epsilon_ends(guess[i], delta[i], pair, other, both and sigma1[i] != sigma2[i])
 
 
@@ -289,9 +289,9 @@ def deltas(
 ) -> None:
     """Fill in floats around each δ(ε), or its logarithm; NaN where nothing is decided."""
     for i in range(len(epsilon)):
-        low[i], high[i] = _delta_ends_of(epsilon[i], *_standardised(mu1[i], sigma1[i], mu2[i], sigma2[i]), log)
+        low[i], high[i] = _delta_ends_of(epsilon[i], *_standardise(mu1[i], sigma1[i], mu2[i], sigma2[i]), log)
         if both and sigma1[i] != sigma2[i]:
-            other = _delta_ends_of(epsilon[i], *_standardised(mu2[i], sigma2[i], mu1[i], sigma1[i]), log)
+            other = _delta_ends_of(epsilon[i], *_standardise(mu2[i], sigma2[i], mu1[i], sigma1[i]), log)
             low[i] = max(low[i], other[0]) if low[i] == low[i] and other[0] == other[0] else math.nan
             high[i] = max(high[i], other[1]) if high[i] == high[i] and other[1] == other[1] else math.nan
 

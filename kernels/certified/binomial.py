@@ -36,7 +36,7 @@ def _series(x: fmpq, a: fmpq, b: fmpq) -> arb:
     return (log_power - log_beta).exp() / a * hypergeometric(a + b, a + 1, x)
 
 
-def _far_above_the_mean(x: fmpq, a: fmpq, b: fmpq) -> bool:
+def _is_far_above_the_mean(x: fmpq, a: fmpq, b: fmpq) -> bool:
     """Whether x is so far above the mean of Beta(a, b) that the series' terms would long rise before they fall."""
     distance = x * (a + b) - a
     return distance > 0 and distance * distance > 100 * (a + b)
@@ -46,11 +46,11 @@ def _beta_cdf(x: fmpq, a: fmpq, b: fmpq) -> arb:
     """I_x(a, b) for 0 < x < 1."""
     y = 1 - x
     # Either way is right for every x; this is the shorter one.
-    direct = not _far_above_the_mean(x, a, b) if x <= y else _far_above_the_mean(y, b, a)
+    direct = not _is_far_above_the_mean(x, a, b) if x <= y else _is_far_above_the_mean(y, b, a)
     return _series(x, a, b) if direct else 1 - _series(y, b, a)
 
 
-def _checked(successes: Number, trials: Number, confidence: Number, method: str) -> tuple[fmpq, fmpq, fmpq]:
+def _check_arguments(successes: Number, trials: Number, confidence: Number, method: str) -> tuple[fmpq, fmpq, fmpq]:
     """Return the successes, the failures and 1 − confidence."""
     n = within("trials", trials, 1.0, _LARGEST_TRIALS)
     s = exact("successes", successes)
@@ -106,7 +106,7 @@ def lower(
     Clopper and Pearson (1934); Brown, Cai and DasGupta (2001), section 4.1. The fast kernel says where the search
     starts.
     """
-    s, f, miss = _checked(successes, trials, confidence, method)
+    s, f, miss = _check_arguments(successes, trials, confidence, method)
     return _lower(s, f, miss, method, guess(fast.lower, successes, trials, confidence, method=method))
 
 
@@ -114,7 +114,7 @@ def upper(
     successes: Number, trials: Number, confidence: Number = 0.95, method: Method = "clopper-pearson"
 ) -> Enclosure:
     """Enclose the one-sided upper confidence limit, exactly 1 where s = n; arguments and errors as for ``lower``."""
-    s, f, miss = _checked(successes, trials, confidence, method)
+    s, f, miss = _check_arguments(successes, trials, confidence, method)
     return _upper(s, f, miss, method, guess(fast.upper, successes, trials, confidence, method=method))
 
 
@@ -122,7 +122,7 @@ def interval(
     successes: Number, trials: Number, confidence: Number = 0.95, method: Method = "clopper-pearson"
 ) -> tuple[Enclosure, Enclosure]:
     """Enclose the two-sided confidence limits, with equal tails; arguments and errors as for ``lower``."""
-    s, f, miss = _checked(successes, trials, confidence, method)
+    s, f, miss = _check_arguments(successes, trials, confidence, method)
     one_sided = (1 + float(confidence)) / 2
     return (
         _lower(s, f, miss / 2, method, guess(fast.lower, successes, trials, one_sided, method=method)),

@@ -23,7 +23,7 @@ _MOST_CELLS = 5000
 _LOWEST = fmpq(-9)
 
 
-def pinned(delta: float, distance: float) -> Enclosure:
+def pinned_epsilon(delta: float, distance: float) -> Enclosure:
     """Enclose ε of the Gaussian mechanism with noise multiplier 1/distance, 0 where the distance is not positive.
 
     Parameters
@@ -40,7 +40,7 @@ def pinned(delta: float, distance: float) -> Enclosure:
     return two_gaussians.epsilon(delta, max(distance, 0.0), 1, 0, 1)
 
 
-def fitted(delta: float, distance: float, ratio: float, direction: Direction = "both") -> Enclosure:
+def fitted_epsilon(delta: float, distance: float, ratio: float, direction: Direction = "both") -> Enclosure:
     """Enclose ε of N(0, 1) against N(distance, ratio²), to 2 ulps.
 
     Parameters
@@ -96,8 +96,8 @@ class _Attack:
         return min(bound, _above(flat)) if flat.is_finite() else bound
 
 
-def threshold(delta: float, distance: float, ratio: float) -> Enclosure:
-    """Enclose the largest ε of an attacker with one threshold; arguments as for ``fitted``.
+def threshold_epsilon(delta: float, distance: float, ratio: float) -> Enclosure:
+    """Enclose the largest ε of an attacker with one threshold; arguments as for ``fitted_epsilon``.
 
     Returns
     -------
@@ -115,7 +115,7 @@ def threshold(delta: float, distance: float, ratio: float) -> Enclosure:
     # Beyond, no hits: P(X > z) < exp(−z²/2).
     highest = fmpq(*(math.sqrt(-2.0 * math.log(delta)) + 1.0).as_integer_ratio())
     # No attacker does better than both directions' exact ε.
-    ceiling = fitted(delta, distance, ratio).hi
+    ceiling = fitted_epsilon(delta, distance, ratio).hi
     low, high = at_precision(_PRECISION, lambda: _largest_gain(attacks, highest, ceiling))
     return Enclosure(low, high, at_precision(_PRECISION, lambda: arb(low).union(arb(high))))
 

@@ -26,7 +26,7 @@ from canaryproof.kernels.certified._ball import (
     enclose,
     enclose_arrays,
     guess,
-    on_arrays,
+    has_arrays,
     sign,
     strictly_within_unit,
     within,
@@ -76,10 +76,10 @@ def delta(epsilon: Any, noise_multiplier: Any) -> Enclosure | Enclosures:
     -----
     Balle and Wang (2018), Theorem 8.
     """
-    if on_arrays(epsilon, noise_multiplier):
+    if has_arrays(epsilon, noise_multiplier):
         return _deltas(delta, epsilon, noise_multiplier, log=False)
     eps, distance = _arguments(epsilon, noise_multiplier)
-    return enclose(lambda: two_gaussians.shifted(eps, distance).delta, least=0.0, greatest=1.0)
+    return enclose(lambda: two_gaussians.shift_divergence(eps, distance).delta, least=0.0, greatest=1.0)
 
 
 @overload
@@ -88,10 +88,10 @@ def log_delta(epsilon: Number, noise_multiplier: Number) -> Enclosure: ...
 def log_delta(epsilon: ArrayLike, noise_multiplier: ArrayLike) -> Enclosures: ...
 def log_delta(epsilon: Any, noise_multiplier: Any) -> Enclosure | Enclosures:
     """Enclose the natural log of ``delta``, which doesn't underflow; arguments and errors as there."""
-    if on_arrays(epsilon, noise_multiplier):
+    if has_arrays(epsilon, noise_multiplier):
         return _deltas(log_delta, epsilon, noise_multiplier, log=True)
     eps, distance = _arguments(epsilon, noise_multiplier)
-    return enclose(lambda: two_gaussians.log_of(two_gaussians.shifted(eps, distance)), greatest=0.0)
+    return enclose(lambda: two_gaussians.log_of(two_gaussians.shift_divergence(eps, distance)), greatest=0.0)
 
 
 @overload
@@ -123,13 +123,13 @@ def epsilon(delta: Any, noise_multiplier: Any) -> Enclosure | Enclosures:
     The inverse of Balle and Wang (2018), Theorem 8, in ε, in which δ does not increase. The fast kernel says where the
     search starts.
     """
-    if on_arrays(delta, noise_multiplier):
+    if has_arrays(delta, noise_multiplier):
         return enclose_arrays(fast.epsilon, _pair_balls.mechanism_epsilons, epsilon, delta, noise_multiplier)
     target = strictly_within_unit("delta", delta)
     _, distance = _arguments(0, noise_multiplier)
 
     def excess(eps: fmpq) -> arb:
-        return two_gaussians.shifted(eps, distance).delta - arb(target)
+        return two_gaussians.shift_divergence(eps, distance).delta - arb(target)
 
     if sign(partial(excess, fmpq(0)))[0] < 0:
         return Enclosure(0.0, 0.0, arb(0))
@@ -164,11 +164,11 @@ def noise_multiplier(epsilon: Any, delta: Any) -> Enclosure | Enclosures:
     The inverse of Balle and Wang (2018), Theorem 8, in σ: δ falls from 1 at σ = 0 to 0 at infinity, because to add
     noise is to process what was released. The fast kernel says where the search starts.
     """
-    if on_arrays(epsilon, delta):
+    if has_arrays(epsilon, delta):
         return enclose_arrays(fast.noise_multiplier, _pair_balls.noise_multipliers, noise_multiplier, epsilon, delta)
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
     target = strictly_within_unit("delta", delta)
     return bracket(
-        lambda sigma: two_gaussians.shifted(eps, 1 / sigma).delta - arb(target),
+        lambda sigma: two_gaussians.shift_divergence(eps, 1 / sigma).delta - arb(target),
         guess(fast.noise_multiplier, epsilon, delta),
     )

@@ -16,7 +16,7 @@ Proven are the two remainders, as above, and all arithmetic, by flint; the ident
 
 Domain: 2 ≤ d ≤ 1e12 and any x, floats, ints or Fractions, taken as the exact numbers that they are. All enclosures are
 tight (at most 2 ulps) for floats. Fractions may be chosen so close to a zero of ``logpdf`` or ``logcdf``, or to a
-quantile, that 8192 bits don't tell: then ``tight`` may be False.
+quantile, that 8192 bits don't tell: then ``is_tight`` may be False.
 """
 
 import flint
@@ -80,7 +80,7 @@ def tail_fraction(x: fmpq, dim: fmpq) -> arb:
     raise Disturbed
 
 
-def _serves_series(x: fmpq, dim: fmpq) -> bool:
+def _is_series_shorter(x: fmpq, dim: fmpq) -> bool:
     """Whether to take the series rather than the fraction; either is right anywhere.
 
     At prec bits the fraction needs about (0.35·prec/z)² terms, z = x√d, and the series about prec + z² (where
@@ -109,13 +109,13 @@ def _upper(x: fmpq, dim: fmpq) -> arb:
         return arb(_HALF)
     if dim == 3:
         return arb((1 - x) / 2)
-    return _HALF - _central(x, dim) if _serves_series(x, dim) else _log_tail(x, dim).exp()
+    return _HALF - _central(x, dim) if _is_series_shorter(x, dim) else _log_tail(x, dim).exp()
 
 
 def _log_upper(x: fmpq, dim: fmpq) -> arb:
     if x >= 1:
         return arb.neg_inf()
-    if x == 0 or dim == 3 or _serves_series(x, dim):
+    if x == 0 or dim == 3 or _is_series_shorter(x, dim):
         return _upper(x, dim).log()
     return _log_tail(x, dim)
 
@@ -152,7 +152,7 @@ def _quantile(q: fmpq, dim: fmpq, start: float) -> Enclosure:
     return bracket(lambda x: _upper(x, dim) - arb(q), start, 1.0)
 
 
-def _mirrored(enclosure: Enclosure) -> Enclosure:
+def _mirror(enclosure: Enclosure) -> Enclosure:
     # 0.0 − x: no negative zero. Flint rounds a ball that it negates.
     ball = at_precision(PRECISIONS[-1], lambda: -enclosure.ball)
     return Enclosure(0.0 - enclosure.hi, 0.0 - enclosure.lo, ball)
@@ -240,7 +240,7 @@ def logsf(x: Number, dim: Number) -> Enclosure:
 
 def ppf(q: Number, dim: Number) -> Enclosure:
     """Enclose the cosine below which the probability is q; arguments and errors as for ``isf``."""
-    return _mirrored(isf(q, dim))
+    return _mirror(isf(q, dim))
 
 
 def isf(q: Number, dim: Number) -> Enclosure:
@@ -270,5 +270,5 @@ def isf(q: Number, dim: Number) -> Enclosure:
     probability, d = within("q", q, 0.0, 1.0), within("dim", dim, 2.0, _LARGEST_DIM)
     start = guess(fast.isf, q, dim)
     if probability > _HALF:
-        return _mirrored(_quantile(1 - probability, d, -start))
+        return _mirror(_quantile(1 - probability, d, -start))
     return _quantile(probability, d, start)

@@ -13,7 +13,7 @@ says that a precision exists that tells the sign; where the ladder ends before i
 
 Domain: σ₁/σ₂ from 1e-50 to 1e50, ``|μ₁ − μ₂|`` ≤ 1e50 deviations, 0 ≤ ε ≤ 1e50, 0 < δ < 1. All
 enclosures are tight (at most 2 ulps) for floats. Fractions may be chosen so close to each other, or to a maximum of the
-loss, that 8192 bits don't tell them apart: then ``tight`` is False.
+loss, that 8192 bits don't tell them apart: then ``is_tight`` is False.
 
 Arrays are enclosed by balls of pairs of floats (``_pair_balls``), more than 10⁴ a second where these decide, and by the
 balls above where they don't. Containment rests there on the error bounds that ``make prove`` proves.
@@ -38,7 +38,7 @@ from canaryproof.kernels.certified._ball import (
     enclose_arrays,
     exact,
     guess,
-    on_arrays,
+    has_arrays,
     sign,
     strictly_within_unit,
     within,
@@ -74,7 +74,7 @@ def _above(u: arb) -> arb:
     return (x.lower().erfc().union(x.upper().erfc()) if x > _FAR else x.erfc()) / 2
 
 
-def shifted(epsilon: fmpq, distance: fmpq) -> Divergence:
+def shift_divergence(epsilon: fmpq, distance: fmpq) -> Divergence:
     """Divergence of N(distance, 1) from N(0, 1) for distance ≥ 0, at the precision in force."""
     if distance == 0:
         return _NONE
@@ -86,7 +86,7 @@ def shifted(epsilon: fmpq, distance: fmpq) -> Divergence:
 def _forward(epsilon: fmpq, pair: Pair) -> Divergence:
     m, s = pair
     if s == 1:
-        return shifted(epsilon, m)
+        return shift_divergence(epsilon, m)
     alpha = (s * s - 1) / 2
     excess = arb(epsilon) + arb(s - 1).log1p()
     square = arb(m * m) + 4 * alpha * excess
@@ -150,7 +150,7 @@ def _pairs(mu1: Number, sigma1: Number, mu2: Number, sigma2: Number, direction: 
     return choices[direction]
 
 
-def _turned(first: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: str) -> tuple[Any, ...]:
+def _orient(first: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: str) -> tuple[Any, ...]:
     """Return arguments whose forward direction, or larger one, is that which is asked for."""
     return (first, mu2, sigma2, mu1, sigma1) if direction == "reverse" else (first, mu1, sigma1, mu2, sigma2)
 
@@ -169,14 +169,14 @@ def _deltas(
     both = direction == "both"
 
     def fill(eps: Array, m1: Array, s1: Array, m2: Array, s2: Array, low: Array, high: Array) -> None:
-        fast.checked(m1, s1, m2, s2, direction)
+        fast.check_arguments(m1, s1, m2, s2, direction)
         _pair_balls.deltas(eps, m1, s1, m2, s2, both, log, low, high)
 
     return enclose_arrays(
         None,
         fill,
         partial(slow, direction="both" if both else "forward"),
-        *_turned(epsilon, mu1, sigma1, mu2, sigma2, direction),
+        *_orient(epsilon, mu1, sigma1, mu2, sigma2, direction),
     )
 
 
@@ -193,7 +193,7 @@ def _epsilons(
         partial(fast.epsilon, direction=way),
         fill,
         partial(epsilon, direction=way),
-        *_turned(delta, mu1, sigma1, mu2, sigma2, direction),
+        *_orient(delta, mu1, sigma1, mu2, sigma2, direction),
     )
 
 
@@ -234,7 +234,7 @@ def delta(
     -----
     Andrew et al. (arXiv 2302.03098), Section 3.2.
     """
-    if on_arrays(epsilon, mu1, sigma1, mu2, sigma2):
+    if has_arrays(epsilon, mu1, sigma1, mu2, sigma2):
         return _deltas(delta, epsilon, mu1, sigma1, mu2, sigma2, direction, log=False)
     pairs = _pairs(mu1, sigma1, mu2, sigma2, direction)
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
@@ -253,7 +253,7 @@ def log_delta(
     epsilon: Any, mu1: Any, sigma1: Any, mu2: Any, sigma2: Any, direction: Direction = "both"
 ) -> Enclosure | Enclosures:
     """Enclose the natural log of ``delta``, −inf where that is 0; arguments and errors as there."""
-    if on_arrays(epsilon, mu1, sigma1, mu2, sigma2):
+    if has_arrays(epsilon, mu1, sigma1, mu2, sigma2):
         return _deltas(log_delta, epsilon, mu1, sigma1, mu2, sigma2, direction, log=True)
     pairs = _pairs(mu1, sigma1, mu2, sigma2, direction)
     eps = within("epsilon", epsilon, 0.0, _LARGEST)
@@ -299,7 +299,7 @@ def epsilon(
     Andrew et al. (arXiv 2302.03098), Section 3.2. That δ(ε) does not increase is the only analysis used: it is the
     largest of P₁(A) − e^ε·P₂(A) over all events A. The fast kernel says where the search starts.
     """
-    if on_arrays(delta, mu1, sigma1, mu2, sigma2):
+    if has_arrays(delta, mu1, sigma1, mu2, sigma2):
         return _epsilons(delta, mu1, sigma1, mu2, sigma2, direction)
     pairs = _pairs(mu1, sigma1, mu2, sigma2, direction)
     target = strictly_within_unit("delta", delta)

@@ -15,7 +15,7 @@ def exact(x: Number) -> mpf:
         return mp.convert(x)
 
 
-def settled(value: Callable[[], mpf], digits: int) -> mpf:
+def converged_value(value: Callable[[], mpf], digits: int) -> mpf:
     """``value()`` at growing precision until two in a row agree to ``digits`` digits; a NaN agrees with nothing."""
     dps, previous = digits + 20, mp.nan
     for _ in range(20):
@@ -42,13 +42,13 @@ def root(f: Callable[[mpf], mpf], low: mpf, high: mpf, digits: int) -> mpf:
     dps = digits + 20
     with suppress(mp.NoConvergence, ZeroDivisionError):
         x = _secants(f, _between(f, low, high, _FIRST + 15, _FIRST), low, high, digits)
-        if low <= x <= high and _changes(f, x, dps + dps // 4, digits):
+        if low <= x <= high and _has_sign_change(f, x, dps + dps // 4, digits):
             return x
     # Where that fails, all digits are looked for between the limits.
     for _ in range(10):
         x = _between(f, low, high, dps, dps - 15)
         dps += dps // 2
-        if _changes(f, x, dps, digits):
+        if _has_sign_change(f, x, dps, digits):
             return x
     raise mp.NoConvergence(f"no change of sign about {mp.nstr(x)}")
 
@@ -86,7 +86,7 @@ def _secants(f: Callable[[mpf], mpf], x: mpf, low: mpf, high: mpf, digits: int) 
     return x
 
 
-def _changes(f: Callable[[mpf], mpf], x: mpf, dps: int, digits: int) -> bool:
+def _has_sign_change(f: Callable[[mpf], mpf], x: mpf, dps: int, digits: int) -> bool:
     """Whether ``f`` changes its sign across the last digit of ``x``."""
     with mp.workdps(dps):
         step = x * mpf(10) ** (-digits - 2)

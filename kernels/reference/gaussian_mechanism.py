@@ -2,7 +2,7 @@
 
 from mpmath import mp, mpf
 
-from canaryproof.kernels.reference._precision import Number, exact, positive_root, settled
+from canaryproof.kernels.reference._precision import Number, converged_value, exact, positive_root
 
 
 def _log_delta(epsilon: mpf, sigma: mpf) -> mpf:
@@ -37,7 +37,7 @@ def delta(epsilon: Number, noise_multiplier: Number, *, digits: int = 50) -> mpf
     Balle and Wang (2018), Theorem 8.
     """
     e, sigma = exact(epsilon), exact(noise_multiplier)
-    return settled(lambda: mp.exp(_log_delta(e, sigma)), digits)
+    return converged_value(lambda: mp.exp(_log_delta(e, sigma)), digits)
 
 
 def log_delta(epsilon: Number, noise_multiplier: Number, *, digits: int = 50) -> mpf:
@@ -53,7 +53,7 @@ def log_delta(epsilon: Number, noise_multiplier: Number, *, digits: int = 50) ->
     Natural log of δ.
     """
     e, sigma = exact(epsilon), exact(noise_multiplier)
-    return settled(lambda: _log_delta(e, sigma), digits)
+    return converged_value(lambda: _log_delta(e, sigma), digits)
 
 
 def epsilon(delta: Number, noise_multiplier: Number, *, digits: int = 50) -> mpf:
@@ -76,7 +76,7 @@ def epsilon(delta: Number, noise_multiplier: Number, *, digits: int = 50) -> mpf
         return log_delta(e, sigma, digits=mp.dps) - mp.log(target)
 
     # A zero is a rounding accident.
-    if settled(lambda: excess(mpf(0)) or mp.nan, 5) < 0:
+    if converged_value(lambda: excess(mpf(0)) or mp.nan, 5) < 0:
         return mpf(0)
     e = positive_root(excess, digits)
     with mp.workdps(digits):

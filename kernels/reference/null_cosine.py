@@ -6,7 +6,7 @@ Theorem 3.1. The dimension d may be any real number from 2 on.
 
 from mpmath import mp, mpf
 
-from canaryproof.kernels.reference._precision import Number, exact, root, settled
+from canaryproof.kernels.reference._precision import Number, converged_value, exact, root
 
 
 def _log_peak(dim: mpf) -> mpf:
@@ -82,7 +82,7 @@ def pdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
     f(x).
     """
     x, dim = exact(x), exact(dim)
-    return settled(lambda: mp.exp(_logpdf(x, dim)), digits)
+    return converged_value(lambda: mp.exp(_logpdf(x, dim)), digits)
 
 
 def logpdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
@@ -98,7 +98,7 @@ def logpdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
     Natural log of f(x).
     """
     x, dim = exact(x), exact(dim)
-    return settled(lambda: _logpdf(x, dim), digits)
+    return converged_value(lambda: _logpdf(x, dim), digits)
 
 
 def cdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
@@ -114,7 +114,7 @@ def cdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
     Integral of f from −1 to x.
     """
     x, dim = exact(x), exact(dim)
-    return settled(lambda: mp.exp(_logsf(-x, dim)), digits)
+    return converged_value(lambda: mp.exp(_logsf(-x, dim)), digits)
 
 
 def logcdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
@@ -130,7 +130,7 @@ def logcdf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
     Natural log of `cdf`.
     """
     x, dim = exact(x), exact(dim)
-    return settled(lambda: _logsf(-x, dim), digits)
+    return converged_value(lambda: _logsf(-x, dim), digits)
 
 
 def sf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
@@ -146,7 +146,7 @@ def sf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
     Integral of f from x to 1.
     """
     x, dim = exact(x), exact(dim)
-    return settled(lambda: mp.exp(_logsf(x, dim)), digits)
+    return converged_value(lambda: mp.exp(_logsf(x, dim)), digits)
 
 
 def logsf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
@@ -162,7 +162,7 @@ def logsf(x: Number, dim: Number, *, digits: int = 50) -> mpf:
     Natural log of `sf`.
     """
     x, dim = exact(x), exact(dim)
-    return settled(lambda: _logsf(x, dim), digits)
+    return converged_value(lambda: _logsf(x, dim), digits)
 
 
 def ppf(q: Number, dim: Number, *, digits: int = 50) -> mpf:

@@ -2,7 +2,7 @@
 
 from mpmath import mp, mpf
 
-from canaryproof.kernels.reference._precision import Number, exact, positive_root, settled
+from canaryproof.kernels.reference._precision import Number, converged_value, exact, positive_root
 
 
 def _inside(low: mpf, high: mpf) -> mpf:
@@ -54,15 +54,15 @@ def _forward_log_delta(epsilon: mpf, pair: tuple[mpf, ...], digits: int) -> mpf:
     if mu1 == mu2 and sigma1 == sigma2:
         return -mp.inf
     # The extreme is irrational and ε rational, so some precision shows which is larger.
-    if sigma1 < sigma2 and settled(lambda: _extreme(*pair) - epsilon, 5) < 0:
+    if sigma1 < sigma2 and converged_value(lambda: _extreme(*pair) - epsilon, 5) < 0:
         return -mp.inf
-    return settled(lambda: _log_delta(epsilon, *pair), digits)
+    return converged_value(lambda: _log_delta(epsilon, *pair), digits)
 
 
 def _forward_epsilon(delta: mpf, pair: tuple[mpf, ...], digits: int) -> mpf:
     _, sigma1, _, sigma2 = pair
     bounded = sigma1 < sigma2
-    ceiling = settled(lambda: _extreme(*pair), 3 * digits + 30) if bounded else mp.inf
+    ceiling = converged_value(lambda: _extreme(*pair), 3 * digits + 30) if bounded else mp.inf
 
     # The root is often next to the ceiling, or tiny in comparison: y = −log(1 − ε / ceiling) resolves both ends.
     def loss(y: mpf) -> mpf:
@@ -73,7 +73,7 @@ def _forward_epsilon(delta: mpf, pair: tuple[mpf, ...], digits: int) -> mpf:
         return _forward_log_delta(loss(y), pair, mp.dps) - mp.log(delta)
 
     # A zero is a rounding accident.
-    if settled(lambda: excess(mpf(0)) or mp.nan, 5) < 0:
+    if converged_value(lambda: excess(mpf(0)) or mp.nan, 5) < 0:
         return mpf(0)
     with mp.workdps(digits):
         if bounded and excess((digits + 5) * mp.log(10)) > 0:

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 from canaryproof.kernels._canary_stream import CANARY, fill
 from canaryproof.kernels.canaries import Canaries, noise
-from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries, _transformed, _transposed
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries, _apply, _apply_transpose
 from canaryproof.verify.audit.engine.provenance import _processor
 from canaryproof.verify.audit.estimators import algorithm_1
 from tests.benchmarks import processes
@@ -322,8 +322,8 @@ def _orthonormal(size: Size, threads: int) -> Orthonormal:
     vector, signs = noise(_SEED, dim).astype(np.float64), OrthonormalCanaries(_SEED, 1, dim)._signs
 
     def transforms() -> None:
-        _transposed(vector, signs)
-        _transformed(vector, signs)
+        _apply_transpose(vector, signs)
+        _apply(vector, signs)
 
     cast = []
     for count in size.orthonormal:
@@ -346,7 +346,7 @@ def _orthonormal(size: Size, threads: int) -> Orthonormal:
 
     def float32_transforms() -> None:
         for delta in turned:
-            _transformed(delta, several._signs)
+            _apply(delta, several._signs)
 
     blocks = [
         Contestant("orthonormal", lambda: several.block_cosines(deltas), work, threads),

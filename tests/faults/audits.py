@@ -47,7 +47,7 @@ FAULTS = (
     _enclosure(
         "direction",
         "one direction for the larger of both",
-        "fitted",
+        "fitted_epsilon",
         lambda _: (
             lambda delta, distance, ratio, direction="both": two_gaussians.epsilon(
                 delta, 0, 1, distance, ratio, "forward"
@@ -57,10 +57,12 @@ FAULTS = (
     _enclosure(
         "ratio",
         "the fitted ratio ignored",
-        "threshold",
+        "threshold_epsilon",
         lambda f: lambda delta, distance, ratio: f(delta, distance, 1.0),
     ),
-    _enclosure("clipped", "|μ̂| for max(μ̂, 0)", "pinned", lambda f: lambda delta, distance: f(delta, abs(distance))),
+    _enclosure(
+        "clipped", "|μ̂| for max(μ̂, 0)", "pinned_epsilon", lambda f: lambda delta, distance: f(delta, abs(distance))
+    ),
     _audit(
         "seed",
         "canaries of another seed",

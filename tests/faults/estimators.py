@@ -48,7 +48,7 @@ def _moments(name: str, description: str, function: str, make: Callable[[Functio
 
 def _estimator(name: str, description: str, function: str, make: Callable[[Function], Function], *more: str) -> Fault:
     checks = (*(f"estimators.inference.{topic}" for topic in _CALLED[function]), *more)
-    return Fault(f"estimators.{name}", description, f"{_ESTIMATORS}.estimators:{function}", make, checks)
+    return Fault(f"estimators.{name}", description, f"{_ESTIMATORS}.epsilon_estimators:{function}", make, checks)
 
 
 def _threshold(name: str, description: str, make: Callable[[Function], Function]) -> Fault:
@@ -272,7 +272,7 @@ FAULTS = (
     Fault(
         "estimators.norm-error",
         "√2 times the standard error",
-        f"{_ESTIMATORS}.estimators:norm",
+        f"{_ESTIMATORS}.epsilon_estimators:norm",
         lambda f: (
             lambda *a: (lambda e: dataclasses.replace(e, spread=lambda: math.sqrt(2.0) * e.standard_error))(f(*a))
         ),

@@ -34,7 +34,7 @@ def _signs_last(_: Function) -> Function:
     def faulty(vector: Any, signs: Any) -> Any:
         for window, words in enumerate(signs):
             if window == len(signs) - 1:
-                kernel._rotated(vector, 1.0)
+                kernel._apply_rotation(vector, 1.0)
             kernel.transform(kernel._part(vector, window, signs), words, True)
         return vector
 
@@ -47,77 +47,77 @@ FAULTS = (
     _fault(
         "seed",
         "all seeds have the signs of seed 0",
-        "_drawn_signs",
+        "_draw_signs",
         lambda f: lambda _, *others: f(0, *others),
         _CANARIES,
     ),
     _fault(
         "one-layer",
         "one layer where two are promised",
-        "_drawn_signs",
+        "_draw_signs",
         lambda f: lambda seed, dim, _, block: f(seed, dim, 1, block),
         (*_CANARIES, "orthonormal.scores.data"),
     ),
     _fault(
         "same-signs",
         "all windows have the same signs",
-        "_drawn_signs",
+        "_draw_signs",
         lambda f: lambda *given: np.broadcast_to(f(*given)[:1], f(*given).shape).copy(),
         _CANARIES,
     ),
     _fault(
         "no-signs",
         "no signs are drawn",
-        "_drawn_signs",
+        "_draw_signs",
         lambda f: lambda *given: np.zeros_like(f(*given)),
         (*_CANARIES, "orthonormal.scores.data"),
     ),
     _fault(
         "rows-in-order",
         "the permutation is not drawn",
-        "_drawn_rows",
+        "_draw_rows",
         lambda _: lambda _, count, *__: np.arange(count, dtype=np.int32),
         (*_CANARIES, "orthonormal.scores.exchangeable"),
     ),
     _fault(
         "rows-of-the-count",
         "canaries depend on their number",
-        "_drawn_rows",
+        "_draw_rows",
         lambda f: lambda seed, count, *others: f(seed + count, count, *others),
         _CANARIES,
     ),
     _fault(
         "repeated-rows",
         "rows are drawn with replacement",
-        "_drawn_rows",
+        "_draw_rows",
         _repeated,
         (*_CANARIES, "orthonormal.scores.noise"),
     ),
     _fault(
         "scale",
         "the transform is not orthonormal where log₂ n is odd",
-        "_transformed",
+        "_apply",
         _scaled,
         ("orthonormal.scores.noise", *_CANARIES),
     ),
     _fault(
         "no-rotation",
         "G is left out, where d is no power of two",
-        "_rotated",
+        "_apply_rotation",
         lambda _: lambda *_: None,
         _CANARIES,
     ),
     _fault(
         "signs-last",
         "signs after each transform of scores",
-        "_transformed",
+        "_apply",
         _signs_last,
         ("orthonormal.scores.noise", *_CANARIES),
     ),
     _fault(
         "rotated-once-more",
         "a sum is rotated as scores are, and not back",
-        "_rotated",
+        "_apply_rotation",
         lambda f: lambda vector, _: f(vector, 1.0),
         (*_CANARIES, "orthonormal.scores.noise"),
     ),

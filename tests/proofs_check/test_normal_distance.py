@@ -54,8 +54,8 @@ def test_sphere_in_closed_form():
 @given(dim=DIMS)
 def test_enclosures_are_tight_and_below_the_bounds(dim):
     distance, variation = law.kolmogorov(dim), law.total_variation(dim)
-    assert distance.tight
-    assert variation.tight
+    assert distance.is_tight
+    assert variation.is_tight
     assert 0 < distance.lo < variation.lo < 1
     assert Fraction(distance.hi) <= proof.kolmogorov_bound(dim)
     assert Fraction(variation.hi) <= proof.total_variation_bound(dim)
@@ -85,7 +85,7 @@ def test_tails_agree_with_the_certified_cosine():
     for dim in (100, 10**4, 10**6):
         error = law.tail_relative_error(5.0, dim)
         exact = null_cosine.sf(Fraction(5, math.isqrt(dim)), dim)
-        assert error.tight
+        assert error.is_tight
         assert error.lo == pytest.approx(exact.lo / (0.5 * math.erfc(5 / math.sqrt(2))) - 1, abs=1e-13)
     assert law.tail_relative_error(3.0, 9).hi == -1.0
 

@@ -40,7 +40,7 @@ def twin(name, sample, confidence, method):
 @given(sample=samples(10**4), confidence=CONFIDENCES, method=METHODS)
 def test_limits_hold_their_twins(holds, name, sample, confidence, method):
     enclosure = getattr(binomial, name)(*sample, confidence, method)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert holds(enclosure, twin(name, sample, confidence, method), 19)
 
 
@@ -60,7 +60,7 @@ def test_an_interval_is_two_limits_at_half_the_miss(sample, confidence, method):
 def test_a_million_trials(holds, successes, method):
     for name in ("lower", "upper"):
         enclosure = getattr(binomial, name)(successes, 10**6, 0.95, method)
-        assert enclosure.tight
+        assert enclosure.is_tight
         assert holds(enclosure, twin(name, (successes, 10**6), 0.95, method), 19)
 
 
@@ -70,8 +70,8 @@ def test_no_success_and_no_failure(trials, confidence):
     miss = 1 - Fraction(confidence)
     root = at_precision(400, lambda: flint.arb(flint.fmpq(miss.numerator, miss.denominator)).root(trials))
     none, every = binomial.upper(0, trials, confidence), binomial.lower(trials, trials, confidence)
-    assert none.tight
-    assert every.tight
+    assert none.is_tight
+    assert every.is_tight
     assert at_precision(400, lambda: none.lo <= 1 - root <= none.hi)
     assert at_precision(400, lambda: every.lo <= root <= every.hi)
 
@@ -113,7 +113,7 @@ def test_a_limit_that_is_a_float():
 def test_extreme_confidence(confidence):
     for sample in ((1, 10**5), (10**5 - 1, 10**5), (300, 1000)):
         for method in ("clopper-pearson", "jeffreys"):
-            assert all(limit.tight for limit in binomial.interval(*sample, confidence, method))
+            assert all(limit.is_tight for limit in binomial.interval(*sample, confidence, method))
 
 
 @given(samples(10**4), st.fractions(0.001, 0.999), st.integers(60, 300), st.integers(60, 300))

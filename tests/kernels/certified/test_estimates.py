@@ -20,8 +20,8 @@ NEAR = 1e-13
 
 @given(DELTAS, st.floats(-1.0, 5.0))
 def test_pinned_encloses_the_estimate(delta, distance):
-    enclosure = estimates.pinned(delta, distance)
-    assert enclosure.tight
+    enclosure = estimates.pinned_epsilon(delta, distance)
+    assert enclosure.is_tight
     assert float(epsilon_estimators.pinned_epsilon(delta, np.asarray(distance))) == pytest.approx(
         enclosure.lo, NEAR, 1e-14
     )
@@ -29,20 +29,20 @@ def test_pinned_encloses_the_estimate(delta, distance):
 
 @given(DELTAS, DISTANCES, RATIOS)
 def test_fitted_encloses_the_estimate(delta, distance, ratio):
-    enclosure = estimates.fitted(delta, distance, ratio)
-    assert enclosure.tight
+    enclosure = estimates.fitted_epsilon(delta, distance, ratio)
+    assert enclosure.is_tight
     estimate = epsilon_estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio))
     assert float(estimate) == pytest.approx(enclosure.lo, NEAR, 1e-14)
-    directions = [estimates.fitted(delta, distance, ratio, way) for way in ("forward", "reverse")]
+    directions = [estimates.fitted_epsilon(delta, distance, ratio, way) for way in ("forward", "reverse")]
     assert enclosure == max(directions, key=lambda e: e.hi)
 
 
 @given(DELTAS, DISTANCES, RATIOS)
 def test_threshold_encloses_the_estimate(delta, distance, ratio):
-    enclosure = estimates.threshold(delta, distance, ratio)
+    enclosure = estimates.threshold_epsilon(delta, distance, ratio)
     assert enclosure.width_in_ulps <= 3 or enclosure.hi - enclosure.lo <= 1e-17
     assert float(threshold_epsilon(delta, distance, ratio)) == pytest.approx(enclosure.lo, 1e-12, 1e-14)
-    assert enclosure.lo <= estimates.fitted(delta, distance, ratio).hi
+    assert enclosure.lo <= estimates.fitted_epsilon(delta, distance, ratio).hi
 
 
 def gain(a, delta, distance, ratio):
@@ -62,7 +62,7 @@ def gain(a, delta, distance, ratio):
 @pytest.mark.parametrize("ratio", [0.7, 1.0, 1.3])
 def test_no_threshold_exceeds_the_enclosure(ratio):
     delta, distance = 1e-6, 0.7
-    enclosure = estimates.threshold(delta, distance, ratio)
+    enclosure = estimates.threshold_epsilon(delta, distance, ratio)
     gains = [gain(mp.mpf(a), delta, distance, ratio) for a in np.linspace(-12.0, 12.0, 2401)]
     assert max(gains) <= enclosure.hi
     # The best of so fine a grid is nearly the best of all.
@@ -70,7 +70,7 @@ def test_no_threshold_exceeds_the_enclosure(ratio):
 
 
 def test_equal_gaussians_leave_nothing_to_guess():
-    for enclosure in (estimates.threshold(1e-6, 0.0, 1.0), estimates.pinned(1e-6, -0.3)):
+    for enclosure in (estimates.threshold_epsilon(1e-6, 0.0, 1.0), estimates.pinned_epsilon(1e-6, -0.3)):
         assert (enclosure.lo, enclosure.hi) == (0.0, 0.0)
 
 
@@ -88,14 +88,14 @@ def test_mean_lies_between_the_means_of_the_ends():
     ("distance", "ratio"), [(1e30, 1.0), pytest.param(3.0, 1e25, marks=pytest.mark.deep), (1e7, 1e-6)]
 )
 def test_too_few_bits_only_widen(distance, ratio):
-    enclosure = estimates.threshold(1e-6, distance, ratio)
-    assert enclosure.lo <= estimates.fitted(1e-6, distance, ratio).hi <= 4.0 * enclosure.hi
+    enclosure = estimates.threshold_epsilon(1e-6, distance, ratio)
+    assert enclosure.lo <= estimates.fitted_epsilon(1e-6, distance, ratio).hi <= 4.0 * enclosure.hi
 
 
 @pytest.mark.deep
 def test_next_to_the_null_the_search_ends():
-    enclosure = estimates.threshold(1e-20, 0.0, 1.0 + 1e-9)
-    assert 0.0 <= enclosure.lo <= enclosure.hi <= estimates.fitted(1e-20, 0.0, 1.0 + 1e-9).hi
+    enclosure = estimates.threshold_epsilon(1e-20, 0.0, 1.0 + 1e-9)
+    assert 0.0 <= enclosure.lo <= enclosure.hi <= estimates.fitted_epsilon(1e-20, 0.0, 1.0 + 1e-9).hi
 
 
 def test_hits_that_may_be_positive_are_not_ruled_out():

@@ -21,14 +21,14 @@ DELTAS = st.one_of(st.floats(-300, -1).map(lambda t: 10**t), st.floats(0.01, 0.9
 @given(EPSILONS, NOISES)
 def test_log_delta_holds_its_twin(holds, epsilon, noise):
     enclosure = gaussian_mechanism.log_delta(epsilon, noise)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert holds(enclosure, reference.log_delta(epsilon, noise, digits=60))
 
 
 @given(EPSILONS, NOISES)
 def test_delta_holds_its_twin(holds, epsilon, noise):
     enclosure = gaussian_mechanism.delta(epsilon, noise)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert holds(enclosure, reference.delta(epsilon, noise, digits=60))
 
 
@@ -43,7 +43,7 @@ def above(epsilon, noise, delta):
 @given(DELTAS, NOISES)
 def test_epsilon_brackets_the_passage(delta, noise):
     enclosure = gaussian_mechanism.epsilon(delta, noise)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert not above(enclosure.hi, noise, delta)
     assert enclosure.hi == 0.0 or above(enclosure.lo, noise, delta)
 
@@ -52,7 +52,7 @@ def test_epsilon_brackets_the_passage(delta, noise):
 @given(EPSILONS, DELTAS)
 def test_noise_multiplier_brackets_the_passage(epsilon, delta):
     enclosure = gaussian_mechanism.noise_multiplier(epsilon, delta)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert above(epsilon, enclosure.lo, delta)
     assert not above(epsilon, enclosure.hi, delta)
 
@@ -67,16 +67,16 @@ def test_inverses_hold_their_twins(holds, delta, other):
 @pytest.mark.parametrize("noise", [1e-50, 1e-20, 1.0, 1e50])
 @pytest.mark.parametrize("epsilon", [0.0, 5e-324, 1e20, 1e50])
 def test_the_far_corners_are_tight(noise, epsilon):
-    assert gaussian_mechanism.delta(epsilon, noise).tight
-    assert gaussian_mechanism.log_delta(epsilon, noise).tight
+    assert gaussian_mechanism.delta(epsilon, noise).is_tight
+    assert gaussian_mechanism.log_delta(epsilon, noise).is_tight
 
 
 @pytest.mark.parametrize("delta", [1e-300, 5e-324, 1 - 2**-53, Fraction(1, 3)])
 def test_far_corners_of_the_inverses_are_tight(delta):
     for value in (0.0, 5e-324, 1e20, 1e50):
-        assert gaussian_mechanism.noise_multiplier(value, delta).tight
+        assert gaussian_mechanism.noise_multiplier(value, delta).is_tight
     for value in (1e-50, 1e-20, 1.0, 1e50):
-        assert gaussian_mechanism.epsilon(delta, value).tight
+        assert gaussian_mechanism.epsilon(delta, value).is_tight
 
 
 @given(EPSILONS, st.integers(-20, 20).map(lambda n: 2.0**n))

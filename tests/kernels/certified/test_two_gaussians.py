@@ -51,7 +51,7 @@ NASTY = [
 @given(EPSILONS, pairs(), DIRECTIONS)
 def test_log_delta_holds_its_twin(holds, epsilon, pair, direction):
     enclosure = two_gaussians.log_delta(epsilon, *pair, direction)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert holds(enclosure, reference.log_delta(epsilon, *pair, direction, digits=60))
 
 
@@ -59,7 +59,7 @@ def test_log_delta_holds_its_twin(holds, epsilon, pair, direction):
 @given(EPSILONS, pairs(), DIRECTIONS)
 def test_delta_is_the_exponential_of_log_delta(epsilon, pair, direction):
     enclosure = two_gaussians.delta(epsilon, *pair, direction)
-    assert enclosure.tight
+    assert enclosure.is_tight
     log_delta = two_gaussians.log_delta(epsilon, *pair, direction)
     if log_delta.hi == -math.inf:
         assert enclosure.lo == enclosure.hi == 0.0
@@ -72,8 +72,8 @@ def test_delta_is_the_exponential_of_log_delta(epsilon, pair, direction):
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_nasty_log_delta(holds, epsilon, pair, direction):
     enclosure = two_gaussians.log_delta(epsilon, *pair, direction)
-    assert enclosure.tight
-    assert two_gaussians.delta(epsilon, *pair, direction).tight
+    assert enclosure.is_tight
+    assert two_gaussians.delta(epsilon, *pair, direction).is_tight
     assert holds(enclosure, reference.log_delta(epsilon, *pair, direction, digits=60))
 
 
@@ -82,8 +82,8 @@ def test_nasty_log_delta(holds, epsilon, pair, direction):
 )
 @pytest.mark.parametrize("epsilon", [1e20, 1e50])
 def test_the_far_corners_are_tight(epsilon, pair):
-    assert two_gaussians.log_delta(epsilon, *pair).tight
-    assert two_gaussians.delta(epsilon, *pair).tight
+    assert two_gaussians.log_delta(epsilon, *pair).is_tight
+    assert two_gaussians.delta(epsilon, *pair).is_tight
 
 
 def brackets(enclosure, delta, pair, direction):
@@ -100,7 +100,7 @@ def brackets(enclosure, delta, pair, direction):
 @given(DELTAS, pairs(), DIRECTIONS)
 def test_epsilon_brackets_the_passage(delta, pair, direction):
     enclosure = two_gaussians.epsilon(delta, *pair, direction)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert brackets(enclosure, delta, pair, direction)
 
 
@@ -109,7 +109,7 @@ def test_epsilon_brackets_the_passage(delta, pair, direction):
 @pytest.mark.parametrize("direction", ["forward", "reverse"])
 def test_nasty_epsilon(delta, pair, direction):
     enclosure = two_gaussians.epsilon(delta, *pair, direction)
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert brackets(enclosure, delta, pair, direction)
 
 
@@ -128,10 +128,10 @@ def test_around_the_largest_loss(sigma, distance, ulps):
     nearest = float(largest)
     epsilon = nearest + ulps * math.ulp(nearest)
     enclosure = two_gaussians.log_delta(epsilon, distance, sigma, 0.0, 1.0, "forward")
-    assert enclosure.tight
+    assert enclosure.is_tight
     assert (enclosure.hi == -math.inf) == (mpf(epsilon) >= largest)
     found = two_gaussians.epsilon(1e-300, distance, sigma, 0.0, 1.0, "forward")
-    assert found.tight
+    assert found.is_tight
     assert found.lo <= largest
 
 

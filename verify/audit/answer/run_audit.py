@@ -664,7 +664,7 @@ def _certified(name: str, *arguments: float) -> tuple[float, float]:
     # This import loads interval arithmetic, which a summary does not need.
     from canaryproof.kernels.certified import estimates
 
-    enclosure = getattr(estimates, name)(*arguments)
+    enclosure = getattr(estimates, f"{name}_epsilon")(*arguments)
     return enclosure.lo, enclosure.hi
 
 

@@ -166,7 +166,7 @@ def _judge_coverage(
 
 
 def _certified(distance: float, ratio: float) -> tuple[float, float]:
-    enclosure = estimates.fitted(DELTA, distance, ratio)
+    enclosure = estimates.fitted_epsilon(DELTA, distance, ratio)
     return enclosure.lo, enclosure.hi
 
 

@@ -319,20 +319,20 @@ def _enclosed(context: Context) -> Outcome:
             (
                 "pinned",
                 epsilon_estimators.pinned_epsilon(delta, np.asarray(distance)),
-                estimates.pinned(delta, distance),
+                estimates.pinned_epsilon(delta, distance),
                 64.0,
             ),
             (
                 "fitted",
                 epsilon_estimators.both_directions(delta, np.asarray(distance), np.asarray(ratio)),
-                estimates.fitted(delta, distance, ratio),
+                estimates.fitted_epsilon(delta, distance, ratio),
                 64.0,
             ),
             # Claimed by ``estimators.threshold-is-exact``: 1e-12.
             (
                 "threshold",
                 threshold_attack.threshold_epsilon(delta, distance, ratio),
-                estimates.threshold(delta, distance, ratio),
+                estimates.threshold_epsilon(delta, distance, ratio),
                 4096.0,
             ),
         ):

@@ -325,7 +325,7 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
         served = (draw for draw in draws if target.inside(*draw) and target.twin_serves(*draw))
         for arguments in islice(served, context.pick(3, 25)):
             enclosure = target.certified(*arguments)
-            wide += not enclosure.tight
+            wide += not enclosure.is_tight
             try:
                 twin = target.twin(*arguments, digits=_DIGITS)
             except mp.mp.NoConvergence:

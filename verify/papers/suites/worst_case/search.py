@@ -101,7 +101,7 @@ def measure(target: Target, domain: Domain, arguments: Arguments) -> Case | None
     error = error_bound(value, enclosure)
     share = share_of_budget(error, enclosure, BUDGETS[domain], absolute=target.absolute)
     ulps = in_ulps(error, enclosure, SMALL if target.absolute else 0.0)
-    return Case(arguments, value, enclosure, ulps, share if enclosure.tight else math.inf)
+    return Case(arguments, value, enclosure, ulps, share if enclosure.is_tight else math.inf)
 
 
 def _moved(x: float, size: float, rng: np.random.Generator) -> float:
