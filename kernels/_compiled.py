@@ -15,10 +15,10 @@ count on that.
 import errno
 import fcntl
 import hashlib
+import logging
 import multiprocessing
 import os
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -223,24 +223,27 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
                 raise PermissionError(errno.EPERM, "others can write there")
             super().save_overload(sig, data)
         except OSError as error:
-            _say_once(f"cannot keep compiled code in {folder()} ({error.strerror}): compiling each time, in memory")
+            _log_once(
+                logging.WARNING,
+                f"cannot keep compiled code in {folder()} ({error.strerror}): compiling each time, in memory",
+            )
         finally:
             self._unlock()
 
 
 @cache
-def _say_once(text: str) -> None:
-    """Print a line on stderr, unless the command that has started this process does."""
+def _log_once(level: int, text: str) -> None:
+    """Log a line, unless the command that has started this process does."""
     if multiprocessing.parent_process() is None:
-        print(f"canaryproof: {text}", file=sys.stderr)  # noqa: T201
+        logging.getLogger("canaryproof").log(level, text)
 
 
 class _Notice(Listener):
-    """A line, on a terminal, that a function of the package is being compiled: it takes seconds."""
+    """A line that a function of the package is being compiled: it takes seconds."""
 
     def on_start(self, event: Any) -> None:
-        if sys.stderr.isatty() and event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
-            _say_once("compiling; some seconds, once after an installation")
+        if event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
+            _log_once(logging.INFO, "compiling; some seconds, once after an installation")
 
     def on_end(self, event: Any) -> None:
         pass

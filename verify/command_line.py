@@ -8,6 +8,7 @@ import _thread
 import contextlib
 import difflib
 import io
+import logging
 import os
 import re
 import signal
@@ -97,9 +98,24 @@ class _Group(click.Group):
             # A terminal without UTF-8 must not crash us over a Greek letter.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        with _insistent_interrupts(), _termination_interrupts() as terminations:
+        with _log_shown(), _insistent_interrupts(), _termination_interrupts() as terminations:
             status = _status(run)
             sys.exit(_TERMINATED if terminations and status == INTERRUPTED else status)
+
+
+@contextlib.contextmanager
+def _log_shown() -> Iterator[None]:
+    """Show what the package logs on stderr; on a terminal also what only takes long."""
+    logger, shown = logging.getLogger("canaryproof"), logging.StreamHandler()
+    shown.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+    before = logger.level
+    logger.addHandler(shown)
+    logger.setLevel(logging.INFO if sys.stderr.isatty() else logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.removeHandler(shown)
+        logger.setLevel(before)
 
 
 @contextlib.contextmanager
@@ -192,9 +208,11 @@ def _check_environment() -> None:
 
     numba warns of other numbers of threads. scipy loads a part of numpy that reads the time of sources.
     """
+    threads = 1
     with contextlib.suppress(ValueError):
-        if int(os.environ.get("NUMBA_NUM_THREADS", "1")) < 1:
-            raise InputError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
+        threads = int(os.environ.get("NUMBA_NUM_THREADS", "1"))
+    if threads < 1:
+        raise InputError(f"NUMBA_NUM_THREADS: must be at least 1, not {os.environ['NUMBA_NUM_THREADS']}")
     seconds = os.environ.get("SOURCE_DATE_EPOCH")
     if seconds is not None and not re.fullmatch(r"\d{1,11}", seconds, re.ASCII):
         raise InputError(f"SOURCE_DATE_EPOCH: must be a whole number of seconds, not {seconds!r}")

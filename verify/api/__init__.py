@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.canaries.shapes import split as split
     from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries as ShardedCanaries
     from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients as WhitenedClients
+    from canaryproof.verify.audit.files.errors import InputError as InputError
     from canaryproof.verify.audit.files.stored_release import open_release as open_release
 
 # The module of each public name; a name that is not in its module is the module itself.
@@ -86,6 +87,7 @@ _MODULES = {
     "GroupedCanaries": "canaryproof.verify.audit.canaries.grouped_canaries",
     "FlowerInspection": "canaryproof.verify.audit.answer.flower_inspection",
     "Inspection": "canaryproof.verify.audit.answer.inspection",
+    "InputError": "canaryproof.verify.audit.files.errors",
     "Insertion": "canaryproof.verify.audit.canaries.participation",
     "OpacusCanaries": "canaryproof.verify.audit.canaries.opacus_canaries",
     "JaxInspection": "canaryproof.verify.audit.answer.jax_inspection",

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import canaryproof
@@ -40,7 +41,7 @@ def test_there_is_nothing_else():
 
 
 def test_type_checkers_are_told_the_same_places():
-    (block, *_) = (node for node in ast.parse(CODE).body if isinstance(node, ast.If))
+    (block, *_) = (node for node in ast.parse(CODE).body if ast.unparse(node).startswith("if TYPE_CHECKING"))
     told = {}
     for line in block.body:
         for alias in getattr(line, "names", ()):
@@ -64,3 +65,25 @@ def test_help_shows_a_first_audit_that_runs():
     names = {}
     exec("\n".join(lines), names)
     assert names["found"].verdict == "consistent"
+
+
+def test_a_file_that_breaks_a_rule_is_named_once(tmp_path):
+    """Whatever is asked of it; and it is a ValueError, as a bad argument is."""
+    canaries = canaryproof.Canaries(seed=7, count=2, dim=3)
+    path = tmp_path / "release.npy"
+    np.save(path, [1.0, 2.0, 3.0])
+    release = canaryproof.open_release(path)
+    path.write_bytes(path.read_bytes()[:-4])
+    calls = (
+        lambda: canaryproof.audit_release(release, canaries, delta=1e-6),
+        lambda: canaryproof.open_release(path),
+        lambda: canaryproof.Scores.load(path),
+        lambda: canaryproof.RoundScores.load(path),
+        lambda: canaryproof.model_card(path),
+    )
+    for call in calls:
+        with pytest.raises(canaryproof.InputError) as caught:
+            call()
+        assert isinstance(caught.value, ValueError)
+        assert str(caught.value).startswith(f"{path}: ")
+        assert str(caught.value).count(str(path)) == 1

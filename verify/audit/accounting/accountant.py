@@ -23,12 +23,15 @@ For example:
 8.20
 """
 
+import logging
 import math
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -779,10 +782,30 @@ def _sampled_losses(claim: Claim, interval: float) -> Any:
         return None
 
 
+@contextmanager
+def silence_orders() -> Iterator[None]:
+    """Drop this thread's warnings of orders whose series does not converge: without them ε is still an upper bound.
+
+    dp-accounting warns through ``absl``, which would also give a root logger without handlers one of its own.
+    """
+    thread, logger, handler = get_ident(), logging.getLogger("absl"), logging.NullHandler()
+
+    def passes(record: logging.LogRecord) -> bool:
+        return record.levelno > logging.WARNING or get_ident() != thread
+
+    logger.addFilter(passes)
+    logging.root.addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.root.removeHandler(handler)
+        logger.removeFilter(passes)
+
+
 def _composed(accountant: Any, event: Any) -> Any:
     """Return the accountant with the event, or None where it fails."""
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), silence_orders():
             return accountant.compose(event) if accountant.supports(event) else None
     except (ArithmeticError, ValueError, NotImplementedError):
         return None

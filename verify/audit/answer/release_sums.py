@@ -348,8 +348,6 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
         return None, 0
     try:
         arrays = checkpoint.read(path, description, _like(source, canaries))
-    except ValueError as error:
-        raise InputError(str(error)) from error
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
     square, own, largest = arrays["numbers"].tolist()

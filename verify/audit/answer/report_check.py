@@ -138,6 +138,8 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         result = audit_release(source, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
         # A report of an array in memory names no file.
         return result if coordinates else replace(result, request=replace(result.request, stored=None))
+    except InputError:
+        raise
     except (ValueError, OverflowError) as error:
         raise InputError(f"the report's request cannot be repeated: {error}") from error
 

@@ -42,6 +42,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_unobserved
+from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind
 
 if TYPE_CHECKING:
@@ -331,6 +332,8 @@ def audit_release(
             raise ValueError(f"must be sums of {scored:,} scores, not of {len(sums.products.products):,}")
         if sums.largest == 0.0:
             raise ValueError("the release must not be the zero vector")
+    except InputError:
+        raise
     except ValueError as error:
         raise ValueError(f"release: {error}") from error
     largest = sums.largest / sums.canary_norm

@@ -45,6 +45,7 @@ from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries
 from canaryproof.verify.audit.estimators.noise_multiplier import Evidence, RoundTraces, log_mean_ratio
 from canaryproof.verify.audit.files import checkpoint
+from canaryproof.verify.audit.files.errors import InputError
 
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -465,7 +466,7 @@ class CanaryClients:
         ------
         OSError
             If a file cannot be opened.
-        ValueError
+        InputError
             If one is damaged, or of other canaries: the file, the field and the rule are named.
         """
         target = Path(path)
@@ -473,9 +474,9 @@ class CanaryClients:
         rounds, zero = int(state["rounds"]), state["zero"]
         scores = RoundScores.load(_scores_file(target, rounds), self.canaries)
         if scores.canaries != self.canaries or scores.rounds + int(zero.sum()) != rounds:
-            raise ValueError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
+            raise InputError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
         if scores.keep_table != self._scores.keep_table:
-            raise ValueError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
+            raise InputError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
         self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
         self._sum = self._final = self._evidence = None
         self._cosines, self._lengths = state["cosines"], state["lengths"]

@@ -31,7 +31,7 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.audit.canaries.participation import checked_members
-from canaryproof.verify.audit.files.errors import RuleError
+from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import regular, require
 from canaryproof.verify.audit.files.writing import replaced
 
@@ -359,7 +359,7 @@ class RoundScores:
         ------
         OSError
             If the file cannot be opened.
-        ValueError
+        InputError
             If it is damaged or something else: the file, the field and the rule are named.
         """
         with regular(Path(path)) as file:
@@ -367,11 +367,11 @@ class RoundScores:
                 with zipfile.ZipFile(file) as archive:
                     return cls._read(archive, canaries)
             except MemoryError as error:
-                raise ValueError(f"{path}: does not fit in memory") from error
+                raise InputError(f"{path}: does not fit in memory") from error
             # zipfile and numpy's header parser have no closed list of what they raise over a damaged file.
             except Exception as error:
                 reason = error if isinstance(error, RuleError) else f"is not a readable .npz file ({error})"
-                raise ValueError(f"{path}: {reason}") from error
+                raise InputError(f"{path}: {reason}") from error
 
     @classmethod
     def _read(cls, archive: zipfile.ZipFile, canaries: AnyCanaries | None) -> Self:

@@ -513,6 +513,8 @@ def _audit_release(
         with _progress("scoring canaries", count * len(blocks(release.dim))) as advance:
             canaries = _canaries(directions, seed, count, release.dim)
             return audit_release(release, canaries, bounds=bounds, advance=advance, scoring=scoring, **asked)
+    except InputError:
+        raise
     except ValueError as error:
         reason = str(error).removeprefix("release: ")
         raise InputError(f"{file}: {reason}") from error

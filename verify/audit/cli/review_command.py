@@ -45,6 +45,8 @@ def review_command(file: Path, as_json: bool, **asked: Any) -> None:
 
     try:
         reviewed = review(file, **asked)
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"--{error}") from error
     click.echo(reviewed.to_json() if as_json else str(reviewed))

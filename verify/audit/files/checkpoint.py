@@ -12,7 +12,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.verify.audit.files.errors import RuleError
+from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import parsing, regular, require
 from canaryproof.verify.audit.files.writing import replaced
 
@@ -31,7 +31,7 @@ def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArr
 def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """Read the finite arrays of a checkpoint, which must have this description, and the types and shapes of ``like``.
 
-    A ``ValueError`` names the file, the field and the rule if it is damaged, or of another training.
+    An ``InputError`` names the file, the field and the rule if it is damaged, or of another training.
     """
     with regular(path) as file:
         try:
@@ -56,11 +56,11 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
                 )
                 require(bool(np.isfinite(array).all()), f"{name}: must be finite")
         except RuleError as error:
-            raise ValueError(f"{path}: {error}") from None
+            raise InputError(f"{path}: {error}") from None
         # zipfile, json and numpy have no closed list of what they raise over a damaged file.
         except Exception as error:
             reason = str(error).partition("\n")[0][:200]
-            raise ValueError(f"{path}: is not a checkpoint, or a damaged one ({reason})") from error
+            raise InputError(f"{path}: is not a checkpoint, or a damaged one ({reason})") from error
     return arrays
 
 

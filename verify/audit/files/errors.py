@@ -1,8 +1,20 @@
 """Errors that a user's input can cause; they load nothing, so that every command can name them."""
 
 
-class InputError(Exception):
-    """Input that breaks a rule, which its message names in one line."""
+class InputError(ValueError):
+    """A file, or something else from outside, that breaks a rule: the message names both, in one line.
+
+    An argument that breaks a rule is an ordinary ``ValueError``, so that ``except ValueError`` catches either.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> try:
+    ...     scores = cp.Scores.load("scores.json")
+    ... except cp.InputError as error:
+    ...     print(error)
+    scores.json: No such file or directory
+    """
 
     @property
     def message(self) -> str:

@@ -378,6 +378,8 @@ def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[b
         raise InputError(f"{path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: must be text in UTF-8") from error
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
     except MemoryError as error:

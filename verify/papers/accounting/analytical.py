@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.verify.audit.accounting.accountant import silence_orders
 from canaryproof.verify.papers.accounting import sampled_gaussian
 
 Conversion = Literal["improved", "classical"]
@@ -59,7 +60,8 @@ def _divergences(
     accountant = accounting.RdpAccountant()
     if dense:
         accountant = accounting.RdpAccountant(_dense(accountant.orders))
-    accountant.compose(_event(noise_multiplier, sampling), rounds)
+    with silence_orders():
+        accountant.compose(_event(noise_multiplier, sampling), rounds)
     return accountant.orders, accountant.rdp
 
 
@@ -95,7 +97,8 @@ def without_replacement(
 
     accountant = accounting.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     event = dp_accounting.GaussianDpEvent(noise_multiplier)
-    accountant.compose(dp_accounting.SampledWithoutReplacementDpEvent(population, cohort, event), rounds)
+    with silence_orders():
+        accountant.compose(dp_accounting.SampledWithoutReplacementDpEvent(population, cohort, event), rounds)
     return _converted(accountant.orders, accountant.rdp, delta, conversion)
 
 

@@ -180,6 +180,8 @@ class Trainings:
         """Name the experiment and the cell in whatever goes wrong."""
         try:
             yield
+        except InputError:
+            raise
         except ValueError as error:
             swept = ", ".join(f"{name} = {value}" for name, value in cell.swept.items())
             raise InputError(f"{self._configuration.name}{f' ({swept})' if swept else ''}: {error}") from error

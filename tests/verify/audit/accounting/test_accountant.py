@@ -4,7 +4,9 @@ import doctest
 import math
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import absl.logging
 import dp_accounting
 import numpy as np
 import pytest
@@ -657,3 +659,21 @@ def test_the_library_is_loaded_for_sampling_alone():
         "assert 'dp_accounting' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_orders_without_a_series_are_left_out_in_silence(caplog):
+    """And what others log through absl meanwhile is heard."""
+    accountant._bound.cache_clear()
+    accountant._divergences.cache_clear()
+    event = Sampled(1 / 8, Gaussian(1.0))
+    # Rényi accounting serves so small a δ.
+    assert poisson(1.0, rate=1 / 8, rounds=64).epsilon(1e-100) == pytest.approx(72.02, abs=0.01)
+    assert not caplog.records
+    with accountant.silence_orders(), ThreadPoolExecutor() as threads:
+        rdp.RdpAccountant().compose(event, 64)
+        absl.logging.error("an error")
+        threads.submit(absl.logging.warning, "of another thread").result()
+    assert caplog.messages == ["an error", "of another thread"]
+    caplog.clear()
+    rdp.RdpAccountant().compose(event, 64)
+    assert {record.levelname for record in caplog.records} == {"WARNING"}

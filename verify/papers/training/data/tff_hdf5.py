@@ -64,6 +64,8 @@ class Child:
             parts = [self._process.stdout.read(size) for size in head["sizes"]]
             if [len(part) for part in parts] != head["sizes"]:
                 raise ValueError("truncated")
+        except InputError:
+            raise
         # Whatever else comes is what a crash wrote, or nothing.
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             self._process.kill()
