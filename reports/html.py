@@ -23,7 +23,7 @@ from markupsafe import Markup, escape
 from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings, in_passing
 from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter, pictures_of
-from canaryproof.verify.papers.check.results import FALSE_ALARM_BUDGET, Design, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import FALSE_ALARM_BUDGET, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
 from canaryproof.verify.papers.records.report_input import Material
 
@@ -217,19 +217,14 @@ _SYMBOLS = {
 class Entry:
     """A line of the ledger and what it opens to."""
 
+    result: Result
     anchor: str
-    id: str
     document: str
-    suite: str
-    verdict: str
     sign: str
-    source: str
     statement: Markup
     finding: Markup
     # Why a printed number has its verdict; "" for a sentence, which has that of its verdict's meaning.
     rule: str
-    design: Design | None
-    level: str
     command: str
     picture: str
     evidence: Markup
@@ -324,18 +319,13 @@ def _entry(run: Run, position: int, anchor: str, pictures: set[str], room: int) 
     path = f"results[{position}].evidence"
     evidence = rich_text(described(result.evidence, path, room), name="Evidence", plain=True)
     return Entry(
+        result=result,
         anchor=anchor,
-        id=result.id,
         document=result.id.partition(".")[0] if of_document else _OWN,
-        suite=result.suite,
-        verdict=str(result.verdict),
         sign=SIGNS[result.verdict],
-        source=result.source,
         statement=rich_line(result.statement),
         finding=rich_line(result.finding),
         rule=rule(result) if "rule" in result.evidence else "",
-        design=result.design,
-        level="" if result.design is None else f"{result.design.level:.1g}",
         command=shlex.join(["canaryproof", *again]),
         picture=next((name for name in named if name in pictures), ""),
         evidence=evidence,
@@ -355,7 +345,7 @@ def _groups(claims: Sequence[Entry]) -> list[Group]:
     titles = {**TITLES, _OWN: "This package's own checks"}
 
     def of(key: str, verdict: Verdict) -> tuple[Entry, ...]:
-        selected = [claim for claim in claims if (claim.document, claim.verdict) == (key, verdict)]
+        selected = [claim for claim in claims if (claim.document, claim.result.verdict) == (key, verdict)]
         return tuple(sorted(selected, key=lambda claim: claim.in_passing))
 
     return [

@@ -7,7 +7,6 @@ counts on chance. Where no rule is known, there is no value.
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -18,6 +17,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Members, Sampling
 from canaryproof.verify.papers.accounting import analytical as accountants
+from canaryproof.verify.papers.records.training_record import Analytical
 
 # Neighbours of the Gaussian mechanism: both the average's divisor m and the other members' updates are as they were.
 ADD_OR_REMOVE = "one member more or less, the divisor m unchanged"
@@ -54,32 +54,13 @@ class AccountedClip(Protocol):
     def count_noise(self) -> float: ...  # noqa: D102
 
 
-@dataclass(frozen=True)
-class Accounting:
-    """An analytical ε.
-
-    Attributes
-    ----------
-    epsilon
-        Upper bound on ε, infinite without noise; None where none is known.
-    relation
-        Which data sets are neighbours.
-    rule
-        How it was found, or why it was not.
-    """
-
-    epsilon: float | None
-    relation: str
-    rule: str
-
-
 def analytical_epsilon(
     noise: AccountedNoise,
     delta: float,
     participation: AccountedRounds,
     clip: AccountedClip,
     members: Members = "canaries",
-) -> Accounting:
+) -> Analytical:
     """Account for the one who is least protected: of the included canaries, or of the clients.
 
     A participation that does not say how it was drawn is taken to be known to the attacker. A ``ValueError`` says that
@@ -90,25 +71,25 @@ def analytical_epsilon(
     sampling = SCHEDULED if drawn.rate == 1 else drawn
     taken = patterns(participation, members)
     if sampling.rate == 0 or (sampling.kind == "scheduled" and not taken):
-        return Accounting(0.0, ADD_OR_REMOVE, "nobody takes part")
+        return Analytical(0.0, ADD_OR_REMOVE, "nobody takes part")
     if noise.noise_multiplier == 0.0 or clip.count_noise == 0.0:
-        return Accounting(math.inf, ADD_OR_REMOVE, "no noise")
+        return Analytical(math.inf, ADD_OR_REMOVE, "no noise")
     if sampling.kind == "scheduled":
         return _scheduled(noise, delta, taken, clip)
     if sampling.kind == "poisson number":
-        return Accounting(None, ADD_OR_REMOVE, "none known: a Poisson number of rounds among the last ones")
+        return Analytical(None, ADD_OR_REMOVE, "none known: a Poisson number of rounds among the last ones")
     if not _independent(noise):
-        return Accounting(None, ADD_OR_REMOVE, f"none known: correlated noise with sampling ({sampling.kind})")
+        return Analytical(None, ADD_OR_REMOVE, f"none known: correlated noise with sampling ({sampling.kind})")
     together = noise_with_counts(noise.noise_multiplier, clip.count_noise)
     rounds = participation.rounds
     if isinstance(sampling.rate, Fraction):
         return _without_replacement(together / 2.0, delta, rounds, sampling.rate)
     assert sampling.rate is not None
     claim = Claim("add-or-remove", together, rounds, rate=float(sampling.rate))
-    return Accounting(claim.epsilon(delta), ADD_OR_REMOVE, f"{claim.basis(delta)}, {_UNCOUNTED}")
+    return Analytical(claim.epsilon(delta), ADD_OR_REMOVE, f"{claim.basis(delta)}, {_UNCOUNTED}")
 
 
-def _scheduled(noise: AccountedNoise, delta: float, taken: set[tuple[int, ...]], clip: AccountedClip) -> Accounting:
+def _scheduled(noise: AccountedNoise, delta: float, taken: set[tuple[int, ...]], clip: AccountedClip) -> Analytical:
     """Account for members whose rounds the attacker knows: one Gaussian mechanism each, since squares of μ add up."""
     try:
         squares = {
@@ -124,19 +105,19 @@ def _scheduled(noise: AccountedNoise, delta: float, taken: set[tuple[int, ...]],
     correlated = "" if _independent(noise) else ", with correlated noise"
     counts = "" if math.isinf(clip.count_noise) else ", with the counts of unclipped updates"
     rule = f"{rule} known to the attacker{correlated}{counts}"
-    return Accounting(float(gaussian_mechanism.epsilon(delta, sigma)), ADD_OR_REMOVE, rule)
+    return Analytical(float(gaussian_mechanism.epsilon(delta, sigma)), ADD_OR_REMOVE, rule)
 
 
-def _without_replacement(sigma: float, delta: float, rounds: int, rate: Fraction) -> Accounting:
+def _without_replacement(sigma: float, delta: float, rounds: int, rate: Fraction) -> Analytical:
     """Account for cohorts of fixed size, σ in units of how far a replaced update moves a sum: two clip norms."""
     cohort, population = rate.as_integer_ratio()
     by_chance = accountants.without_replacement(sigma, delta, rounds, cohort, population)
     # Rényi bounds are coarse at low noise, where they may exceed those for taking part in every round.
     always = accountants.gaussian(sigma, delta, rounds)
     if always <= by_chance:
-        return Accounting(always, REPLACE, f"Gaussian mechanism, as if in all of {rounds} rounds")
+        return Analytical(always, REPLACE, f"Gaussian mechanism, as if in all of {rounds} rounds")
     rule = f"Rényi accounting (dp-accounting) of {rounds} samples without replacement, of {cohort}/{population} each"
-    return Accounting(by_chance, REPLACE, rule)
+    return Analytical(by_chance, REPLACE, rule)
 
 
 def _independent(noise: AccountedNoise) -> bool:

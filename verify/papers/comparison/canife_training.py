@@ -34,7 +34,7 @@ from canaryproof.verify.papers.records.benchmark_record import (
     ScoreLawRecord,
     SecondsRecord,
 )
-from canaryproof.verify.papers.records.training_record import Analytical, BoundRecord, DesignRecord, KnownRoundsRecord
+from canaryproof.verify.papers.records.training_record import BoundRecord, DesignRecord, KnownRoundsRecord
 from canaryproof.verify.papers.training.assembly import Seeds, sgd_trainer
 from canaryproof.verify.papers.training.canary_scores import CanaryScores, audits, bound_record, measured_noise
 from canaryproof.verify.papers.training.clipping import FixedClip
@@ -93,7 +93,7 @@ class Bench:
         # The operator accounts for a training without the fault.
         believed = Independent(plan.noise_multiplier, root), plan.delta, trainer.participation
         return AuditedTraining(
-            Analytical(**asdict(analytical_epsilon(*believed, FixedClip(plan.clip_norm)))),
+            analytical_epsilon(*believed, FixedClip(plan.clip_norm)),
             float(self.model.accuracy(trainer.params, *test)),
             audits(CanaryScores.of(trainer), self.model.dim, plan.delta, CONFIDENCE, "fixed"),
             finished.audits,

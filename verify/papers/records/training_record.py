@@ -211,14 +211,24 @@ class PartSeconds:
     attack: OmittedIfNone[float] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainingSeconds(PartSeconds):
-    """The same, with which training it is of its experiment."""
+@dataclass(frozen=True)
+class Job:
+    """One training of an experiment."""
 
     cell: Count
     repetition: Count
     run: Count
     with_canaries: bool
+
+    @property
+    def name(self) -> str:
+        """Name of its folder."""
+        return f"{self.cell:03}-{self.repetition:03}-{self.run:03}{'' if self.with_canaries else '-without'}"
+
+
+@dataclass(frozen=True)
+class TrainingSeconds(Job, PartSeconds):
+    """Seconds of one training's parts."""
 
 
 @dataclass(frozen=True)
@@ -263,11 +273,11 @@ class RepetitionRecord:
 
 @dataclass(frozen=True)
 class Analytical:
-    """An analytical ε, None where none is known, with the neighbours that it is about and the rule."""
+    """An analytical ε: an upper bound, infinite without noise; None where none is known."""
 
     epsilon: float | None
-    relation: str
-    rule: str
+    relation: str  # which data sets are neighbours
+    rule: str  # how it was found, or why it was not
 
 
 @dataclass(frozen=True)

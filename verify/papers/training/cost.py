@@ -19,11 +19,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.papers.records.training_record import Job
 from canaryproof.verify.papers.training import assembly
 from canaryproof.verify.papers.training.canife_audits import Auditor, Designing, audited_rounds, compiled, pool
 from canaryproof.verify.papers.training.clients import Clients, between, chunk_of
 from canaryproof.verify.papers.training.configuration import CanaryPlan, Data, Network, Settings
-from canaryproof.verify.papers.training.jobs import Job, Trainings, shown
+from canaryproof.verify.papers.training.jobs import Trainings, shown
 
 # Work on fewer coordinates takes less than a minute or so, and is not measured.
 _SMALL = 10**10

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 from canaryproof.verify.audit.accounting.sampling import Members
 from canaryproof.verify.audit.engine.executors import EngineError, Lost
 from canaryproof.verify.audit.files.writing import own_folder, replaced
-from canaryproof.verify.papers.accounting.training import Accounting, analytical_epsilon
+from canaryproof.verify.papers.accounting.training import analytical_epsilon
 from canaryproof.verify.papers.records.training_record import (
     Analytical,
     CellRecord,
     ExperimentRecord,
+    Job,
     RepetitionRecord,
     TrainingRecord,
     TrainingSeconds,
@@ -28,7 +29,7 @@ from canaryproof.verify.papers.training import assembly, canife_audits, canife_r
 from canaryproof.verify.papers.training.canary_scores import CanaryScores, audits, densities
 from canaryproof.verify.papers.training.configuration import Configuration, Settings
 from canaryproof.verify.papers.training.cost import Cost, estimate
-from canaryproof.verify.papers.training.jobs import CANIFE, DONE, Job, Trainings, read_canary_scores, read_facts
+from canaryproof.verify.papers.training.jobs import CANIFE, DONE, Trainings, read_canary_scores, read_facts
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.engine.cluster import Cluster
@@ -170,14 +171,14 @@ class Experiment:
             dim=model.dim,
             rounds=rounds,
             noise_multiplier=sigma,
-            analytical=Analytical(**asdict(accounting)),
+            analytical=accounting,
             canife=None
             if settings.canife is None
             else canife_record.theory(settings, sigma, rounds, self._sampling(settings)),
             results=tuple(results),
         )
 
-    def _accounting(self, job: Job) -> Accounting:
+    def _accounting(self, job: Job) -> Analytical:
         """Account for a training: for its random canaries, or where there are none, for its clients."""
         schedule, training = self._trainings.prepared(job)
         delta = self._trainings.settings(job).audit.delta

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,13 @@ from canaryproof.verify.audit.files.reading import read_scores
 from canaryproof.verify.audit.files.writing import own_folder, replaced
 from canaryproof.verify.papers.accounting.training import analytical_epsilon, patterns
 from canaryproof.verify.papers.records.report_input import read_record
-from canaryproof.verify.papers.records.training_record import CanifeScores, Finished, KnownRoundsRecord, PartSeconds
+from canaryproof.verify.papers.records.training_record import (
+    CanifeScores,
+    Finished,
+    Job,
+    KnownRoundsRecord,
+    PartSeconds,
+)
 from canaryproof.verify.papers.training import assembly, canife_audits, canife_record, networks
 from canaryproof.verify.papers.training.canary_scores import ALL, ATTACKS, CHANGE, FINAL, CanaryScores, known_rounds
 from canaryproof.verify.papers.training.canife_audits import Auditor, Compiled, Designing, audited_rounds
@@ -132,21 +138,6 @@ def shown(data: FederatedData, accuracy_on: str, examples: int) -> tuple[np.ndar
 def accuracy(model: Model, params: Params, examples: tuple[np.ndarray, np.ndarray]) -> float:
     """Return a model's accuracy on examples."""
     return float(model.accuracy(params, *examples))
-
-
-@dataclass(frozen=True)
-class Job:
-    """One training of an experiment."""
-
-    cell: int
-    repetition: int
-    run: int
-    with_canaries: bool
-
-    @property
-    def name(self) -> str:
-        """Name of its folder."""
-        return f"{self.cell:03}-{self.repetition:03}-{self.run:03}{'' if self.with_canaries else '-without'}"
 
 
 class Trainings:

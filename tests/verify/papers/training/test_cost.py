@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from canaryproof.verify.papers.records.training_record import Job
 from canaryproof.verify.papers.training import configuration, cost
-from canaryproof.verify.papers.training.jobs import Job, Trainings
+from canaryproof.verify.papers.training.jobs import Trainings
 
 TEXT = (Path(__file__).parents[2] / "tiny.toml").read_text()
 CANIFE = """

@@ -13,7 +13,7 @@ from canaryproof.verify.audit.engine.executors import EngineError, Lost
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import written
 from canaryproof.verify.command_line import main
-from canaryproof.verify.papers.accounting.training import Accounting
+from canaryproof.verify.papers.records.training_record import Analytical
 from canaryproof.verify.papers.training import configuration, experiment, jobs
 from canaryproof.verify.papers.training.experiment import Experiment
 from canaryproof.verify.papers.training.noise import Independent
@@ -289,7 +289,7 @@ def test_correlated_noise_adaptive_clipping_and_coins_come_together(configured, 
 
 
 def test_epsilon_is_that_of_the_least_protected_of_all_trainings(configured, tmp_path, monkeypatch):
-    found = iter([Accounting(epsilon, "", "") for epsilon in (1.0, 3.0, 2.0)])
+    found = iter([Analytical(epsilon, "", "") for epsilon in (1.0, 3.0, 2.0)])
     monkeypatch.setattr(experiment, "analytical_epsilon", lambda *_: next(found))
     text = TEXT.replace("without_canaries = true", "").replace("[1, 2]", "[2]")
     _, document, _ = run(configured(text), tmp_path / "run")
