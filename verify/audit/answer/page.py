@@ -113,7 +113,7 @@ def _tone(result: AuditResult) -> str:
     return "good" if result.passes() else "unsure"
 
 
-_HEADINGS = ("name", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
+_HEADINGS = ("name", "version", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
 
 
 def _rows(rows: Sequence[AuditRow]) -> Iterator[tuple[str, ...]]:
@@ -122,7 +122,7 @@ def _rows(rows: Sequence[AuditRow]) -> Iterator[tuple[str, ...]]:
         if isinstance(row, EstimateRow):
             value, _, low, high = text.estimate_digits(row)
             numbers = [value, low, high]
-        yield (row.name, row.kind, *numbers, row.basis, _end(row, row.cap), row.assumes)
+        yield (row.name, str(row.version), row.kind, *numbers, row.basis, _end(row, row.cap), row.assumes)
 
 
 def _end(row: AuditRow, value: float) -> str:

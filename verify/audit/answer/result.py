@@ -45,6 +45,8 @@ class AuditRow:
     ----------
     name
         Estimator, or bound in the catalogue.
+    version
+        Number of the method's version; a release that changes any of the method's numbers raises it.
     kind
         ``estimate``, ``lower bound`` or ``posterior interval``.
     epsilon
@@ -60,6 +62,7 @@ class AuditRow:
     """
 
     name: str
+    version: int
     kind: str
     epsilon: float
     low: float

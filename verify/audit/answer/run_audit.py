@@ -99,8 +99,8 @@ class Audit(AuditResult):
 
         Returns
         -------
-        A pandas frame with the columns ``name``, ``kind``, ``epsilon``, ``low``, ``high``, ``coverage``, ``cap`` and
-        ``assumes``, a row each.
+        A pandas frame with the columns ``name``, ``version``, ``kind``, ``epsilon``, ``low``, ``high``, ``coverage``,
+        ``cap`` and ``assumes``, a row each.
         """
         # Pandas takes half a second to load.
         import pandas as pd
@@ -532,6 +532,7 @@ def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | Non
         enclose = partial(_certified, "pinned", delta, distance)
     return EstimateRow(
         name=COMPOSED,
+        version=1,
         kind=ESTIMATE,
         epsilon=value,
         low=low,
@@ -556,7 +557,7 @@ def _composed_bound(
     # Below its range an accounting has no value, and the bound is that of the end of the range.
     limit = max(limit, rules.NOISE_MULTIPLIER.low)
     assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting"
-    yield _uncapped(COMPOSED_BOUND, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
+    yield _uncapped(COMPOSED_BOUND, 1, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
 
 
 def _bound_by_participations(
@@ -577,13 +578,13 @@ def _bound_by_participations(
     assert taken is not None
     epsilon = float(epsilon_of_mu(np.array([math.sqrt(taken) / limit]), delta)[0])
     assumes = f"independent scores, {GAUSSIAN_CURVE} of one noise multiplier at each canary's own rounds"
-    yield _uncapped(PARTICIPATIONS, epsilon, Coverage.ASYMPTOTIC, assumes)
+    yield _uncapped(PARTICIPATIONS, 1, epsilon, Coverage.ASYMPTOTIC, assumes)
 
 
-def _uncapped(name: str, epsilon: float, coverage: Coverage, assumes: str) -> AuditRow:
+def _uncapped(name: str, version: int, epsilon: float, coverage: Coverage, assumes: str) -> AuditRow:
     """Return the row of a lower bound that has no cap."""
     kind, at = str(BoundKind.LOWER_BOUND), str(coverage)
-    return AuditRow(name, kind, epsilon, epsilon, math.inf, coverage=at, cap=math.inf, assumes=assumes)
+    return AuditRow(name, version, kind, epsilon, epsilon, math.inf, coverage=at, cap=math.inf, assumes=assumes)
 
 
 def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
@@ -644,6 +645,7 @@ def _bounds(
 def _bound_row(bound: LowerBound) -> AuditRow:
     return AuditRow(
         name=bound.method,
+        version=METHODS[bound.method].version,
         kind=str(bound.kind),
         epsilon=bound.value,
         low=bound.value,
@@ -671,26 +673,30 @@ def _certified(name: str, *arguments: float) -> tuple[float, float]:
     return enclosure.lo, enclosure.hi
 
 
-# Estimators with what each assumes, the default first.
+# Estimators with their versions and what each assumes, the default first.
 _ESTIMATORS = (
     (
         "adaptive",
+        1,
         epsilon_estimators.adaptive,
         f"as pinned, unless the variances differ at level {epsilon_estimators.TEST_LEVEL:g}; then as fitted"
         " (canaryproof)",
     ),
     (
         "pinned",
+        1,
         epsilon_estimators.pinned,
         "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",
+        1,
         epsilon_estimators.fitted,
         "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
     ),
     (
         "threshold",
+        1,
         epsilon_estimators.threshold,
         "as fitted, for an attacker with one threshold (v1, Section 4)",
     ),
@@ -703,8 +709,10 @@ def _estimates(
 ) -> tuple[EstimateRow, ...]:
     try:
         rows = [
-            _estimate_row(name, assumes, estimator(moments, delta, confidence), partial(_enclose, name, moments, delta))
-            for name, estimator, assumes in _ESTIMATORS
+            _estimate_row(
+                name, version, assumes, estimator(moments, delta, confidence), partial(_enclose, name, moments, delta)
+            )
+            for name, version, estimator, assumes in _ESTIMATORS
         ]
     except ValueError as error:
         # With a few scores and a confidence near 1, the interval is wider than the kernels' domains.
@@ -712,15 +720,20 @@ def _estimates(
     if release is not None:
         enclose = partial(_certified, "pinned", delta, release.distance)
         estimate = epsilon_estimators.norm_at(np.asarray(release.distance), release.dim, delta, confidence)
-        rows.append(_estimate_row("norm", _NORM_ASSUMES, estimate, enclose))
+        rows.append(_estimate_row("norm", 1, _NORM_ASSUMES, estimate, enclose))
     return tuple(rows)
 
 
 def _estimate_row(
-    name: str, assumes: str, estimate: epsilon_estimators.Estimate, enclose: Callable[[], tuple[float, float]]
+    name: str,
+    version: int,
+    assumes: str,
+    estimate: epsilon_estimators.Estimate,
+    enclose: Callable[[], tuple[float, float]],
 ) -> EstimateRow:
     return EstimateRow(
         name=name,
+        version=version,
         kind=ESTIMATE,
         epsilon=float(estimate.epsilon),
         low=float(estimate.low),

@@ -342,6 +342,8 @@ class Method:
         Upper ends of posterior intervals.
     needs
         What the scores must have: ``unobserved`` scores, an exact ``null``, or either if empty.
+    version
+        Number of the method's version, which a release that changes any of its values raises.
     """
 
     name: str
@@ -354,6 +356,7 @@ class Method:
     printed: bool = False
     upper: Compute | None = None
     needs: str = ""
+    version: int = 1
 
     def serves(self, scores: ScoreSample) -> bool:
         """Whether the scores have what the method needs."""

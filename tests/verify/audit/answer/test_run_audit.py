@@ -411,7 +411,7 @@ def made(low: float, bound: float | None = 0.5, coverage: str = "asymptotic") ->
     given = (
         ()
         if bound is None
-        else (AuditRow("fixed-sequence", "lower bound", bound, bound, math.inf, coverage, math.inf, "nothing"),)
+        else (AuditRow("fixed-sequence", 1, "lower bound", bound, bound, math.inf, coverage, math.inf, "nothing"),)
     )
     return dataclasses.replace(found, estimates=(dataclasses.replace(first, low=low, high=9.0), *rest), bounds=given)
 
@@ -877,7 +877,7 @@ def test_what_is_no_score_or_release_is_named() -> None:
 def test_a_table_and_a_document_have_the_same_rows() -> None:
     found = audit(Scores(run(), nulls(), DIM), DELTA, claim=1.0, bounds=("band", "bayesian"))
     frame, document = found.to_frame(), json.loads(found.to_json())
-    assert list(frame.columns) == ["name", "kind", "epsilon", "low", "high", "coverage", "cap", "assumes"]
+    assert list(frame.columns) == ["name", "version", "kind", "epsilon", "low", "high", "coverage", "cap", "assumes"]
     assert list(frame.name) == ["adaptive", "pinned", "fitted", "threshold", "band", "bayesian"]
     assert list(frame.kind) == ["estimate"] * 4 + ["lower bound", "posterior interval"]
     for row, (_, line) in zip(document["estimates"] + document["bounds"], frame.iterrows(), strict=True):

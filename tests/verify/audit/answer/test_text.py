@@ -31,7 +31,7 @@ def found():
 
 
 def bounded(found, low, coverage):
-    row = AuditRow("fixed-sequence", "lower bound", low, low, math.inf, coverage, math.inf, "nothing")
+    row = AuditRow("fixed-sequence", 1, "lower bound", low, low, math.inf, coverage, math.inf, "nothing")
     return dataclasses.replace(found, bounds=(row,))
 
 
@@ -145,7 +145,7 @@ def made_up(found):
     traces = SimpleNamespace(cosines=np.zeros(17), measures="noise", p_value={1.75: 0.031}.get, trace_p_value=0.0)
     measured = NoiseMultiplier(1.4142, 1.2071, 1.8284, 0.1113, 0.54)
     estimate = EstimateRow(
-        "composed", "estimate", 2.2361, 1.7321, 2.6458, "heuristic", math.inf, "", 0.2236, lambda: (0.0, math.inf)
+        "composed", 1, "estimate", 2.2361, 1.7321, 2.6458, "heuristic", math.inf, "", 0.2236, lambda: (0.0, math.inf)
     )
     warning = MisuseWarning("some", "Something is wrong.", "Mend it.", None, Withheld.NOTHING)
     return dataclasses.replace(
@@ -159,7 +159,7 @@ def made_up(found):
         null_law=GoodnessOfFit(0.044, 0.28),
         warnings=(warning,) * 2,
         estimates=(estimate,),
-        bounds=(AuditRow("some", "lower bound", 1.6189, 1.6189, math.inf, "asymptotic", 5.5, "nothing"),),
+        bounds=(AuditRow("some", 1, "lower bound", 1.6189, 1.6189, math.inf, "asymptotic", 5.5, "nothing"),),
     )
 
 
@@ -196,7 +196,7 @@ def test_each_figure_of_scores_and_of_a_release_is_the_records(found):
 
 
 def test_a_posterior_interval_stands_in_the_table_with_both_ends(found):
-    row = AuditRow("bayesian", "posterior interval", 1.2399, 1.2399, 5.678, "heuristic", math.inf, "a prior")
+    row = AuditRow("bayesian", 1, "posterior interval", 1.2399, 1.2399, 5.678, "heuristic", math.inf, "a prior")
     (line,) = (
         line for line in details(dataclasses.replace(found, bounds=(row,))).splitlines() if "posterior interval" in line
     )
