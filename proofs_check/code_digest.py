@@ -15,10 +15,10 @@ from functools import lru_cache
 from importlib import import_module
 
 # A module, and a name that it defines.
-Place = tuple[str, str]
+Definition = tuple[str, str]
 
 
-def code_digest(roots: Iterable[Place], modules: Collection[str]) -> str:
+def code_digest(roots: Iterable[Definition], modules: Collection[str]) -> str:
     """Digest of what ``roots`` reach within ``modules``, whatever the order and the files in which it is defined.
 
     Comments, docstrings and imports don't count.
@@ -26,7 +26,7 @@ def code_digest(roots: Iterable[Place], modules: Collection[str]) -> str:
     return hashlib.sha256("\n".join(sorted(reached(roots, modules).values())).encode()).hexdigest()
 
 
-def reached(roots: Iterable[Place], modules: Collection[str]) -> dict[Place, str]:
+def reached(roots: Iterable[Definition], modules: Collection[str]) -> dict[Definition, str]:
     """Return each definition that ``roots`` reach within ``modules``, themselves included, with its code.
 
     Raises
@@ -35,19 +35,19 @@ def reached(roots: Iterable[Place], modules: Collection[str]) -> dict[Place, str
         If there is no such root.
     """
     sources = {module: _parsed(inspect.getsource(import_module(module))) for module in modules}
-    found: dict[Place, str] = {}
+    code: dict[Definition, str] = {}
     left = list(roots)
     while left:
-        place = left.pop()
-        if place not in found:
-            module, name = place
-            found[place] = sources[module].code[name]
+        definition = left.pop()
+        if definition not in code:
+            module, name = definition
+            code[definition] = sources[module].code[name]
             for used, attribute in sources[module].names[name]:
-                left += _places(module, used, attribute, sources)
-    return found
+                left += _definitions(module, used, attribute, sources)
+    return code
 
 
-def _places(module: str, name: str, attribute: str, sources: Mapping[str, "_Module"]) -> list[Place]:
+def _definitions(module: str, name: str, attribute: str, sources: Mapping[str, "_Module"]) -> list[Definition]:
     """Return where a name is defined that a module uses, perhaps with an attribute; nowhere if outside ``sources``."""
     if name in sources[module].code:
         return [(module, name)]
@@ -55,14 +55,14 @@ def _places(module: str, name: str, attribute: str, sources: Mapping[str, "_Modu
     if whole := sources.get(f"{origin}.{original}"):
         # Of a module that is handed on, any definition may be used.
         return [(f"{origin}.{original}", each) for each in ([attribute] if attribute in whole.code else whole.code)]
-    return _places(origin, original, attribute, sources) if origin in sources else []
+    return _definitions(origin, original, attribute, sources) if origin in sources else []
 
 
 @dataclass(frozen=True)
 class _Module:
     code: Mapping[str, str]  # of each definition
     names: Mapping[str, set[tuple[str, str]]]  # that each definition uses, with an attribute or ""
-    imported: Mapping[str, Place]
+    imported: Mapping[str, Definition]
 
 
 @lru_cache(maxsize=512)

@@ -7,7 +7,7 @@ proofs that reach it, and no others.
 import json
 from importlib.resources import files
 
-from canaryproof.proofs_check.code_digest import Place, code_digest
+from canaryproof.proofs_check.code_digest import Definition, code_digest
 from canaryproof.proofs_check.rounding import budgets
 
 TABLE = "pins.json"
@@ -20,7 +20,7 @@ MODULES = {
 }
 
 # What computes, and what states the bound that others rely on.
-_ROOTS: dict[str, tuple[Place, ...]] = {
+_ROOTS: dict[str, tuple[Definition, ...]] = {
     **{
         f"{name} of pairs": ((_PAIRS, name), (_BALLS, name.upper()))
         for name in ("add", "multiply", "divide", "square_root")
@@ -38,7 +38,7 @@ _ROOTS: dict[str, tuple[Place, ...]] = {
 }
 
 
-def _roots() -> dict[str, tuple[Place, ...]]:
+def _roots() -> dict[str, tuple[Definition, ...]]:
     """Return the functions that each proof is of: of a budget, the kernel that it names."""
     roots = dict(_ROOTS)
     for row in budgets.read():
@@ -49,7 +49,7 @@ def _roots() -> dict[str, tuple[Place, ...]]:
 
 def digests() -> dict[str, str]:
     """Return the digest of the code that each proof is of."""
-    return {name: code_digest(places, MODULES) for name, places in _roots().items()}
+    return {name: code_digest(definitions, MODULES) for name, definitions in _roots().items()}
 
 
 def written() -> str:

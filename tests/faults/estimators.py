@@ -21,14 +21,14 @@ _ESTIMATORS = "canaryproof.verify.audit.estimators"
 _CALLED = {
     "both_directions": ("enclosures", "standard-errors"),
     "pinned_epsilon": ("closed-form", "enclosures"),
-    "pinned": ("closed-form", "unobserved"),
+    "pinned_estimate": ("closed-form", "unobserved"),
     "pinned_distance": ("unobserved", "standard-errors"),
     "variance_p_value": ("closed-form", "unobserved", "choices"),
-    "adaptive": ("choices",),
+    "adaptive_estimate": ("choices",),
     "_from_pair": ("ranges", "choices"),
     "_distance_error": ("ranges", "standard-errors"),
     "log_ratio_error": ("standard-errors",),
-    "norm": ("norm",),
+    "norm_estimate": ("norm",),
     "propagate": ("quadrature", "standard-errors"),
     "_ratio_range": ("ranges",),
     "norm_distance": ("norm",),
@@ -41,7 +41,7 @@ _CALLED = {
 
 
 def _moments(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
-    topic = {"from_dimension": "closed-form", "from_unobserved": "unobserved"}[function]
+    topic = {"from_dimension": "closed-form", "from_two_groups": "unobserved"}[function]
     checks = (f"estimators.inference.{topic}", "audit.scores")
     return Fault(f"moments.{name}", description, f"{_ESTIMATORS}.moments:{function}", make, checks)
 
@@ -97,7 +97,10 @@ def _rates(distance: Any, ratio: Any) -> tuple[Any, Any]:
 def _swapped_choice(_: Function) -> Function:
     def faulty(moments: Moments, delta: float, confidence: float = 0.95) -> epsilon_estimators.Estimate:
         equal = epsilon_estimators.variance_p_value(moments) >= epsilon_estimators.TEST_LEVEL
-        fitted, pinned = (f(moments, delta, confidence) for f in (epsilon_estimators.fitted, epsilon_estimators.pinned))
+        fitted, pinned = (
+            f(moments, delta, confidence)
+            for f in (epsilon_estimators.fitted_estimate, epsilon_estimators.pinned_estimate)
+        )
         return epsilon_estimators.Estimate(
             np.where(equal, fitted.epsilon, pinned.epsilon),
             np.where(equal, fitted.low, pinned.low),
@@ -148,24 +151,24 @@ FAULTS = (
     _moments(
         "sign",
         "null mean less observed mean",
-        "from_unobserved",
+        "from_two_groups",
         lambda f: lambda seen, unseen: (lambda m: dataclasses.replace(m, distance=-m.distance))(f(seen, unseen)),
     ),
     _moments(
         "own-deviation",
         "the observed cosines' deviation for the null's",
-        "from_unobserved",
+        "from_two_groups",
         lambda f: (
             lambda seen, unseen: (lambda m: dataclasses.replace(m, distance=m.distance / m.ratio))(f(seen, unseen))
         ),
     ),
     _moments(
-        "swapped", "observed and unobserved swapped", "from_unobserved", lambda f: lambda seen, unseen: f(unseen, seen)
+        "swapped", "observed and unobserved swapped", "from_two_groups", lambda f: lambda seen, unseen: f(unseen, seen)
     ),
     _moments(
         "ddof-observed",
         "divisor k − 1 for k in one of two deviations",
-        "from_unobserved",
+        "from_two_groups",
         lambda f: lambda seen, unseen: _unbiased(f(seen, unseen)),
     ),
     _estimator(
@@ -192,15 +195,15 @@ FAULTS = (
     _estimator(
         "one-sided",
         "a one-sided quantile for the two-sided",
-        "pinned",
+        "pinned_estimate",
         lambda f: lambda m, delta, c=0.95: f(m, delta, 2.0 * c - 1.0),
         "estimators.coverage.*",
     ),
-    _estimator("normal-quantile", "the normal quantile for Student's", "pinned", _student_by_normal),
+    _estimator("normal-quantile", "the normal quantile for Student's", "pinned_estimate", _student_by_normal),
     _estimator(
         "joint-level",
         "√confidence for the confidence, as if two intervals had to hold",
-        "pinned",
+        "pinned_estimate",
         lambda f: lambda m, delta, c=0.95: f(m, delta, math.sqrt(c)),
     ),
     _estimator(
@@ -223,7 +226,7 @@ FAULTS = (
     _estimator(
         "swapped-choice",
         "pinned and fitted swapped, but for the upper end",
-        "adaptive",
+        "adaptive_estimate",
         _swapped_choice,
         "audit.scores",
     ),
@@ -272,7 +275,7 @@ FAULTS = (
     Fault(
         "estimators.norm-error",
         "√2 times the standard error",
-        f"{_ESTIMATORS}.epsilon_estimators:norm",
+        f"{_ESTIMATORS}.epsilon_estimators:norm_estimate",
         lambda f: (
             lambda *a: (lambda e: dataclasses.replace(e, spread=lambda: math.sqrt(2.0) * e.standard_error))(f(*a))
         ),
@@ -281,13 +284,13 @@ FAULTS = (
     _estimator(
         "norm-tails",
         "lower and upper chi-square quantiles swapped",
-        "norm",
+        "norm_estimate",
         lambda f: lambda *a: (lambda e: dataclasses.replace(e, low=e.high, high=e.low))(f(*a)),
     ),
     _estimator(
         "norm-one-sided",
         "one-sided quantiles for two-sided",
-        "norm",
+        "norm_estimate",
         lambda f: lambda release, delta, c=0.95: f(release, delta, 2.0 * c - 1.0),
     ),
     _estimator(
@@ -313,7 +316,7 @@ FAULTS = (
         "low-alone",
         "the lower end alone goes by the normal law's test of the variances",
         "adaptive_low",
-        _with("_held", lambda m: np.zeros(np.shape(m.ratio), dtype=np.bool_)),
+        _with("_has_equal_variances", lambda m: np.zeros(np.shape(m.ratio), dtype=np.bool_)),
     ),
     _estimator(
         "null-skewness",
@@ -326,7 +329,7 @@ FAULTS = (
         "biased-limits",
         "limits of the ratio of unbiased deviations for one with divisor k",
         "_ratio_limits",
-        lambda f: lambda m, tail: tuple(end * math.sqrt(epsilon_estimators._unbiased(m)) for end in f(m, tail)),
+        lambda f: lambda m, tail: tuple(end * math.sqrt(epsilon_estimators._bias_correction(m)) for end in f(m, tail)),
     ),
     _estimator(
         "error-of-mean",

@@ -119,15 +119,19 @@ def test_a_fault_is_where_the_function_was_imported_by_name() -> None:
 
 
 def test_defaults_and_keywords_reach_the_original_and_come_back() -> None:
-    function = epsilon_estimators.pinned
+    function = epsilon_estimators.pinned_estimate
     kept = function.__code__, function.__defaults__, function.__kwdefaults__
     fault = Fault(
-        "same", "", "canaryproof.verify.audit.estimators.epsilon_estimators:pinned", lambda original: original, ()
+        "same",
+        "",
+        "canaryproof.verify.audit.estimators.epsilon_estimators:pinned_estimate",
+        lambda original: original,
+        (),
     )
     moments = Moments(np.asarray(1.0), np.asarray(1.0), 10)
-    right = epsilon_estimators.pinned(moments, 1e-6)
+    right = epsilon_estimators.pinned_estimate(moments, 1e-6)
     with seeded(fault):
-        assert epsilon_estimators.pinned(moments, delta=1e-6) == right
+        assert epsilon_estimators.pinned_estimate(moments, delta=1e-6) == right
     assert (function.__code__, function.__defaults__, function.__kwdefaults__) == kept
 
 
@@ -368,11 +372,11 @@ REPLACED = (
     ("kernels.certified.two_gaussians:epsilon", _shifted, "numerics.comparison.two-gaussians.epsilon"),
     ("kernels.reference.gaussian_mechanism:log_delta", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
     ("verify.audit.estimators.epsilon_estimators:norm", _less_confident, "estimators.inference.norm"),
-    ("verify.audit.estimators.epsilon_estimators:pinned", _less_confident, "estimators.inference.unobserved"),
+    ("verify.audit.estimators.epsilon_estimators:pinned_estimate", _less_confident, "estimators.inference.unobserved"),
     ("verify.audit.estimators.epsilon_estimators:fitted", _less_confident, "estimators.inference.ranges"),
     ("verify.audit.estimators.moments:from_dimension", _mean_too_large, "audit.release"),
-    ("verify.audit.estimators.moments:from_unobserved", _swapped, "estimators.inference.unobserved"),
-    ("verify.audit.estimators.moments:from_unobserved", _swapped, "audit.scores"),
+    ("verify.audit.estimators.moments:from_two_groups", _swapped, "estimators.inference.unobserved"),
+    ("verify.audit.estimators.moments:from_two_groups", _swapped, "audit.scores"),
     ("kernels.threshold_attack:threshold_epsilon", _times(1.01), "estimators.threshold-is-exact"),
     ("verify.audit.estimators.algorithm_1:release", _times(1.01), "algorithm1.streams.release"),
     ("verify.audit.estimators.algorithm_1:cosines", _times(0.99), "algorithm1.streams.release"),

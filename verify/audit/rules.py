@@ -15,55 +15,55 @@ from typing import Any
 _LONGEST_LINE = 1000
 
 
-def shortened(text: str, length: int = 60) -> str:
+def shorten(text: str, length: int = 60) -> str:
     """Keep of a text what fits into a line."""
     return text if len(text) <= length else text[:length] + "..."
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Show a value that breaks a rule, in a short line."""
-    return shortened(" ".join(repr(value).split()))
+    return shorten(" ".join(repr(value).split()))
 
 
 def refusal(rule: str, value: object) -> ValueError:
     """Return the error that a value, whose path is put before it, must be something else."""
-    return ValueError(f"must be {rule}, not {shown(value)}")
+    return ValueError(f"must be {rule}, not {short_repr(value)}")
 
 
 def whole(low: int, high: int) -> Callable[[Any], int]:
     """Return the rule of a whole number in a range: ``Annotated[int, whole(1, 9)]`` is a field that keeps it."""
 
-    def checked(value: Any) -> int:
+    def check(value: Any) -> int:
         # True is an int to Python.
         if isinstance(value, int) and not isinstance(value, bool) and low <= value <= high:
             return value
         raise refusal(f"a whole number from {low} to {high}", value)
 
-    return checked
+    return check
 
 
 def number(low: float, high: float, *, infinite: bool = False) -> Callable[[Any], float]:
     """Return the rule of a number in a range, or perhaps infinity."""
 
-    def checked(value: Any) -> float:
+    def check(value: Any) -> float:
         numeric = isinstance(value, int | float) and not isinstance(value, bool)
         if numeric and (low <= value <= high or (infinite and value == math.inf)):
             return float(value)
         raise refusal(f"a number from {low:g} to {high:g}{' or inf' if infinite else ''}", value)
 
-    return checked
+    return check
 
 
 def one_of(*words: str) -> Callable[[Any], str]:
     """Return the rule of one of some words."""
 
-    def checked(value: Any) -> str:
+    def check(value: Any) -> str:
         if isinstance(value, str) and value in words:
             # A member of an enumeration is a string too.
             return str(value)
         raise refusal(f"one of {', '.join(words)}", value)
 
-    return checked
+    return check
 
 
 def line(value: Any) -> str:
@@ -74,7 +74,7 @@ def line(value: Any) -> str:
 
 
 @dataclass(frozen=True)
-class Rule:
+class NumberRange:
     """A range of numbers.
 
     Attributes
@@ -95,15 +95,15 @@ class Rule:
     open: bool = False
     whole: bool = False
 
-    def holds(self, value: float | Decimal) -> bool:
+    def __contains__(self, value: float | Decimal) -> bool:
         """Tell whether a number keeps the rule."""
         inside = self.low < value < self.high if self.open else self.low <= value <= self.high
         # The range comes first: 1e999999999 is whole, and too long to be made an int.
         return inside and (not self.whole or value == int(value))
 
-    def broken_by(self, value: object) -> str:
+    def objection(self, value: object) -> str:
         """Say in words that a value breaks the rule."""
-        return f"must {self.words}, not {shown(value)}"
+        return f"must {self.words}, not {short_repr(value)}"
 
     def number(self, name: str, value: object) -> float:
         """Return an argument as a float, or an int if it is to be whole.
@@ -115,26 +115,26 @@ class Rule:
         """
         if not isinstance(value, (bool, str, bytes)):
             with suppress(TypeError, ValueError, OverflowError):
-                return self._checked(operator.index(value))  # type: ignore[arg-type]
+                return self._convert(operator.index(value))  # type: ignore[arg-type]
             with suppress(TypeError, ValueError, OverflowError):
-                return self._checked(float(value))  # type: ignore[arg-type]
-        raise ValueError(f"{name}: {self.broken_by(value)}")
+                return self._convert(float(value))  # type: ignore[arg-type]
+        raise ValueError(f"{name}: {self.objection(value)}")
 
-    def _checked(self, value: float) -> float:
-        if not self.holds(value):
+    def _convert(self, value: float) -> float:
+        if value not in self:
             raise ValueError
         return int(value) if self.whole else float(value)
 
 
 # The kernels take no subnormal δ.
-DELTA = Rule(
+DELTA = NumberRange(
     "lie strictly between 0 and 1, and be at least 2.23e-308", math.nextafter(sys.float_info.min, 0.0), 1.0, open=True
 )
-DELTA_OR_ZERO = Rule("lie in [0, 1)", 0.0, math.nextafter(1.0, 0.0))
-CONFIDENCE = Rule("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
-DIM = Rule("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
-NOISE_MULTIPLIER = Rule("lie between 0.01 and 1e+06", 0.01, 1e6)
-CLAIM = Rule("lie between 0.001 and 10000", 0.001, 1e4)
+DELTA_OR_ZERO = NumberRange("lie in [0, 1)", 0.0, math.nextafter(1.0, 0.0))
+CONFIDENCE = NumberRange("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
+DIM = NumberRange("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
+NOISE_MULTIPLIER = NumberRange("lie between 0.01 and 1e+06", 0.01, 1e6)
+CLAIM = NumberRange("lie between 0.001 and 10000", 0.001, 1e4)
 
 
 def choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -160,11 +160,11 @@ def bounds(names: object, known: Iterable[str], option: str = "bounds") -> tuple
         If one is not known, or a string stands in place of a list of names.
     """
     if isinstance(names, str):
-        raise ValueError(f"{option}: must be a list of names, not the string {shown(names)}")
+        raise ValueError(f"{option}: must be a list of names, not the string {short_repr(names)}")
     if not isinstance(names, Iterable):
-        raise ValueError(f"{option}: must be a list of names, not {shown(names)}")
+        raise ValueError(f"{option}: must be a list of names, not {short_repr(names)}")
     given, there = tuple(names), tuple(known)
     for name in given:
         if name not in there:
-            raise ValueError(f"{option}: there is no bound {shown(name)}; there are {', '.join(there)}")
+            raise ValueError(f"{option}: there is no bound {short_repr(name)}; there are {', '.join(there)}")
     return given

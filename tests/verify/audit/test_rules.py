@@ -7,14 +7,15 @@ import pytest
 
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer import instruments, plan, review, rounds_plan
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.audit.rules import NumberRange
 from canaryproof.verify.papers.check.results import Level
 
 RULES = {
     f"{module.__name__.rpartition('.')[2]}.{name}": rule
     for module in (rules, plan, rounds_plan, review, instruments)
     for name, rule in vars(module).items()
-    if isinstance(rule, Rule) and len(re.findall(r"(?:from|between) [\d.e+,]+ (?:to|and) [\d.e+,]+", rule.words)) == 1
+    if isinstance(rule, NumberRange)
+    and len(re.findall(r"(?:from|between) [\d.e+,]+ (?:to|and) [\d.e+,]+", rule.words)) == 1
 }
 
 
@@ -40,7 +41,7 @@ def test_rules_have_ranges():
         (rules.CLAIM, (0.001, 1, 1e4), (0.00099, 10001.0)),
         (rules.DIM, (2, 3.0, 10**12), (1, 2.5, 10**12 + 1, math.inf)),
         (rules.NOISE_MULTIPLIER, (0.01, 1e6), (0.0099, 1.01e6)),
-        (Rule("lie strictly between 0 and 1", 0.0, 1.0, open=True), (1e-300, 0.5), (0.0, 1.0)),
+        (NumberRange("lie strictly between 0 and 1", 0.0, 1.0, open=True), (1e-300, 0.5), (0.0, 1.0)),
     ],
 )
 def test_a_rule_keeps_or_excludes_its_ends(rule, inside, outside):
@@ -93,9 +94,9 @@ def test_names_of_choices_are_returned_as_they_are_given():
 
 
 def test_a_text_is_shortened_where_it_is_longer_than_a_line():
-    assert rules.shortened("x" * 60) == "x" * 60
-    assert rules.shortened("x" * 61) == "x" * 60 + "..."
-    assert rules.shortened("abcde", 3) == "abc..."
+    assert rules.shorten("x" * 60) == "x" * 60
+    assert rules.shorten("x" * 61) == "x" * 60 + "..."
+    assert rules.shorten("abcde", 3) == "abc..."
 
 
 def test_a_number_has_the_type_of_its_rule():

@@ -42,7 +42,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.files.json_records import Count, Event
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 Neighbours = Literal["add-or-remove", "replace"]
 Attacker = Literal["known rounds", "sampling", "unstated"]
 
-_ROUNDS = Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
-_RATE = Rule("lie between 0 and 1", 0.0, 1.0)
-_PROBABILITY = Rule("lie between 0 and 1", 0.0, 1.0)
+_ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
+_RATE = NumberRange("lie between 0 and 1", 0.0, 1.0)
+_PROBABILITY = NumberRange("lie between 0 and 1", 0.0, 1.0)
 NEIGHBOURS = ("add-or-remove", "replace")
 # Events of dp-accounting whose ε needs no sampling; any other may count on it.
 _UNSAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent", "RandomizedResponseDpEvent", "ZCDpEvent")
@@ -294,7 +294,7 @@ def gaussian(
     sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     whole = None if rounds is None else int(_ROUNDS.number("rounds", rounds))
     most = int(_ROUNDS.high) if whole is None else whole
-    rule = Rule(f"be a whole number from 0 to {_plain(most)}", 0, most, whole=True)
+    rule = NumberRange(f"be a whole number from 0 to {_plain(most)}", 0, most, whole=True)
     taken = int(rule.number("participations", participations))
     return Claim(_relation(neighbours), sigma, max(1, taken) if whole is None else whole, taken)
 
@@ -574,7 +574,7 @@ def _checked_rates(rates: ArrayLike) -> Array:
     try:
         alpha = np.asarray(rates, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"false_positive_rate: must be numbers, not {rules.shown(rates)}") from None
+        raise ValueError(f"false_positive_rate: must be numbers, not {rules.short_repr(rates)}") from None
     wrong = alpha[~((alpha >= 0.0) & (alpha <= 1.0))]
     if wrong.size:
         raise ValueError(f"false_positive_rate: must lie between 0 and 1, not {wrong.flat[0]:g}")

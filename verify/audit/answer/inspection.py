@@ -25,7 +25,7 @@ from canaryproof.verify.audit.answer.text import shown_p_value
 _CANARIES, _LONG = 10, 10.0
 # Standard errors by which a two-sided test at the level is off where it rejects with 90%.
 _TWO_SIDED = float(special.ndtri(1.0 - 0.5 * LEVEL) + special.ndtri(0.9))
-_POSITIVE = rules.Rule("be positive and finite", 0.0, math.inf, open=True)
+_POSITIVE = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
 _UNSEEN = (
     "the last bits of the noise and the time that a step takes",
     "a generator whose next numbers can be predicted",

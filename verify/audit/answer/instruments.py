@@ -45,9 +45,9 @@ _LAGS = 64
 _LIMITS = np.arange(16) / 4.0
 # A generator of honest noise takes at least so many values: jax's normal numbers of 32 bits take some 2²³.
 _LEAST_STATES = 2**20
-_TOLERANCE = rules.Rule("lie between 0 and 0.5", 0.0, 0.5)
-_RATE = rules.Rule("lie strictly between 0 and 1", 0.0, 1.0, open=True)
-MEMBERS = rules.Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
+_TOLERANCE = rules.NumberRange("lie between 0 and 0.5", 0.0, 0.5)
+_RATE = rules.NumberRange("lie strictly between 0 and 1", 0.0, 1.0, open=True)
+MEMBERS = rules.NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 
 
 @dataclass(frozen=True)
@@ -424,7 +424,7 @@ class SamplingTests:
         """
         numbers = np.asarray(drawn)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise ValueError(f"drawn: must be a list of members' numbers, not {rules.shown(drawn)}")
+            raise ValueError(f"drawn: must be a list of members' numbers, not {rules.short_repr(drawn)}")
         numbers = numbers.astype(np.int64)
         if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.members):
             raise ValueError(f"drawn: must lie between 0 and {self.members - 1}")

@@ -14,7 +14,7 @@ from canaryproof.verify.audit.answer.run_audit import Audit
 from canaryproof.verify.audit.answer.text import percent, rounded, rounded_down
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import read_json
-from canaryproof.verify.audit.rules import shown
+from canaryproof.verify.audit.rules import short_repr
 
 _FIELDS = ("answer", "verdict", "claim", "delta", "confidence", "neighbours", "count", "null_count", "dim", "kind")
 _MORE_FIELDS = (
@@ -71,7 +71,7 @@ def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
     if isinstance(record, Mapping) and isinstance(record.get("audit"), Mapping):
         record = record["audit"]
     if not isinstance(record, Mapping):
-        raise InputError(f"{name}: must be what canaryproof audit --json prints, not {shown(record)}")
+        raise InputError(f"{name}: must be what canaryproof audit --json prints, not {short_repr(record)}")
     missing = [field for field in (*_FIELDS, *_MORE_FIELDS) if field not in record]
     if missing:
         raise InputError(

@@ -26,7 +26,7 @@ from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClai
 from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM
 from canaryproof.verify.audit.estimators.noise_multiplier import power
 from canaryproof.verify.audit.levels import POWER
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,8 +42,8 @@ _CONFIDENCE = 0.95
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
 _WIDTH = 80
-_DIM = Rule(f"be a whole number from {SMALLEST_DIM:,} to 1e12", SMALLEST_DIM, 10**12, whole=True)
-_ROUNDS = Rule("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
+_DIM = NumberRange(f"be a whole number from {SMALLEST_DIM:,} to 1e12", SMALLEST_DIM, 10**12, whole=True)
+_ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 # Short labels of the atlas's faults, with the meaning of their parameter.
 _LABELS = {
     "less-noise": "noise, share of the claimed",

@@ -26,7 +26,7 @@ from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count
 from canaryproof.verify.audit.files.reading import ScoreKind, content, opened, parsed_json, read_json
 from canaryproof.verify.audit.levels import POWER
-from canaryproof.verify.audit.rules import shown
+from canaryproof.verify.audit.rules import short_repr
 
 SCHEMA = "canaryproof audit plan 1.0.0"
 _LARGEST = 2**22
@@ -296,7 +296,9 @@ def held(result: AuditResult, path: Path, secret: Secret | None = None) -> Compa
         whole = bytes(content(file, _LARGEST))
         planned = json_records.read(PlanFile, parsed_json(whole))
         if not planned.schema.startswith(SCHEMA.split(".")[0] + "."):
-            raise ValueError(f"schema: must begin with {SCHEMA.split('.')[0] + '.'!r}, not {shown(planned.schema)}")
+            raise ValueError(
+                f"schema: must begin with {SCHEMA.split('.')[0] + '.'!r}, not {short_repr(planned.schema)}"
+            )
     if secret is None:
         secret = _read_secret(secret_path(path))
     differences = list(_departures(planned, result, secret))

@@ -22,7 +22,7 @@ _EXAMPLES = 100
 # Batches that are drawn besides the whole have at most so many members.
 _MOST = 64
 _NEIGHBOURS = ("add-or-remove", "replace")
-_SENSITIVITY = rules.Rule("be positive and finite", 0.0, math.inf, open=True)
+_SENSITIVITY = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Replay:
             change = self._change(self.smallest)
             answer = f"Refuted: {act.lower()} {change}.\nSmallest batch: {self.smallest.member}, and "
             others = len(self.smallest.batch)
-            answer += f"{others} other{'' if others == 1 else 's'} {rules.shown(list(self.smallest.batch))}"
+            answer += f"{others} other{'' if others == 1 else 's'} {rules.short_repr(list(self.smallest.batch))}"
         lines = [f"  {self._change(case)}: {case.member}" for case in released]
         refused = [f"  refused: {case.member} ({case.refusal})" for case in self.cases if case.refusal]
         return "\n".join([answer, "Beside the whole batch:", *lines, *refused])
@@ -159,7 +159,7 @@ def replay(
     """
     limit = _SENSITIVITY.number("sensitivity", sensitivity)
     rules.choice("neighbours", neighbours, _NEIGHBOURS)
-    share = rules.Rule("lie between 0 and 1", 0.0, 1.0).number("tolerance", tolerance)
+    share = rules.NumberRange("lie between 0 and 1", 0.0, 1.0).number("tolerance", tolerance)
     if len(members) < 1:
         raise ValueError("members: must hold at least one member")
     chosen = _extremes(members) if extremes is None else dict(extremes)

@@ -203,7 +203,7 @@ def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:
         **asdict(mechanism.measured),
         "claimed": mechanism.claimed,
         "p_value": mechanism.p_value,
-        "measures": traces.measures,
+        "measures": traces.noise_source,
         "measured_rounds": len(traces.cosines),
     }
 

@@ -36,7 +36,7 @@ from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, content, opened, parsed_json
 from canaryproof.verify.audit.files.stored_release import StoredRelease
-from canaryproof.verify.audit.rules import shown
+from canaryproof.verify.audit.rules import short_repr
 
 # The largest report that is read, in bytes.
 _LARGEST = 2**24
@@ -98,7 +98,7 @@ def read_record(document: object) -> ReportRecord:
     if [*map(_minor, made)] != [*map(_minor, here)]:
         raise ValueError(
             "schema and versions.canaryproof: only the minor version that made a report can check it. This is "
-            f"{here[0]} of {here[1]}, and it was made as {shown(made[0])} by {shown(made[1])}"
+            f"{here[0]} of {here[1]}, and it was made as {short_repr(made[0])} by {short_repr(made[1])}"
         )
     return json_records.read(ReportRecord, document)
 
@@ -211,7 +211,7 @@ _MISSING = object()
 
 
 def _shown(value: Any) -> str:
-    return "missing" if value is _MISSING else shown(value)
+    return "missing" if value is _MISSING else short_repr(value)
 
 
 def count_values(document: Any) -> int:

@@ -32,7 +32,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
 from canaryproof.verify.audit.files.other_results import GuessCount, OtherResult, of_frame, read_result
 from canaryproof.verify.audit.files.reading import ScoreColumns
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,8 +44,8 @@ _CLOSE = 0.005
 _AUDITS, _MOST_SCORES = 400, 4_000_000
 # Numbers of guesses that are tried, as published scripts do, have this ratio.
 _RATIO = 1.1
-_TRIED = Rule("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
-_REPORTED = Rule("be a number from 0 to 10000", 0.0, 1e4)
+_TRIED = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
+_REPORTED = NumberRange("be a number from 0 to 10000", 0.0, 1e4)
 
 
 class Opinion(StrEnum):

@@ -19,7 +19,7 @@ from canaryproof.verify.audit.answer.text import number, rounded_down
 from canaryproof.verify.audit.blindspots.fault_map import summary
 from canaryproof.verify.audit.estimators.noise_multiplier import power
 from canaryproof.verify.audit.levels import POWER
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,9 +31,9 @@ _SHARES = (0.9, 0.75, 0.5, 0.25)
 _LEVEL, _SEEN = 0.025, 3.0
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
-_DIM = Rule("be a whole number from 1,000 to 1e12", 1000, 10**12, whole=True)
-_ROUNDS = Rule("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
-_DATA = Rule("be a number from 0 to 1e12", 0.0, 1e12)
+_DIM = NumberRange("be a whole number from 1,000 to 1e12", 1000, 10**12, whole=True)
+_ROUNDS = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
+_DATA = NumberRange("be a number from 0 to 1e12", 0.0, 1e12)
 
 
 @dataclass(frozen=True)
@@ -282,14 +282,14 @@ def plan_rounds(
     each: Array
     first: Array
     if rate is not None:
-        q = Rule("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
+        q = NumberRange("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
         mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=total, neighbours=neighbours)
         each, first = np.asarray(q * np.ones(total)), np.asarray(q * (1.0 - q) ** np.arange(total))
         if (drawn := float(first.sum())) <= delta:
             raise ValueError(f"delta: must be below {drawn:.4g}, the probability that a client takes part at all")
         never, rarely = 1.0 - drawn, 1.0 - q
     else:
-        rule = Rule(f"be a whole number from 1 to {total:,}", 1, total, whole=True)
+        rule = NumberRange(f"be a whole number from 1 to {total:,}", 1, total, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))
         mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=total, neighbours=neighbours)
         each, first = np.asarray(np.ones(total) * taken / total), _first_rounds(total, taken)

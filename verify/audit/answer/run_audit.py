@@ -41,7 +41,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 )
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_two_groups
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind
 
@@ -539,7 +539,7 @@ def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | Non
         high=high,
         coverage=str(Coverage.ASYMPTOTIC),
         cap=math.inf,
-        assumes=f"Gaussian noise as measured, of {mechanism.traces.measures}, in rounds as recorded (canaryproof)",
+        assumes=f"Gaussian noise as measured, of {mechanism.traces.noise_source}, in rounds as recorded (canaryproof)",
         standard_error=0.5 * step,
         enclose=enclose,
     )
@@ -592,7 +592,7 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     # A variance may underflow to 0; the checks below refuse the result, NaN too.
     with np.errstate(all="ignore"):
         if unobserved is not None:
-            moments = from_unobserved(observed, unobserved)
+            moments = from_two_groups(observed, unobserved)
         else:
             moments = from_dimension(observed, dim or 0)
     distance, ratio = float(moments.distance), float(moments.ratio)
@@ -678,26 +678,26 @@ _ESTIMATORS = (
     (
         "adaptive",
         1,
-        epsilon_estimators.adaptive,
+        epsilon_estimators.adaptive_estimate,
         f"as pinned, unless the variances differ at level {epsilon_estimators.TEST_LEVEL:g}; then as fitted"
         " (canaryproof)",
     ),
     (
         "pinned",
         1,
-        epsilon_estimators.pinned,
+        epsilon_estimators.pinned_estimate,
         "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",
         1,
-        epsilon_estimators.fitted,
+        epsilon_estimators.fitted_estimate,
         "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
     ),
     (
         "threshold",
         1,
-        epsilon_estimators.threshold,
+        epsilon_estimators.threshold_estimate,
         "as fitted, for an attacker with one threshold (v1, Section 4)",
     ),
 )
@@ -719,7 +719,7 @@ def _estimates(
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
         enclose = partial(_certified, "pinned", delta, release.distance)
-        estimate = epsilon_estimators.norm_at(np.asarray(release.distance), release.dim, delta, confidence)
+        estimate = epsilon_estimators.norm_estimate_at(np.asarray(release.distance), release.dim, delta, confidence)
         rows.append(_estimate_row("norm", 1, _NORM_ASSUMES, estimate, enclose))
     return tuple(rows)
 

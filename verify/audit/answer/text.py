@@ -272,7 +272,7 @@ def _noise(result: AuditResult) -> str:
     shown = f"{value} ± {rounded(error, error)}" if math.isfinite(error) else value
     rounds = "1 round" if len(traces.cosines) == 1 else f"{len(traces.cosines):,} rounds"
     test = "" if mechanism.p_value is None else f"; less than claimed: {shown_p_value(mechanism.p_value, '1e-300')}"
-    return f"{shown}, of {traces.measures}, from {rounds}{test}"
+    return f"{shown}, of {traces.noise_source}, from {rounds}{test}"
 
 
 def _estimate(result: AuditResult) -> str:

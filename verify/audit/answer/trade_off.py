@@ -73,7 +73,7 @@ class TradeOffCurve:
         ValueError
             If the rate is outside.
         """
-        at = rules.Rule("lie between 0 and 1", 0.0, 1.0).number("false_positive_rate", false_positive_rate)
+        at = rules.NumberRange("lie between 0 and 1", 0.0, 1.0).number("false_positive_rate", false_positive_rate)
         estimate, low = (
             float(
                 np.max(1.0 - self.false_negatives[:, column], initial=0.0, where=self.false_positives[:, column] <= at)

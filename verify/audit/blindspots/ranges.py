@@ -17,7 +17,7 @@ from scipy import stats
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism, ReleaseResidual
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import Moments, from_unobserved
+from canaryproof.verify.audit.estimators.moments import Moments, from_two_groups
 from canaryproof.verify.audit.levels import POWER
 
 # A method raises an alarm where its lower end at confidence 1 − α is above the claimed ε.
@@ -116,7 +116,7 @@ def score_laws(
             )
             return crowded, alone
         observed, unobserved = leading(residual, weights, _CANARIES, _CANARIES, rng)
-    sample = from_unobserved(observed.ravel(), unobserved.ravel())
+    sample = from_two_groups(observed.ravel(), unobserved.ravel())
     return replace(sample, count=count, null_count=float(count)), sample
 
 

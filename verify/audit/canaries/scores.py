@@ -213,7 +213,7 @@ class Scores:
         try:
             saved: Any = json_records.read(_ScoresFile, document)
             if saved.format != _FORMAT:
-                raise ValueError(f"format: must be {_FORMAT!r}, not {rules.shown(saved.format)}")
+                raise ValueError(f"format: must be {_FORMAT!r}, not {rules.short_repr(saved.format)}")
             given = saved.inclusion, saved.kind, saved.record, saved.neighbours
             scores = Scores(saved.observed, saved.unobserved, saved.dim, *given)
         except ValueError as error:

@@ -18,7 +18,7 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_scores
-from canaryproof.verify.audit.rules import Rule
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.answer.release_sums import Scoring
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.files.stored_release import StoredRelease
 
 
-def _number(rule: Rule) -> Callable[[str], float]:
+def _number(rule: NumberRange) -> Callable[[str], float]:
     """Return a converter to a number that keeps a rule; 1e6 is a whole one too."""
 
     def number(text: str) -> float:
         with contextlib.suppress(InvalidOperation, ValueError):
             value = Decimal(text) if rule.whole else float(text)
-            if rule.holds(value):
+            if value in rule:
                 return int(value) if rule.whole else float(value)
-        raise click.BadParameter(rule.broken_by(text))
+        raise click.BadParameter(rule.objection(text))
 
     if rule.whole:
         number.__name__ = "integer"
     return number
 
 
-SEED = _number(Rule("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
-_COUNT = _number(Rule(f"be a whole number from 2 to {LARGEST_COUNT:g}", 2, LARGEST_COUNT, whole=True))
+SEED = _number(NumberRange("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
+_COUNT = _number(NumberRange(f"be a whole number from 2 to {LARGEST_COUNT:g}", 2, LARGEST_COUNT, whole=True))
 _PICTURES, _REPORTS = (".svg", ".png"), (".html", ".md", ".json")
 
 
@@ -67,7 +67,7 @@ _DIRECTIONS = click.option(
 
 _CANARY_NORM = click.option(
     "--canary-norm",
-    type=_number(Rule("be positive and at most 1e30", 1e-30, 1e30)),
+    type=_number(NumberRange("be positive and at most 1e30", 1e-30, 1e30)),
     default=1.0,
     show_default=True,
     help="Norm of a canary in the file's unit.",
@@ -115,7 +115,7 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
 )
 @click.option(
     "--notice",
-    type=_number(Rule("lie between 0 and 1", 0.0, 1.0)),
+    type=_number(NumberRange("lie between 0 and 1", 0.0, 1.0)),
     default=0.5,
     show_default=True,
     help="Share of the claimed noise that --fail-above-claim asks to be noticed with probability 90%.",
@@ -343,13 +343,13 @@ def _number_of(tensors: int) -> str:
 @click.option("--seed", type=SEED, required=True, help="Seed, to be given to the audit as --canary-seed.")
 @click.option(
     "--count",
-    type=_number(Rule("be a whole number from 1 to 2^32", 1, 2**32, whole=True)),
+    type=_number(NumberRange("be a whole number from 1 to 2^32", 1, 2**32, whole=True)),
     required=True,
     help="Number of canaries, the rows.",
 )
 @click.option(
     "--dim",
-    type=_number(Rule("be a whole number from 2 to 2^40", 2, 2**40, whole=True)),
+    type=_number(NumberRange("be a whole number from 2 to 2^40", 2, 2**40, whole=True)),
     help="Dimension, the columns.",
 )
 @_DIRECTIONS

@@ -55,7 +55,7 @@ class Estimate:
         return self.spread()
 
 
-def fitted(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
+def fitted_estimate(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """ε of the null against the Gaussian fitted to the observed cosines, the larger of both directions.
 
     Parameters
@@ -79,7 +79,7 @@ def fitted(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
     return _from_pair(both_directions, moments, delta, confidence)
 
 
-def threshold(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
+def threshold_estimate(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """Largest ε that an attacker with one threshold on the fitted Gaussians reaches; arguments as for ``fitted``.
 
     Notes
@@ -89,7 +89,7 @@ def threshold(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
     return _from_pair(threshold_attack.threshold_epsilon, moments, delta, confidence)
 
 
-def pinned(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
+def pinned_estimate(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """ε of a Gaussian mechanism with the noise multiplier 1/(μ̂√d); arguments as for ``fitted``.
 
     It takes the observed cosines' variance to be the null's; against unobserved canaries, both are pooled. Where the
@@ -135,7 +135,7 @@ def _heavier(moments: Moments) -> Moments:
     return Moments(moments.distance, moments.ratio, moments.count, moments.null_count, *wary)
 
 
-def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
+def adaptive_estimate(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """``pinned`` unless a test of equal variances at level 0.01 rejects, else ``fitted``; arguments as there.
 
     The interval admits that a test cannot prove equality. ε only rises when the variances differ at a fixed distance.
@@ -147,11 +147,11 @@ def adaptive(moments: Moments, delta: float, confidence: float = 0.95) -> Estima
     average 0.9 to 2.1 times the true deviation, and too large near equal variances. Go by the interval.
     """
     equal = variance_p_value(moments) >= TEST_LEVEL
-    with_equal = pinned(_heavier(moments), delta, confidence)
+    with_equal = pinned_estimate(_heavier(moments), delta, confidence)
     low, high = _range(both_directions, moments, delta, confidence)
     fitted_epsilon = both_directions(delta, moments.distance, moments.ratio)
     # Heavy tails make that test reject too often: the lower end asks one that allows for the scores' shape.
-    low = np.where(equal | _held(moments), with_equal.low, low)
+    low = np.where(equal | _has_equal_variances(moments), with_equal.low, low)
     epsilon = np.where(equal, with_equal.epsilon, fitted_epsilon)
     return Estimate(epsilon, low, high, lambda: propagate(both_directions, moments, delta, pretest=True)[1])
 
@@ -161,20 +161,20 @@ def adaptive_low(moments: Moments, delta: float, confidence: float = 0.95) -> Ar
     distance, _, reach = _pinned_limits(_heavier(moments), confidence)
     low = pinned_epsilon(delta, distance - reach)
     differ = variance_p_value(moments) < TEST_LEVEL
-    differ[differ] = ~_held(moments.of(differ))
+    differ[differ] = ~_has_equal_variances(moments.of(differ))
     if differ.any():
         nearest, _, smallest, largest = _rectangle(moments.of(differ), confidence)
         low[differ] = both_directions(delta, nearest, np.clip(1.0, smallest, largest))
     return low
 
 
-def _held(moments: Moments) -> NDArray[np.bool_]:
+def _has_equal_variances(moments: Moments) -> NDArray[np.bool_]:
     """Whether a test of equal variances that allows for the scores' shape does not reject."""
     smallest, largest = _ratio_range(moments, 0.5 * TEST_LEVEL)
     return (smallest <= 1.0) & (largest >= 1.0)
 
 
-def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate:
+def norm_estimate(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate:
     """ε of a Gaussian mechanism with the noise multiplier ‖ρ‖/√d: no canaries, nothing known but the release.
 
     Parameters
@@ -200,10 +200,10 @@ def norm(release: ArrayLike, delta: float, confidence: float = 0.95) -> Estimate
     -----
     First version of Andrew et al. (arXiv 2302.03098v1), footnote 2.
     """
-    return norm_at(norm_distance(release), np.shape(release)[-1], delta, confidence)
+    return norm_estimate_at(norm_distance(release), np.shape(release)[-1], delta, confidence)
 
 
-def norm_at(distance: Array, dim: int, delta: float, confidence: float = 0.95) -> Estimate:
+def norm_estimate_at(distance: Array, dim: int, delta: float, confidence: float = 0.95) -> Estimate:
     """``norm`` of releases of a distance √d/‖ρ‖; other arguments as there."""
     tail = 0.5 - 0.5 * confidence
     low, high = (math.sqrt(stats.chi2.ppf(p, dim) / dim) for p in (tail, 1.0 - tail))
@@ -244,7 +244,7 @@ def variance_p_value(moments: Moments) -> Array:
     return np.minimum(1.0, 2.0 * np.minimum(*tails))
 
 
-def _unbiased(moments: Moments) -> float:
+def _bias_correction(moments: Moments) -> float:
     """Return the square of the ratio of unbiased deviations as a multiple of that of the ratio."""
     k, k0 = moments.count, moments.null_count
     return (k / (k - 1)) / (k0 / (k0 - 1) if math.isfinite(k0) else 1.0)
@@ -257,7 +257,7 @@ def _ratio_limits(moments: Moments, tail: float) -> tuple[float, float]:
         squares = stats.f.ppf(tail, k - 1, k0 - 1), stats.f.isf(tail, k - 1, k0 - 1)
     else:
         squares = stats.chi2.ppf(tail, k - 1) / (k - 1), stats.chi2.isf(tail, k - 1) / (k - 1)
-    low, high = (math.sqrt(square / _unbiased(moments)) for square in squares)
+    low, high = (math.sqrt(square / _bias_correction(moments)) for square in squares)
     return low, high
 
 
@@ -369,7 +369,7 @@ def _bonett(moments: Moments, tail: float) -> tuple[Array, Array]:
     That is a factor, which is kept below 2 where a confidence near 1 would make it negative.
     """
     quantile = float(stats.norm.isf(tail))
-    centre, square = moments.ratio * math.sqrt(_unbiased(moments)), np.asarray(0.0)
+    centre, square = moments.ratio * math.sqrt(_bias_correction(moments)), np.asarray(0.0)
     for size, shape, power in ((moments.count, moments.shape, 0.5), (moments.null_count, moments.null_shape, -0.5)):
         if math.isfinite(size):
             factor = size / (size - min(quantile, 0.5 * size))

@@ -73,7 +73,7 @@ class Moments:
         return Moments(self.distance[runs], self.ratio[runs], self.count, self.null_count, *shapes)
 
 
-def joined(parts: Sequence[Moments]) -> Moments:
+def concatenate(parts: Sequence[Moments]) -> Moments:
     """Return the moments of several lots of runs of one size as those of one lot."""
     first = parts[0]
     shapes = (
@@ -116,7 +116,7 @@ def from_dimension(observed: ArrayLike, dim: float) -> Moments:
     return Moments(mean, deviation, cosines.shape[-1], shape=shape_of(cosines))
 
 
-def from_unobserved(observed: ArrayLike, unobserved: ArrayLike) -> Moments:
+def from_two_groups(observed: ArrayLike, unobserved: ArrayLike) -> Moments:
     """Moments against a Gaussian fitted to unobserved canaries' scores (Andrew et al., Algorithm 3, line 17).
 
     Parameters

@@ -208,7 +208,7 @@ class RoundTraces:
             raise ValueError(f"dim: must be at least 3, not {self.dim}")
 
     @property
-    def measures(self) -> str:
+    def noise_source(self) -> str:
         """Origin of what looks like noise: the noise, or others' data with it."""
         return "the noise" if self.residual else "noise and others' data together"
 
@@ -238,7 +238,7 @@ class RoundTraces:
         return self.p_value(math.inf)
 
     def noise_multiplier(self, confidence: float = 0.95) -> NoiseMultiplier:
-        """Estimate the noise multiplier; see ``measures`` for what it is of.
+        """Estimate the noise multiplier; see ``noise_source`` for what it is of.
 
         Parameters
         ----------
@@ -416,12 +416,12 @@ def power(traces: ArrayLike, noise_multiplier: float, lengths: ArrayLike, dim: f
     """
     length = np.atleast_1d(np.asarray(lengths, np.float64))
 
-    def stabilised(trace: Array) -> Array:
+    def stabilise(trace: Array) -> Array:
         # The mean of noncentral t is larger than its noncentrality by this factor.
         mean = length * trace[..., np.newaxis] * (1.0 + 0.75 / (dim - 1.0))
         return np.asarray(math.sqrt(2.0 * dim) * np.arcsinh(mean / math.sqrt(2.0 * dim)))
 
-    excess = stabilised(np.asarray(traces, np.float64)) - stabilised(np.asarray(1.0 / noise_multiplier))
+    excess = stabilise(np.asarray(traces, np.float64)) - stabilise(np.asarray(1.0 / noise_multiplier))
     # Where nothing is measured, the level is left.
     shift = excess @ length / (np.linalg.norm(length) or 1.0)
     return np.asarray(special.ndtr(shift + special.ndtri(level)))

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from canaryproof.kernels import exact_law
-from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, joined
+from canaryproof.verify.audit.estimators.moments import Moments, concatenate, from_dimension
 
 # Cosines that are reduced together.
 _AT_ONCE = 200_000
@@ -46,4 +46,4 @@ def simulate(
     children = key.spawn(runs)
     size = 1 + _AT_ONCE // count
     with ThreadPoolExecutor(numba.get_num_threads()) as pool:
-        return joined(list(pool.map(some, (children[at : at + size] for at in range(0, runs, size)))))
+        return concatenate(list(pool.map(some, (children[at : at + size] for at in range(0, runs, size)))))

@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from canaryproof.kernels.arrays import is_of
-from canaryproof.verify.audit.rules import one_of, refusal, shortened, shown
+from canaryproof.verify.audit.rules import one_of, refusal, short_repr, shorten
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -183,7 +183,7 @@ def _instance(value: Any, kind: type, rule: str) -> Any:
 def _limited(value: Any) -> Any:
     """Refuse a number that no calculation of the package can take."""
     if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
-        raise ValueError(f"must be a whole number of at most 2^64, not {shortened(str(value))}")
+        raise ValueError(f"must be a whole number of at most 2^64, not {shorten(str(value))}")
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"must be finite, not {value!r}")
     return value
@@ -202,7 +202,7 @@ def _number(value: Any) -> float:
 
 def _count(value: int) -> int:
     if value < 0:
-        raise ValueError(f"must not be negative, not {shortened(str(value))}")
+        raise ValueError(f"must not be negative, not {shorten(str(value))}")
     return value
 
 
@@ -233,7 +233,7 @@ def _event(value: Any) -> Any:
 
     kind = getattr(dp_event, str(value.get("type")), None) if isinstance(value, dict) else None
     if not (isinstance(kind, type) and issubclass(kind, DpEvent)):
-        raise ValueError(f"must be an event of dp-accounting, not {shown(value)}")
+        raise ValueError(f"must be an event of dp-accounting, not {short_repr(value)}")
     named = {name: _field(name, each) for name, each in value.items() if name != "type"}
     try:
         return kind(**named)
@@ -251,7 +251,7 @@ def _field(name: str, value: Any) -> Any:
     kinds = int if name == "count" else int | float
     if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":
         rule = "a list of events" if name == "events" else "a number"
-        raise ValueError(f"{shown(name)} must be {rule}, not {shown(value)}")
+        raise ValueError(f"{short_repr(name)} must be {rule}, not {short_repr(value)}")
     return value
 
 
@@ -267,7 +267,7 @@ def _line(error: BaseException, path: str) -> str:
             return _line(inner, path)
         # An attribute's note has its name, and that of an entry its index or key.
         step = getattr(note, "name", None) or note.index
-        named = shortened(step if isinstance(step, str) and step.isprintable() else repr(step))
+        named = shorten(step if isinstance(step, str) and step.isprintable() else repr(step))
         return _line(inner, f"{path}[{step}]" if isinstance(step, int) else f"{path}.{named}" if path else named)
     prefix = f"{path}: " if path else ""
     if isinstance(error, KeyError):
@@ -275,7 +275,7 @@ def _line(error: BaseException, path: str) -> str:
     if isinstance(error, RecursionError):
         return f"{prefix}is nested too deeply"
     if isinstance(error, ForbiddenExtraKeysError):
-        inside, extra = f"{path}." if path else "", shortened(min(error.extra_fields))
+        inside, extra = f"{path}." if path else "", shorten(min(error.extra_fields))
         return (
             f"{inside}{extra}: there is no such field; there are {', '.join(field.name for field in fields(error.cl))}"
         )

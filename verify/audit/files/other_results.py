@@ -27,7 +27,7 @@ from canaryproof.verify.audit.files.reading import (
     parsed_number,
     read_table,
 )
-from canaryproof.verify.audit.rules import Rule, shortened
+from canaryproof.verify.audit.rules import NumberRange, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,7 +45,7 @@ _EXPECTED = (
     "observed and unobserved; or counts m, r and v of canaries, guesses and right guesses; or memaudit's report, or "
     "data_size of PrivacyGuard's AnalysisNode"
 )
-_COUNT = Rule(f"be a whole number from 1 to {LARGEST_COUNT}", 1, LARGEST_COUNT, whole=True)
+_COUNT = NumberRange(f"be a whole number from 1 to {LARGEST_COUNT}", 1, LARGEST_COUNT, whole=True)
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ def of_table(table: LabelledTable, score: str | None, member: str | None) -> Oth
         return _of_scores("scores of both kinds", scores, **reported)
     if all(counted):
         return OtherResult("counts of guesses", counts=_counts(table, [name or "" for name in counted]), **reported)
-    listed = shortened(", ".join(names), 200)
+    listed = shorten(", ".join(names), 200)
     raise ValueError(f"must have {_EXPECTED}; it has {listed}")
 
 
@@ -184,7 +184,7 @@ def _checked(names: Sequence[str], values: Sequence[float]) -> GuessCount:
     canaries, guesses = (int(_COUNT.number(name, value)) for name, value in zip(names[:2], values[:2], strict=True))
     if guesses > canaries:
         raise ValueError(f"{names[1]}: must be at most {names[0]} = {canaries}, not {guesses}")
-    right = Rule(f"be a whole number from 0 to {names[1]} = {guesses}", 0, guesses, whole=True)
+    right = NumberRange(f"be a whole number from 0 to {names[1]} = {guesses}", 0, guesses, whole=True)
     return GuessCount(canaries, guesses, int(right.number(names[2], values[2])))
 
 
@@ -230,7 +230,7 @@ def _memaudit(report: Mapping[str, Any]) -> OtherResult:
         if value is None:
             continue
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise ValueError(f"{field}.scores.headline_score: must be a number, not {rules.shown(value)}")
+            raise ValueError(f"{field}.scores.headline_score: must be a number, not {rules.short_repr(value)}")
         groups[canary["included"]].append(float(value))
         times = canary.get("repetitions")
         if canary["included"] and isinstance(times, int):
@@ -254,7 +254,7 @@ def _analysis_node(output: Mapping[str, Any]) -> OtherResult:
     sizes = [int(_COUNT.number(f"data_size.{name}", output["data_size"].get(name))) for name in names]
     name = _known(list(output), ("eps", "eps_lb", "eps_cp"))
     value = output.get(name or "")
-    epsilon = None if value is None else Rule("be a number from 0", 0.0, np.inf).number(str(name), value)
+    epsilon = None if value is None else NumberRange("be a number from 0", 0.0, np.inf).number(str(name), value)
     remarks = (
         "eps is the upper end of a bootstrap interval at a true positive rate of 1%, unless use_upper_bound is false: "
         "an estimate, and no lower bound",

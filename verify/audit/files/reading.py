@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import is_floating, on_host
 from canaryproof.verify.audit.files.errors import InputError, RuleError
-from canaryproof.verify.audit.rules import shortened, shown
+from canaryproof.verify.audit.rules import short_repr, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -177,8 +177,8 @@ class LabelledTable:
     def cells(self, name: str) -> list[str]:
         """Return the cells of the one column of a name; a ``ValueError`` says that there is none, or more."""
         if self.names.count(name) != 1:
-            listed = f"its columns are {shortened(', '.join(self.names), 200)}" if self.names else "it has none"
-            raise ValueError(f"must have one column {shown(name)}; {listed}")
+            listed = f"its columns are {shorten(', '.join(self.names), 200)}" if self.names else "it has none"
+            raise ValueError(f"must have one column {short_repr(name)}; {listed}")
         column = self.rows.iloc[:, self.names.index(name)]
         if getattr(column.dtype, "kind", "") == "f":
             # The shortest text of a number in half or in single precision is another number in double precision.
@@ -202,7 +202,7 @@ def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
         raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
     except Exception as error:
         # Pandas and pyarrow have no closed list of exceptions.
-        raise ValueError(f"is no table that can be read ({shortened(str(error).strip(), 200)})") from error
+        raise ValueError(f"is no table that can be read ({shorten(str(error).strip(), 200)})") from error
     names = [str(name).strip() for name in (frame.columns if parquet else frame.iloc[0])]
     return LabelledTable(names, frame, 0) if parquet else LabelledTable(names, frame.iloc[1:], 2)
 
@@ -238,7 +238,7 @@ def _member(name: str, position: str, cell: str) -> bool:
     member = _MEMBERS.get(cell.strip().lower())
     if member is None:
         raise ValueError(
-            f"{name}, {position}: must be 1 or true if the canary took part, else 0 or false, not {shown(cell)}"
+            f"{name}, {position}: must be 1 or true if the canary took part, else 0 or false, not {short_repr(cell)}"
         )
     return member
 
@@ -299,9 +299,9 @@ def floats(values: object) -> NDArray[Any]:
     try:
         vector = on_host(values)
     except Exception as error:
-        raise ValueError(f"must be an array of numbers ({shortened(str(error), 200)})") from error
+        raise ValueError(f"must be an array of numbers ({shorten(str(error), 200)})") from error
     if vector.dtype.kind != "f" and not is_floating(vector.dtype):
-        raise ValueError(f"values must be floating-point, not {shortened(str(vector.dtype))}")
+        raise ValueError(f"values must be floating-point, not {shorten(str(vector.dtype))}")
     if vector.ndim != 1:
         raise ValueError(f"the array must have one axis, not {vector.ndim}")
     return vector
@@ -465,7 +465,7 @@ def parsing(form: str) -> Iterator[None]:
         reason = str(error).partition("\n")[0] or type(error).__name__
         # An object's address would differ from run to run.
         reason = re.sub(" at 0x[0-9a-f]+", "", reason)
-        raise ValueError(f"is not a readable {form} file ({shortened(reason, 200)})") from error
+        raise ValueError(f"is not a readable {form} file ({shorten(reason, 200)})") from error
 
 
 def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
@@ -513,7 +513,7 @@ def array_header(file: IO[bytes], size: int, largest_count: int) -> tuple[int, n
             raise ValueError("its header is nested too deeply") from None
         start = file.tell()
     if dtype.kind != "f":
-        raise ValueError(f"values must be floating-point, not {shortened(str(dtype))}")
+        raise ValueError(f"values must be floating-point, not {shorten(str(dtype))}")
     if len(shape) != 1:
         raise ValueError(f"the array must have one axis, not {len(shape)}")
     count = int(shape[0])
@@ -557,7 +557,7 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
                 _check_names("column", names)
             elif len(names) > 1 and not any(map(_is_number, names)):
                 needed = "its columns must be observed and, optionally, unobserved"
-                raise ValueError(f"line 1: {needed}, not {shortened(', '.join(names))}; --score names another one")
+                raise ValueError(f"line 1: {needed}, not {shorten(', '.join(names))}; --score names another one")
             table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
             if has_header:
                 text = io.StringIO(block.decode(), newline="")
@@ -691,13 +691,13 @@ def parsed_number(name: str, position: str, cell: str) -> float:
         return float(cell)
     except ValueError:
         hint = " or a header that names the column observed" if position == "line 1" else ""
-        raise ValueError(f"{name}, {position}: must be a number{hint}, not {shown(cell)}") from None
+        raise ValueError(f"{name}, {position}: must be a number{hint}, not {short_repr(cell)}") from None
 
 
 def _check_names(kind: str, names: list[str]) -> None:
     for name in names:
         if name not in _NAMES:
-            raise ValueError(f"{kind}s must be named observed and, optionally, unobserved, not {shown(name)}")
+            raise ValueError(f"{kind}s must be named observed and, optionally, unobserved, not {short_repr(name)}")
     if "observed" not in names:
         raise ValueError(f"must have an {kind} named observed" if kind == "array" else f"must have a {kind} observed")
     if len(set(names)) < len(names):

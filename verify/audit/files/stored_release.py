@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, array_header, content, opened, parsed_json, size_of
-from canaryproof.verify.audit.rules import shortened, shown
+from canaryproof.verify.audit.rules import short_repr, shorten
 
 _LARGEST_DIM = 2**40
 _INDEX = ".safetensors.index.json"
@@ -317,7 +317,7 @@ def _chosen(path: Path, only: Sequence[str], skip: Sequence[str]) -> tuple[tuple
     tensors = stored_tensors(path)
     for pattern in (*only, *skip):
         if not any(fnmatchcase(tensor.name, pattern) for tensor in tensors):
-            raise InputError(f"{path}: has no tensor with a name like {shown(pattern)}")
+            raise InputError(f"{path}: has no tensor with a name like {short_repr(pattern)}")
     taken = tuple(
         tensor
         for tensor in tensors
@@ -333,7 +333,7 @@ def _chosen(path: Path, only: Sequence[str], skip: Sequence[str]) -> tuple[tuple
 
 
 def _described(tensor: Tensor) -> str:
-    return f"{shown(tensor.name)} of shape {tensor.shape}"
+    return f"{short_repr(tensor.name)} of shape {tensor.shape}"
 
 
 def _indexed(path: Path) -> list[Tensor]:
@@ -346,14 +346,16 @@ def _indexed(path: Path) -> list[Tensor]:
         for shard in names.values():
             # The index may come from anybody, and names files of its own folder.
             if not isinstance(shard, str) or Path(shard).name != shard or not shard.endswith(".safetensors"):
-                raise ValueError(f"weight_map: must name .safetensors files of its folder, not {shown(str(shard))}")
+                raise ValueError(
+                    f"weight_map: must name .safetensors files of its folder, not {short_repr(str(shard))}"
+                )
     tensors = []
     for shard in sorted(set(names.values())):
         with opened(path.with_name(shard)) as file:
             of_shard = {tensor.name: tensor for tensor in _header(file, path.with_name(shard))}
         for name in (name for name, file_name in names.items() if file_name == shard):
             if name not in of_shard:
-                raise InputError(f"{path}: weight_map: {shown(name)} is not in {shard}")
+                raise InputError(f"{path}: weight_map: {short_repr(name)} is not in {shard}")
             tensors.append(of_shard[name])
     return tensors
 
@@ -375,10 +377,10 @@ def _header(file: IO[bytes], path: Path) -> Iterator[Tensor]:
             tensors.append(_entry(name, entry))
         except (KeyError, TypeError, ValueError) as error:
             reason = str(error) if type(error) is ValueError else "must have dtype, shape and data_offsets"
-            raise ValueError(f"{shown(name)}: {reason}") from None
+            raise ValueError(f"{short_repr(name)}: {reason}") from None
     for first, last, name, kind, shape in sorted(tensors):
         if first != end:
-            raise ValueError(f"{shown(name)}: its bytes must begin where the others end, at {end}, not at {first}")
+            raise ValueError(f"{short_repr(name)}: its bytes must begin where the others end, at {end}, not at {first}")
         end = last
         yield Tensor(name, shape, _FLOATS.get(kind, ""), path, start + first, last - first, kind)
     if start + end != size:
@@ -393,7 +395,7 @@ def _entry(name: str, entry: Any) -> tuple[int, int, str, str, tuple[int, ...]]:
         raise ValueError("shape and data_offsets must be whole numbers")
     if kind not in _FLOATS and kind not in _OTHERS:
         listed = ", ".join((*_FLOATS, *_OTHERS))
-        raise ValueError(f"dtype: must be one of {listed}, not {shortened(str(kind))}")
+        raise ValueError(f"dtype: must be one of {listed}, not {shorten(str(kind))}")
     dtype = _FLOATS.get(kind, "")
     bytes_each = _OTHERS[kind] if not dtype else 2 if dtype == _BFLOAT16 else np.dtype(dtype).itemsize
     length = math.prod(shape) * bytes_each

@@ -14,7 +14,7 @@ from canaryproof.proofs_check import anderson_darling
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.papers.check.results import Outcome, Verdict
 from canaryproof.verify.papers.check.verdicts import conclude, rounding
 from canaryproof.verify.papers.claims import prediction
@@ -88,7 +88,7 @@ def _simulated(words: str, sample: CosineSample, dim: int, delta: float, draws: 
         scores = prepare(observed, None, cosine_null(dim))
     else:
         unobserved = rng.standard_normal((draws, sample.unobserved))
-        moments = from_unobserved(observed, unobserved)
+        moments = from_two_groups(observed, unobserved)
         scores = prepare(observed, unobserved)
     values = {
         "fitted": epsilon_estimators.both_directions(delta, moments.distance, moments.ratio),

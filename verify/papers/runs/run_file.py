@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import parsed_json
-from canaryproof.verify.audit.rules import shortened
+from canaryproof.verify.audit.rules import shorten
 from canaryproof.verify.papers.check.results import Result
 
 _APPLICATION, _FORMAT = b"cnry", 2
@@ -85,7 +85,7 @@ class RunFile:
         for position, row in self.results().items():
             result = result_of(self._path, row)
             if (result.suite, result.id) != self._checks[position]:
-                raise _error(self._path, f"is damaged: a result of {shortened(result.id)} stands for another")
+                raise _error(self._path, f"is damaged: a result of {shorten(result.id)} stands for another")
 
     def add(self, position: int, result: str) -> None:
         """Commit the JSON of a result; once this returns, no crash loses it."""

@@ -20,7 +20,7 @@ from canaryproof.verify.audit.bounds.lower_bound import BoundKind, Inclusion, Me
 from canaryproof.verify.audit.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.epsilon_estimators import Estimate
-from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_unobserved, shape_of
+from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_two_groups, shape_of
 from canaryproof.verify.papers.canife.measure import round_epsilon
 from canaryproof.verify.papers.records.evidence import AtlasCell, DiagnosticAlarms, MethodAlarms, Rate
 
@@ -89,7 +89,7 @@ def leading_moments(residual: ReleaseResidual, weight: float, count: int, rng: n
 Report = tuple[str, Array, Array]
 
 ESTIMATORS: dict[str, Callable[..., Estimate]] = {
-    name: getattr(epsilon_estimators, name) for name in ("adaptive", "pinned", "fitted", "threshold")
+    name: getattr(epsilon_estimators, f"{name}_estimate") for name in ("adaptive", "pinned", "fitted", "threshold")
 }
 _COINS = {method.name for method in ONE_RUN}
 BOUNDS = {
@@ -164,7 +164,7 @@ def predict(mechanism: Mechanism, value: float, claim: AtlasClaim, count: int, r
     """
     law, unlimited = score_laws(mechanism, value, claim, count, rng, RESIDUALS)
     if math.isfinite(unlimited.null_count):
-        epsilon = epsilon_estimators.adaptive(unlimited, claim.delta).epsilon
+        epsilon = epsilon_estimators.adaptive_estimate(unlimited, claim.delta).epsilon
     else:
         epsilon = epsilon_estimators.both_directions(claim.delta, unlimited.distance, unlimited.ratio)
     median, highest = np.quantile(epsilon, (0.5, 0.99)).tolist()
@@ -263,7 +263,7 @@ def _scores(
 def _moments(observed: Array, unobserved: Array | None, claim: AtlasClaim) -> Moments:
     if unobserved is None:
         return from_dimension(observed, claim.dim)
-    return from_unobserved(observed, unobserved)
+    return from_two_groups(observed, unobserved)
 
 
 def _reports(

@@ -68,7 +68,7 @@ def _estimates(result: run_audit.Audit, moments: Moments, confidence: float) -> 
     for estimate in result.estimates:
         if estimate.name == "norm":
             continue
-        direct = getattr(epsilon_estimators, estimate.name)(moments, DELTA, confidence)
+        direct = getattr(epsilon_estimators, f"{estimate.name}_estimate")(moments, DELTA, confidence)
         for field in ("epsilon", "standard_error", "low", "high"):
             pair = {estimate.name: getattr(estimate, field)}, {estimate.name: float(getattr(direct, field))}
             differences[f"{estimate.name}.{field}"] = _differences(*pair)[estimate.name]

@@ -22,11 +22,11 @@ from canaryproof.verify.audit.estimators.epsilon_estimators import (
     TEST_LEVEL,
     Estimate,
     both_directions,
-    fitted,
+    fitted_estimate,
     log_ratio_error,
     propagate,
 )
-from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_two_groups
 from canaryproof.verify.audit.files.json_records import written
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, POWER, looks
 from canaryproof.verify.papers.check.power import runs_for_share, visible_mean
@@ -59,14 +59,14 @@ def shrunk(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate
     with np.errstate(divide="ignore"):
         weight = np.maximum(0.0, 1.0 - (critical / log_ratio) ** 2)
     shrunken = dataclasses.replace(moments, ratio=np.exp(weight * log_ratio))
-    whole = fitted(moments, delta, confidence)
+    whole = fitted_estimate(moments, delta, confidence)
     epsilon = both_directions(delta, shrunken.distance, shrunken.ratio)
     return Estimate(epsilon, whole.low, whole.high, lambda: propagate(both_directions, shrunken, delta)[1])
 
 
 def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
     """``fitted`` less its bias under the fitted model, not below 0."""
-    whole = fitted(moments, delta, confidence)
+    whole = fitted_estimate(moments, delta, confidence)
     mean, _ = propagate(both_directions, moments, delta)
     return Estimate(np.maximum(0.0, 2.0 * whole.epsilon - mean), whole.low, whole.high, whole.spread)
 
@@ -77,10 +77,10 @@ def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
 DELTA = 1e-6
 
 ESTIMATORS = {
-    "adaptive": epsilon_estimators.adaptive,
-    "pinned": epsilon_estimators.pinned,
-    "fitted": epsilon_estimators.fitted,
-    "threshold": epsilon_estimators.threshold,
+    "adaptive": epsilon_estimators.adaptive_estimate,
+    "pinned": epsilon_estimators.pinned_estimate,
+    "fitted": epsilon_estimators.fitted_estimate,
+    "threshold": epsilon_estimators.threshold_estimate,
 }
 # Not adopted: they are measured at the full level.
 CANDIDATES = {"shrunk": shrunk, "corrected": corrected}
@@ -270,7 +270,7 @@ def _drawn_moments(
 ) -> Moments:
     observed = distance + ratio * law(rng, (runs, count))
     if against_scores:
-        return from_unobserved(observed, law(rng, (runs, count)))
+        return from_two_groups(observed, law(rng, (runs, count)))
     return from_dimension(observed, 1.0)
 
 

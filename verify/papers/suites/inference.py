@@ -14,7 +14,7 @@ from canaryproof.kernels import gaussian_mechanism, threshold_attack
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.certified import estimates
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_two_groups
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.power import visible_mean
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
@@ -64,12 +64,12 @@ def _closed_form(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("inference/closed"))
     moments = from_dimension((distance + rng.standard_normal((runs, count))) / math.sqrt(_DIM), _DIM)
     truth = float(gaussian_mechanism.epsilon(DELTA, 1.0 / distance))
-    p_values = _tails(lambda confidence: epsilon_estimators.pinned(moments, DELTA, confidence), truth)
-    p_values["median of pinned"] = _frequency(epsilon_estimators.pinned(moments, DELTA).epsilon < truth, 0.5)
+    p_values = _tails(lambda confidence: epsilon_estimators.pinned_estimate(moments, DELTA, confidence), truth)
+    p_values["median of pinned"] = _frequency(epsilon_estimators.pinned_estimate(moments, DELTA).epsilon < truth, 0.5)
     p_values["test of variances"] = float(stats.kstest(epsilon_estimators.variance_p_value(moments), "uniform").pvalue)
     none = from_dimension(rng.standard_normal((runs, count)) / math.sqrt(_DIM), _DIM)
     p_values["pinned is 0 without canaries"] = _frequency(
-        epsilon_estimators.pinned(none, 0.5).epsilon == 0.0, _no_epsilon(count)
+        epsilon_estimators.pinned_estimate(none, 0.5).epsilon == 0.0, _no_epsilon(count)
     )
     return _outcome(p_values, runs, "intervals and the test of variances have exactly their levels")
 
@@ -84,11 +84,11 @@ def _unobserved(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("inference/unobserved"))
     centre, scale = 0.02, 0.003
     seen = centre + scale * (distance + rng.standard_normal((runs, count)))
-    moments = from_unobserved(seen, centre + scale * rng.standard_normal((runs, null_count)))
+    moments = from_two_groups(seen, centre + scale * rng.standard_normal((runs, null_count)))
     truth = float(gaussian_mechanism.epsilon(DELTA, 1.0 / distance))
     p_values = {}
     for confidence in _CONFIDENCES:
-        estimate = epsilon_estimators.pinned(moments, DELTA, confidence)
+        estimate = epsilon_estimators.pinned_estimate(moments, DELTA, confidence)
         inside = (estimate.low <= truth) & (truth <= estimate.high)
         p_values[f"coverage at {confidence:g}"] = _frequency(
             inside, confidence + 0.5 * (_MORE - _LESS), 0.5 * (_MORE + _LESS)
@@ -108,7 +108,7 @@ def _norm(context: Context) -> Outcome:
     rng = np.random.default_rng(context.key("inference/norm"))
     release = sigma * rng.standard_normal((runs, dim))
     truth = float(gaussian_mechanism.epsilon(DELTA, sigma))
-    p_values = _tails(lambda confidence: epsilon_estimators.norm(release, DELTA, confidence), truth)
+    p_values = _tails(lambda confidence: epsilon_estimators.norm_estimate(release, DELTA, confidence), truth)
     return _outcome(p_values, runs, "intervals have exactly their levels")
 
 
@@ -206,8 +206,8 @@ def _ranges(_: Context) -> Outcome:
         distances = np.append(np.linspace(left, right, 21), [0.0] if left < 0.0 < right else [])
         ratios = np.append(np.linspace(low, high, 21), [1.0] if low < 1.0 < high else [])
         for name, estimator, pair in (
-            ("fitted", epsilon_estimators.fitted, epsilon_estimators.both_directions),
-            ("threshold", epsilon_estimators.threshold, threshold_attack.threshold_epsilon),
+            ("fitted", epsilon_estimators.fitted_estimate, epsilon_estimators.both_directions),
+            ("threshold", epsilon_estimators.threshold_estimate, threshold_attack.threshold_epsilon),
         ):
             grid = pair(DELTA, np.abs(distances)[:, np.newaxis], ratios)
             estimate = estimator(moments, DELTA, confidence)
@@ -238,7 +238,11 @@ def _choices(context: Context) -> Outcome:
         equal = (below >= 0.005) & (below <= 0.995)
         adaptive, pinned, fitted = (
             estimator(moments, DELTA)
-            for estimator in (epsilon_estimators.adaptive, epsilon_estimators.pinned, epsilon_estimators.fitted)
+            for estimator in (
+                epsilon_estimators.adaptive_estimate,
+                epsilon_estimators.pinned_estimate,
+                epsilon_estimators.fitted_estimate,
+            )
         )
         for name in ("epsilon", "low"):
             expected = np.where(equal, getattr(pinned, name), getattr(fitted, name))
@@ -249,7 +253,7 @@ def _choices(context: Context) -> Outcome:
             moments, shape=Shape(np.zeros_like(moments.ratio), np.full_like(moments.ratio, 9.0))
         )
         low = epsilon_estimators.adaptive_low(tailed, DELTA)
-        wrong += ["low alone"] * int((low != epsilon_estimators.adaptive(tailed, DELTA).low).sum())
+        wrong += ["low alone"] * int((low != epsilon_estimators.adaptive_estimate(tailed, DELTA).low).sum())
         compared += equal.size
     finding = f"{compared} runs, {len(wrong)} entries differ"
     return Outcome(
@@ -301,7 +305,7 @@ def _quadratures(_: Context) -> Outcome:
         # ‖ρ‖²/σ² is chi-square; at the median of each of as many equal shares of its law.
         squares = stats.chi2.ppf((np.arange(2000) + 0.5) / 2000.0, dim)
         epsilon = epsilon_estimators.pinned_epsilon(DELTA, math.sqrt(dim) / (sigma * np.sqrt(squares)))
-        claimed = float(epsilon_estimators.norm(np.full(dim, sigma), DELTA).standard_error)
+        claimed = float(epsilon_estimators.norm_estimate(np.full(dim, sigma), DELTA).standard_error)
         gaps[f"norm, d = {dim}, noise {sigma:g}"] = abs(math.log(claimed / float(epsilon.std())))
     label, worst = max(gaps.items(), key=lambda item: item[1])
     finding = f"largest of {len(gaps)} relative differences {worst:.2%} ({label})"

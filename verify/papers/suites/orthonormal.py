@@ -29,7 +29,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
     prepare,
 )
 from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
-from canaryproof.verify.audit.estimators.moments import Moments, from_unobserved
+from canaryproof.verify.audit.estimators.moments import Moments, from_two_groups
 from canaryproof.verify.audit.files.json_records import written
 from canaryproof.verify.audit.levels import EPSILON, LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import mean_p_value, share_above
@@ -254,7 +254,7 @@ def moments_of(seed: int, dim: int, observed: int, sigma: float, unobserved: int
     canaries = OrthonormalCanaries(seed, observed + others, dim)
     released = canaries.sum(np.arange(observed)) + sigma * noise(seed, dim).astype(np.float64)
     scores = canaries.scores(released)
-    return from_unobserved(scores[:observed], scores[observed:])
+    return from_two_groups(scores[:observed], scores[observed:])
 
 
 def _leading(dim: int, observed: int, distance: float) -> float:
@@ -556,7 +556,7 @@ def _alarms(context: Context, claim: AtlasClaim, name: str, value: float, runs: 
             [math.sqrt(gram[0, 0]) / np.linalg.norm(part) * part for gram, part in zip(grams, parts, strict=True)]
         )
         scores = canaries.scores((released + canaries.sum(np.arange(_DRAWN)))[np.newaxis])
-        moments = from_unobserved(scores[:, :_DRAWN], scores[:, _DRAWN:])
+        moments = from_two_groups(scores[:, :_DRAWN], scores[:, _DRAWN:])
         alarms += int((epsilon_estimators.adaptive_low(moments, claim.delta, 1.0 - 2.0 * ALPHA) > claim.epsilon).sum())
     return alarms
 

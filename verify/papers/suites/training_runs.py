@@ -12,7 +12,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.canaries import participation
 from canaryproof.verify.audit.canaries.participation import Insertion, Presentations, Schedule
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.papers.accounting.training import analytical_epsilon
 from canaryproof.verify.papers.check.results import Context
 from canaryproof.verify.papers.training import assembly, networks
@@ -54,7 +54,7 @@ def sample(
     for i in range(repetitions):
         pooled = CanaryScores.pooled([trained(chosen, root, attacks) for root in roots[i * runs : (i + 1) * runs]])
         moments_by_attack = [
-            from_unobserved(pooled.observed[attack], pooled.unobserved[attack])
+            from_two_groups(pooled.observed[attack], pooled.unobserved[attack])
             if attack == ALL
             else from_dimension(pooled.observed[attack], dim)
             for attack in attacks

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import content, opened
-from canaryproof.verify.audit.rules import line, number, one_of, shortened, shown, whole
+from canaryproof.verify.audit.rules import line, number, one_of, short_repr, shorten, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,10 +287,10 @@ def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration
 def _unstated(listed: Any) -> tuple[str, ...]:
     known = {f"{table}.{entry.name}" for table, kind in _TABLES.items() for entry in fields(kind)}
     if not isinstance(listed, list):
-        raise ValueError(f"ours: must be a list of fields, not {shown(listed)}")
+        raise ValueError(f"ours: must be a list of fields, not {short_repr(listed)}")
     for i, name in enumerate(listed):
         if not isinstance(name, str) or name not in known:
-            raise ValueError(f"ours[{i}]: must be a field, such as training.batch_size, not {shown(name)}")
+            raise ValueError(f"ours[{i}]: must be a field, such as training.batch_size, not {short_repr(name)}")
     return tuple(listed)
 
 
@@ -322,9 +322,9 @@ def _axes(sweep: Any) -> list[list[dict[str, Any]]]:
         }
         for name, values in lists.items():
             if name.partition(".")[0] not in _TABLES:
-                raise ValueError(f"{path}.{shortened(name)}: there is no such field; tables are {', '.join(_TABLES)}")
+                raise ValueError(f"{path}.{shorten(name)}: there is no such field; tables are {', '.join(_TABLES)}")
             if not isinstance(values, list) or not values:
-                raise ValueError(f"{path}.{name}: must be a list of values, not {shown(values)}")
+                raise ValueError(f"{path}.{name}: must be a list of values, not {short_repr(values)}")
             if any(name in earlier[0] for earlier in axes):
                 raise ValueError(f"{path}.{name}: must not be in two sweeps")
         if len({len(values) for values in lists.values()}) != 1:
@@ -346,10 +346,10 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 def _table(value: Any, name: str) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
-    raise ValueError(f"{shortened(name)}: must be a table, not {shown(value)}")
+    raise ValueError(f"{shorten(name)}: must be a table, not {short_repr(value)}")
 
 
 def _check_names(table: Mapping[str, Any], known: tuple[str, ...], inside: str) -> None:
     for name in table:
         if name not in known:
-            raise ValueError(f"{inside}{shortened(name)}: there is no such field; there are {', '.join(known)}")
+            raise ValueError(f"{inside}{shorten(name)}: there is no such field; there are {', '.join(known)}")

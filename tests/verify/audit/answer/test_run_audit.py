@@ -35,7 +35,7 @@ from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.estimators import algorithm_1, epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
 
 DIM = 10**6
@@ -80,10 +80,10 @@ def numbers(found: Audit) -> list[float]:
 def test_estimates_are_the_estimators_own(alone: bool) -> None:
     observed, unobserved = run(), None if alone else nulls()
     found = of(observed, unobserved, confidence=0.9)
-    moments = from_dimension(observed, DIM) if unobserved is None else from_unobserved(observed, unobserved)
+    moments = from_dimension(observed, DIM) if unobserved is None else from_two_groups(observed, unobserved)
     assert [estimate.name for estimate in found.estimates] == ["adaptive", "pinned", "fitted", "threshold"]
     for estimate in found.estimates:
-        direct = getattr(epsilon_estimators, estimate.name)(moments, DELTA, 0.9)
+        direct = getattr(epsilon_estimators, f"{estimate.name}_estimate")(moments, DELTA, 0.9)
         shown = estimate.epsilon, estimate.standard_error, estimate.low, estimate.high
         assert shown == (direct.epsilon, direct.standard_error, direct.low, direct.high)
         low, high = estimate.certified
@@ -189,7 +189,7 @@ def test_a_release_is_audited_through_its_canaries(monkeypatch: pytest.MonkeyPat
     assert sum(steps) == 300
     assert len(steps) == 10
     norm = found.estimates[-1]
-    direct = epsilon_estimators.norm(release, DELTA, 0.9)
+    direct = epsilon_estimators.norm_estimate(release, DELTA, 0.9)
     assert (norm.name, norm.epsilon, norm.low, norm.high) == ("norm", direct.epsilon, direct.low, direct.high)
     other = audit_release(release, Canaries(8, 300, 5000), DELTA, force=True)
     assert abs(other.standardised_mean) < 5.0 * other.mean_error

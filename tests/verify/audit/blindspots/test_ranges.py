@@ -7,7 +7,7 @@ from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.audit.blindspots.ranges import ALPHA, alarm_probability, by_estimate, ranges
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.audit.levels import POWER
 
 CLAIM = AtlasClaim(1.3905934566745368, 1e-5, 10**6)
@@ -26,8 +26,10 @@ def test_alarms_beside_unobserved_canaries_are_those_of_drawn_scores():
     residual = MECHANISMS["less-noise"].residual(value, CLAIM, runs, draws)
     shift = math.sqrt(CLAIM.dim) / np.sqrt(residual.gram[:, 0, 0] + count)
     unobserved = draws.standard_normal((runs, null_count))
-    moments = from_unobserved(shift[:, np.newaxis] + draws.standard_normal((runs, count)), unobserved)
-    raised = int((epsilon_estimators.pinned(moments, CLAIM.delta, 1.0 - 2.0 * ALPHA).low > CLAIM.epsilon).sum())
+    moments = from_two_groups(shift[:, np.newaxis] + draws.standard_normal((runs, count)), unobserved)
+    raised = int(
+        (epsilon_estimators.pinned_estimate(moments, CLAIM.delta, 1.0 - 2.0 * ALPHA).low > CLAIM.epsilon).sum()
+    )
     found = alarm_probability(MECHANISMS["less-noise"], value, CLAIM, count, rng(), null_count)
     # At level 1e-6, a difference of 2.5% of all audits is noticed; the noncentral law is near to that of the scores.
     assert abs(raised / runs - found) < 0.025

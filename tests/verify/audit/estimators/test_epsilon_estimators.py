@@ -9,14 +9,14 @@ from scipy import stats
 
 from canaryproof.kernels import exact_law, gaussian_mechanism, threshold_attack, two_gaussians
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_unobserved, shape_of
+from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_two_groups, shape_of
 from canaryproof.verify.papers.suites import estimators as suite
 
 CANARY_ESTIMATORS = [
-    epsilon_estimators.adaptive,
-    epsilon_estimators.pinned,
-    epsilon_estimators.fitted,
-    epsilon_estimators.threshold,
+    epsilon_estimators.adaptive_estimate,
+    epsilon_estimators.pinned_estimate,
+    epsilon_estimators.fitted_estimate,
+    epsilon_estimators.threshold_estimate,
     suite.shrunk,
     suite.corrected,
 ]
@@ -28,19 +28,19 @@ def moments(distance, ratio=1.0, count=1000, null_count=math.inf):
 
 
 def test_pinned_inverts_the_gaussian_mechanism_at_the_estimated_noise():
-    estimate = epsilon_estimators.pinned(moments(1 / 4.22), DELTA)
+    estimate = epsilon_estimators.pinned_estimate(moments(1 / 4.22), DELTA)
     assert estimate.epsilon == pytest.approx(float(gaussian_mechanism.epsilon(DELTA, 4.22)), rel=1e-14)
 
 
 @pytest.mark.parametrize("distance", [0.0, -1e-300, -2.0])
 def test_pinned_gives_zero_where_the_mean_is_not_positive(distance):
-    estimate = epsilon_estimators.pinned(moments(distance), DELTA)
+    estimate = epsilon_estimators.pinned_estimate(moments(distance), DELTA)
     assert estimate.epsilon == 0.0
     assert estimate.low == 0.0
 
 
 def test_fitted_is_the_larger_direction_of_the_fitted_pair():
-    estimate = epsilon_estimators.fitted(moments(0.5, 1.1), DELTA)
+    estimate = epsilon_estimators.fitted_estimate(moments(0.5, 1.1), DELTA)
     directions = [float(two_gaussians.epsilon(DELTA, 0.0, 1.0, 0.5, 1.1, way)) for way in ("forward", "reverse")]
     assert estimate.epsilon == pytest.approx(max(directions), rel=1e-13)
 
@@ -52,14 +52,22 @@ def test_adaptive_is_pinned_until_the_variance_test_rejects():
         > epsilon_estimators.TEST_LEVEL
         > epsilon_estimators.variance_p_value(far)
     )
-    assert f"equal variances at level {epsilon_estimators.TEST_LEVEL:g} " in str(epsilon_estimators.adaptive.__doc__)
-    assert epsilon_estimators.adaptive(near, DELTA).epsilon == epsilon_estimators.pinned(near, DELTA).epsilon
-    assert epsilon_estimators.adaptive(far, DELTA).epsilon == epsilon_estimators.fitted(far, DELTA).epsilon
+    assert f"equal variances at level {epsilon_estimators.TEST_LEVEL:g} " in str(
+        epsilon_estimators.adaptive_estimate.__doc__
+    )
+    assert (
+        epsilon_estimators.adaptive_estimate(near, DELTA).epsilon
+        == epsilon_estimators.pinned_estimate(near, DELTA).epsilon
+    )
+    assert (
+        epsilon_estimators.adaptive_estimate(far, DELTA).epsilon
+        == epsilon_estimators.fitted_estimate(far, DELTA).epsilon
+    )
 
 
 def test_of_few_scores_equal_variances_are_rejected_as_often_as_the_level_says():
     rng = np.random.default_rng(5)
-    found = from_unobserved(rng.normal(size=(20_000, 10)), rng.normal(size=(20_000, 5)))
+    found = from_two_groups(rng.normal(size=(20_000, 10)), rng.normal(size=(20_000, 5)))
     # Within 5.2 standard deviations, a level of 2e-7 each.
     for tail in (0.05, 0.5):
         low, high = epsilon_estimators._ratio_limits(found, tail)
@@ -69,9 +77,9 @@ def test_of_few_scores_equal_variances_are_rejected_as_often_as_the_level_says()
 
 def test_adaptive_interval_reaches_from_pinned_to_fitted_when_variances_pass():
     near = moments(0.5, 1.03)
-    interval = epsilon_estimators.adaptive(near, DELTA)
-    assert interval.low == epsilon_estimators.pinned(near, DELTA).low
-    assert interval.high == epsilon_estimators.fitted(near, DELTA).high
+    interval = epsilon_estimators.adaptive_estimate(near, DELTA)
+    assert interval.low == epsilon_estimators.pinned_estimate(near, DELTA).low
+    assert interval.high == epsilon_estimators.fitted_estimate(near, DELTA).high
 
 
 @pytest.mark.parametrize("ratio", [0.1, 1.0, 40.0])
@@ -92,10 +100,10 @@ def test_distances_that_no_sample_tells_from_zero_are_zero(ratio):
 def test_every_interval_holds_its_estimate(distance, ratio, count, null_count, delta):
     sample = moments(distance, ratio, count, null_count)
     for estimator in (
-        epsilon_estimators.adaptive,
-        epsilon_estimators.pinned,
-        epsilon_estimators.fitted,
-        epsilon_estimators.threshold,
+        epsilon_estimators.adaptive_estimate,
+        epsilon_estimators.pinned_estimate,
+        epsilon_estimators.fitted_estimate,
+        epsilon_estimators.threshold_estimate,
     ):
         estimate = estimator(sample, delta)
         assert 0.0 <= estimate.low <= estimate.epsilon * (1 + 1e-12)
@@ -141,7 +149,7 @@ def test_pinned_standard_error_is_the_deviation_of_its_estimates():
     rng = np.random.default_rng(11)
     sigma = float(gaussian_mechanism.noise_multiplier(3.0, DELTA))
     runs = np.array([exact_law.cosines(300, 10**6, sigma, rng) for _ in range(2000)])
-    estimate = epsilon_estimators.pinned(from_dimension(runs, 10**6), DELTA)
+    estimate = epsilon_estimators.pinned_estimate(from_dimension(runs, 10**6), DELTA)
     # A deviation from 2000 runs has a relative error of 1.6%: five of them have a level below 1e-6.
     assert estimate.standard_error.mean() == pytest.approx(estimate.epsilon.std(), rel=0.08)
 
@@ -151,7 +159,7 @@ def test_pinned_interval_covers_its_nominal_share(epsilon):
     rng = np.random.default_rng(12)
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
     runs = np.array([exact_law.cosines(100, 10**6, sigma, rng) for _ in range(4000)])
-    estimate = epsilon_estimators.pinned(from_dimension(runs, 10**6), DELTA)
+    estimate = epsilon_estimators.pinned_estimate(from_dimension(runs, 10**6), DELTA)
     covered = np.mean((estimate.low <= epsilon) & (epsilon <= estimate.high))
     # Standard error 0.34 points; five on either side: level 6e-7. An interval of 92% or 98% would be seen.
     assert abs(covered - 0.95) < 0.0173
@@ -172,11 +180,11 @@ def test_intervals_against_unobserved_canaries_cover(ratio, null_count, monkeypa
     seen = distance + ratio * rng.standard_normal((runs, count))
     unseen = rng.standard_normal((runs, null_count))
     truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
-    found = from_unobserved(seen, unseen)
-    fitted = epsilon_estimators.fitted(found, DELTA)
+    found = from_two_groups(seen, unseen)
+    fitted = epsilon_estimators.fitted_estimate(found, DELTA)
     # Which is the costly part of adaptive.
-    monkeypatch.setattr(epsilon_estimators, "fitted", lambda *_: fitted)
-    for estimate in (fitted, epsilon_estimators.adaptive(found, DELTA)):
+    monkeypatch.setattr(epsilon_estimators, "fitted_estimate", lambda *_: fitted)
+    for estimate in (fitted, epsilon_estimators.adaptive_estimate(found, DELTA)):
         covered = np.mean((estimate.low <= truth) & (truth <= estimate.high))
         # At least 95% nominally; five standard errors below that.
         assert covered > 0.95 - 5 * math.sqrt(0.95 * 0.05 / runs)
@@ -184,7 +192,7 @@ def test_intervals_against_unobserved_canaries_cover(ratio, null_count, monkeypa
 
 def test_norm_recovers_the_noise_of_a_release_without_signal():
     release = 2.0 * np.random.default_rng(14).standard_normal(10**5)
-    estimate = epsilon_estimators.norm(release, DELTA)
+    estimate = epsilon_estimators.norm_estimate(release, DELTA)
     exact = float(gaussian_mechanism.epsilon(DELTA, 2.0))
     # ‖ρ‖/√d has relative standard error 1/√(2d): five of them.
     assert float(estimate.epsilon) == pytest.approx(exact, rel=2.5 * 5 / math.sqrt(2e5))
@@ -193,7 +201,7 @@ def test_norm_recovers_the_noise_of_a_release_without_signal():
 
 def test_the_standard_error_of_norm_is_the_deviation_of_its_estimates():
     releases = 2.0 * np.random.default_rng(24).standard_normal((4000, 100))
-    estimate = epsilon_estimators.norm(releases, DELTA)
+    estimate = epsilon_estimators.norm_estimate(releases, DELTA)
     # A deviation from 4000 runs has a relative error of 1.1%: five of them have a level below 1e-6.
     assert estimate.standard_error.mean() == pytest.approx(estimate.epsilon.std(), rel=0.06)
 
@@ -210,15 +218,16 @@ def test_norms_of_long_releases_are_summed_in_pieces(monkeypatch):
 
 def test_norm_refuses_the_zero_vector():
     with pytest.raises(ValueError, match="zero vector"):
-        epsilon_estimators.norm(np.zeros(10), DELTA)
+        epsilon_estimators.norm_estimate(np.zeros(10), DELTA)
 
 
 @pytest.mark.parametrize(
-    "estimator", [epsilon_estimators.adaptive, epsilon_estimators.pinned, epsilon_estimators.fitted]
+    "estimator",
+    [epsilon_estimators.adaptive_estimate, epsilon_estimators.pinned_estimate, epsilon_estimators.fitted_estimate],
 )
 def test_the_shape_widens_intervals_and_leaves_the_estimate(estimator):
     rng = np.random.default_rng(17)
-    heavy = from_unobserved(1.0 + 1.2 * rng.standard_t(5.0, (20, 100)), rng.standard_t(5.0, (20, 80)))
+    heavy = from_two_groups(1.0 + 1.2 * rng.standard_t(5.0, (20, 100)), rng.standard_t(5.0, (20, 80)))
     by_shape, by_law = estimator(heavy, DELTA), estimator(heavy.as_normal, DELTA)
     np.testing.assert_array_equal(by_shape.epsilon, by_law.epsilon)
     assert np.all(by_shape.low <= by_law.low)
@@ -233,7 +242,7 @@ def test_adaptive_covers_with_heavy_tails(ratio):
     moments = from_dimension(scores, 1.0)
 
     def covered(some):
-        found = epsilon_estimators.adaptive(some, DELTA)
+        found = epsilon_estimators.adaptive_estimate(some, DELTA)
         return np.mean((found.low <= truth) & (truth <= found.high))
 
     # Five standard errors below 94%; by the normal law it is 90% at equal variances.
@@ -246,7 +255,9 @@ def test_adaptive_covers_with_heavy_tails(ratio):
 @pytest.mark.parametrize("distance", [0.25, 2.0])
 def test_near_its_switch_adaptive_states_the_deviation_that_it_has(distance):
     rng = np.random.default_rng(19)
-    found = epsilon_estimators.adaptive(from_dimension(distance + 1.15 * rng.standard_normal((2000, 50)), 1.0), DELTA)
+    found = epsilon_estimators.adaptive_estimate(
+        from_dimension(distance + 1.15 * rng.standard_normal((2000, 50)), 1.0), DELTA
+    )
     # It was half of it. Moments that are estimated leave the standard error itself uncertain.
     assert 0.9 < found.standard_error.mean() / found.epsilon.std() < 1.25
 
@@ -255,7 +266,7 @@ def test_the_pooled_distance_errs_as_skewed_scores_make_it():
     runs, count, rng = 4000, 200, np.random.default_rng(0)
     # Standardised gamma variables of shape 4 have skewness 1 and kurtosis 4.5.
     observed = (rng.gamma(4.0, size=(runs, count)) - 4.0) / 2.0 + 2.0
-    found = from_unobserved(observed, rng.standard_normal((runs, count)))
+    found = from_two_groups(observed, rng.standard_normal((runs, count)))
     shape = Shape(np.asarray(1.0), np.asarray(4.5))
     claimed = epsilon_estimators.pinned_error(
         Moments(np.asarray(2.0), np.asarray(1.0), count, float(count), shape, None)
@@ -273,7 +284,7 @@ def test_the_pooled_distance_errs_as_is_known_of_normal_scores():
 def test_skewed_unobserved_scores_may_lower_the_error_of_the_distance():
     runs, count, null_count, rng = 4000, 1000, 100, np.random.default_rng(25)
     unobserved = 1.0 - rng.exponential(size=(runs, null_count))
-    found = from_unobserved(0.5 + rng.standard_normal((runs, count)), unobserved)
+    found = from_two_groups(0.5 + rng.standard_normal((runs, count)), unobserved)
     shape = Shape(np.asarray(-2.0), np.asarray(9.0))
     claimed = epsilon_estimators._distance_error(
         Moments(np.asarray(0.5), np.asarray(1.0), count, null_count, None, shape)
@@ -301,7 +312,7 @@ def test_the_lower_end_alone_is_that_of_adaptive_with_heavy_tails():
         tails = Shape(np.zeros(19), np.full(19, 9.0))
         moments = Moments(np.full(19, 2.0), ratio, 100, null_count, tails)
         np.testing.assert_array_equal(
-            epsilon_estimators.adaptive_low(moments, 1e-6), epsilon_estimators.adaptive(moments, 1e-6).low
+            epsilon_estimators.adaptive_low(moments, 1e-6), epsilon_estimators.adaptive_estimate(moments, 1e-6).low
         )
 
 
@@ -380,11 +391,11 @@ def test_heavy_tails_alone_do_not_tell_variances_apart():
     heavy = Moments(np.asarray(0.5), np.asarray(1.1), 1000, 1000.0, shape, shape)
     assert epsilon_estimators.variance_p_value(heavy) < epsilon_estimators.TEST_LEVEL
     assert (
-        epsilon_estimators.adaptive(heavy, DELTA).low
-        == epsilon_estimators.pinned(epsilon_estimators._heavier(heavy), DELTA).low
+        epsilon_estimators.adaptive_estimate(heavy, DELTA).low
+        == epsilon_estimators.pinned_estimate(epsilon_estimators._heavier(heavy), DELTA).low
     )
     told = Moments(np.asarray(0.5), np.asarray(2.5), 1000, 1000.0, shape, shape)
-    assert epsilon_estimators.adaptive(told, DELTA).low == epsilon_estimators.fitted(told, DELTA).low
+    assert epsilon_estimators.adaptive_estimate(told, DELTA).low == epsilon_estimators.fitted_estimate(told, DELTA).low
 
 
 @pytest.mark.parametrize("p_value", [0.004, 0.3])
@@ -427,10 +438,10 @@ def test_the_error_of_adaptive_counts_the_jump_between_its_estimators():
     # A sample's mean and variance are independent.
     deviations = np.sqrt(rng.chisquare(999, runs) / 999.0)
     drawn = Moments(2.0 + 1.05 * rng.standard_normal(runs) / math.sqrt(999.0), 1.05 * deviations, 1000)
-    spread = epsilon_estimators.adaptive(drawn, DELTA).epsilon.std()
+    spread = epsilon_estimators.adaptive_estimate(drawn, DELTA).epsilon.std()
     # The quadrature is right to 2%, the deviation of 20,000 runs to 0.5%; without the jump it is much less.
-    assert epsilon_estimators.adaptive(found, DELTA).standard_error == pytest.approx(spread, rel=0.05)
-    assert abs(epsilon_estimators.fitted(found, DELTA).standard_error / spread - 1.0) > 0.1
+    assert epsilon_estimators.adaptive_estimate(found, DELTA).standard_error == pytest.approx(spread, rel=0.05)
+    assert abs(epsilon_estimators.fitted_estimate(found, DELTA).standard_error / spread - 1.0) > 0.1
 
 
 @pytest.mark.parametrize("confidence", [0.5, 0.95])
@@ -439,7 +450,7 @@ def test_limits_of_distance_and_ratio_hold_together(known, confidence):
     """Mean and variance of a normal sample are independent, so that the probabilities of their limits multiply."""
     rng = np.random.default_rng(2)
     observed, unobserved = 3.0 + 1.5 * rng.normal(size=60), rng.normal(size=60)
-    moments = from_dimension(observed / 40.0, 1600) if known else from_unobserved(observed, unobserved)
+    moments = from_dimension(observed / 40.0, 1600) if known else from_two_groups(observed, unobserved)
     moments = dataclasses.replace(moments, shape=None, null_shape=None)
     nearest, farthest, smallest, largest = epsilon_estimators._rectangle(moments, confidence)
     error = (farthest - nearest) / 2.0 / epsilon_estimators._distance_error(moments)

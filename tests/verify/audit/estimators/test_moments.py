@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved, joined, shape_of
+from canaryproof.verify.audit.estimators.moments import concatenate, from_dimension, from_two_groups, shape_of
 
 
 def test_moments_against_the_closed_form_are_the_scaled_mean_and_deviation():
@@ -19,7 +19,7 @@ def test_moments_against_the_closed_form_are_the_scaled_mean_and_deviation():
 def test_moments_against_unobserved_do_not_depend_on_place_and_scale():
     rng = np.random.default_rng(3)
     seen, unseen = rng.normal(1.0, 1.2, 50), rng.normal(0.0, 1.0, 70)
-    one, other = from_unobserved(seen, unseen), from_unobserved(5 + 3 * seen, 5 + 3 * unseen)
+    one, other = from_two_groups(seen, unseen), from_two_groups(5 + 3 * seen, 5 + 3 * unseen)
     assert one.distance == pytest.approx(other.distance, rel=1e-12)
     assert one.ratio == pytest.approx(other.ratio, rel=1e-12)
     assert one.null_count == 70
@@ -40,7 +40,7 @@ def test_fewer_than_two_cosines_are_refused(cosines):
 
 def test_equal_scores_are_refused_by_name():
     with pytest.raises(ValueError, match=r"unobserved: .* must not all be equal"):
-        from_unobserved([0.1, 0.2], [0.3, 0.3])
+        from_two_groups([0.1, 0.2], [0.3, 0.3])
     with pytest.raises(ValueError, match=r"^observed: .* must not all be equal"):
         from_dimension([[0.1, 0.2], [0.3, 0.3]], 10)
 
@@ -54,14 +54,14 @@ def test_the_shape_is_skewness_and_kurtosis_about_a_trimmed_mean():
         assert found.skewness[i] == pytest.approx(stats.skew(row), rel=1e-12)
         assert found.kurtosis[i] == pytest.approx(np.mean((row - middle) ** 4) / row.var() ** 2, rel=1e-12)
     assert from_dimension(scores[:, :7], 10).shape is None
-    both = from_unobserved(scores, 5.0 + 3.0 * scores[::-1])
+    both = from_two_groups(scores, 5.0 + 3.0 * scores[::-1])
     np.testing.assert_allclose(both.null_shape.kurtosis, found.kurtosis[::-1], rtol=1e-12)
 
 
 def test_moments_of_lots_are_joined_and_some_are_taken():
     seen, unseen = np.random.default_rng(16).normal(size=(2, 4, 20))
-    together = from_unobserved(seen, unseen)
-    again = joined([from_unobserved(seen[lot], unseen[lot]) for lot in (slice(0, 3), slice(3, 4))])
+    together = from_two_groups(seen, unseen)
+    again = concatenate([from_two_groups(seen[lot], unseen[lot]) for lot in (slice(0, 3), slice(3, 4))])
     some = together.of(np.array([True, False, True, False]))
     for read in (lambda m: m.ratio, lambda m: m.shape.kurtosis, lambda m: m.null_shape.skewness):
         np.testing.assert_allclose(read(again), read(together), rtol=1e-13)

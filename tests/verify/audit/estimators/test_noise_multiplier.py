@@ -231,7 +231,7 @@ def test_no_trace_is_an_infinite_noise_multiplier():
     measured = traces.noise_multiplier()
     assert measured.value == measured.high == math.inf
     assert traces.trace_p_value > 0.99
-    assert traces.measures == "noise and others' data together"
+    assert traces.noise_source == "noise and others' data together"
 
 
 @pytest.mark.parametrize("rounds", [1, 3])

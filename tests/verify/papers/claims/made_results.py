@@ -10,7 +10,7 @@ from canaryproof.kernels.gaussian_mechanism import noise_multiplier
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.audit.files.json_records import plain
 from canaryproof.verify.papers.check.results import Context, Level
 from canaryproof.verify.papers.claims import CHECKS, experiment_results
@@ -29,8 +29,11 @@ def attack(rng, distance, ratio=1.0, count=1000, unobserved=None, delta=8.2e-7):
         found, scores = from_dimension(observed, DIM), prepare(observed, None, cosine_null(DIM))
     else:
         null = rng.standard_normal((1, unobserved))
-        found, scores = from_unobserved(observed, null), prepare(observed, null)
-    estimate = {"fitted": epsilon_estimators.fitted(found, delta), "pinned": epsilon_estimators.pinned(found, delta)}
+        found, scores = from_two_groups(observed, null), prepare(observed, null)
+    estimate = {
+        "fitted": epsilon_estimators.fitted_estimate(found, delta),
+        "pinned": epsilon_estimators.pinned_estimate(found, delta),
+    }
     return {
         "observed": count,
         "unobserved": unobserved,

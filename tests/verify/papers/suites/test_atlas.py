@@ -61,7 +61,7 @@ def test_lower_ends_are_exceeded_by_chance_in_five_percent():
     rows = list(atlas.estimates(moments, 1e-5))
     assert [name for name, *_ in rows] == ["adaptive", "pinned", "fitted", "threshold"]
     for name, values, low in rows:
-        estimate = getattr(epsilon_estimators, name)(moments, 1e-5, 0.9)
+        estimate = getattr(epsilon_estimators, f"{name}_estimate")(moments, 1e-5, 0.9)
         np.testing.assert_array_equal((values, low), (estimate.epsilon, estimate.low))
 
 
@@ -98,7 +98,7 @@ def test_alarms_are_those_of_drawn_moments(value, rate):
     shift = math.sqrt(CLAIM.dim) / np.sqrt(residual.gram[:, 0, 0] + COUNT)
     mean = shift + draws.standard_normal(runs) / math.sqrt(COUNT)
     moments = Moments(mean, np.sqrt(draws.chisquare(COUNT - 1, runs) / COUNT), COUNT)
-    raised = int((epsilon_estimators.pinned(moments, CLAIM.delta, 0.9).low > CLAIM.epsilon).sum())
+    raised = int((epsilon_estimators.pinned_estimate(moments, CLAIM.delta, 0.9).low > CLAIM.epsilon).sum())
     found = atlas.predict(MECHANISMS["less-noise"], value, CLAIM, COUNT, rng()).alarm
     assert found == pytest.approx(rate, abs=0.01)
     assert stats.binomtest(raised, runs, found).pvalue > LEVEL

@@ -18,7 +18,7 @@ def test_every_statement_is_confirmed(check, quick_run):
 
 
 def test_intervals_half_as_wide_are_found(monkeypatch):
-    right = epsilon_estimators.pinned
+    right = epsilon_estimators.pinned_estimate
 
     def narrow(moments, delta, confidence=0.95):
         estimate = right(moments, delta, confidence)
@@ -30,7 +30,7 @@ def test_intervals_half_as_wide_are_found(monkeypatch):
 
 
 def test_an_interval_that_trusts_equal_variances_is_found_where_they_differ(monkeypatch):
-    monkeypatch.setitem(suite.ESTIMATORS, "adaptive", epsilon_estimators.pinned)
+    monkeypatch.setitem(suite.ESTIMATORS, "adaptive", epsilon_estimators.pinned_estimate)
     assert suite._unequal_variances(CONTEXT).verdict is Verdict.REFUTED
 
 

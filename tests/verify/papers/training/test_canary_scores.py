@@ -44,7 +44,7 @@ def test_numbers_are_those_of_the_audit(found):
     audit = found["final"]["exact"]
     moments = from_dimension(scores.observed["final"], DIM)
     assert audit.distance == float(moments.distance)
-    assert audit.estimates["fitted"].epsilon == float(epsilon_estimators.fitted(moments, DELTA).epsilon)
+    assert audit.estimates["fitted"].epsilon == float(epsilon_estimators.fitted_estimate(moments, DELTA).epsilon)
     direct, record = (
         audited(Scores(scores.observed["change"], scores.unobserved["change"], DIM), DELTA, 0.9),
         found["change"]["unobserved"],

@@ -18,7 +18,7 @@ from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.canaries import participation as schedules
 from canaryproof.verify.audit.canaries.participation import NO_CANARIES, Insertion
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import from_dimension, from_unobserved
+from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.papers.canife.attack import ScoreLaw, TrialRound, accuracy, attack, coins, halves, score_law
 from canaryproof.verify.papers.canife.design import DesignOptions, Starts, noise, pool_samples
@@ -109,17 +109,17 @@ def rounds() -> int:
 
 def _values_by_method(done: AuditedTrainer) -> dict[str, float]:
     scores, delta, dim = CanaryScores.of(done.trainer), SETTING.delta, dimension()
-    all_rounds = from_unobserved(scores.observed[ALL], scores.unobserved[ALL])
+    all_rounds = from_two_groups(scores.observed[ALL], scores.unobserved[ALL])
     values: dict[str, Any] = {
         "algorithm-3": epsilon_estimators.both_directions(delta, all_rounds.distance, all_rounds.ratio),
-        "algorithm-3-pinned": epsilon_estimators.pinned(all_rounds, delta).epsilon,
+        "algorithm-3-pinned": epsilon_estimators.pinned_estimate(all_rounds, delta).epsilon,
         "bound": METHODS["fixed-threshold"]
         .bound(prepare(scores.observed[ALL], scores.unobserved[ALL], inclusion="fixed"), delta, _ALPHA)
         .value,
     }
     for seen in (FINAL, CHANGE):
         moments = from_dimension(scores.observed[seen], dim)
-        values[seen] = epsilon_estimators.pinned(moments, delta).epsilon
+        values[seen] = epsilon_estimators.pinned_estimate(moments, delta).epsilon
         values[f"{seen}-fitted"] = epsilon_estimators.both_directions(delta, moments.distance, moments.ratio)
     # The mean over rounds is geometric, so that one canary that happens to avoid the noise does not decide it.
     values["canife-law"] = np.exp(np.mean([np.log(audit.law.epsilon) for audit in done.audits]))
@@ -388,7 +388,7 @@ def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
         _bound(*_audited(trainer, sigma, rng, halves)[:2]) for _ in trainer.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
     ]
     observed, unobserved = trainer.canary_clients.all_rounds()
-    moments = from_unobserved(observed, unobserved)
+    moments = from_two_groups(observed, unobserved)
     return SideBySide(
         composed_epsilon([sigma], [EPOCH], SAMPLING, DELTA),
         _bound(observed, unobserved),
