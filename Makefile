@@ -111,7 +111,7 @@ lint: $(STAMP) $(LINKS)
 
 $(LINKS): pyproject.toml
 	mkdir -p $@
-	ln -sfn ../../../verify/api/__init__.py ../../../verify/api/py.typed $(ROOMS:%=../../../%) $@
+	ln -sfn $(addprefix ../../../,$(wildcard verify/api/*.py verify/api/*.pyi) verify/api/py.typed $(ROOMS)) $@
 	touch $@
 
 format: $(STAMP)

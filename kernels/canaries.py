@@ -19,6 +19,7 @@ from threadpoolctl import ThreadpoolController
 from canaryproof.kernels import _canary_passes as passes
 from canaryproof.kernels._canary_arguments import checked_indices, checked_int, checked_vectors, checked_weights
 from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fill
+from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["Canaries", "noise"]
@@ -59,6 +60,7 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+@set_module("canaryproof")
 @dataclass(frozen=True)
 class Canaries:
     """The canaries c_j = X_j/‖X_j‖, independent uniform directions, made anew at each use.

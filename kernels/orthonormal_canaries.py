@@ -39,6 +39,7 @@ from canaryproof.kernels._canary_arguments import (
 from canaryproof.kernels._canary_passes import add_squares, gather, scatter
 from canaryproof.kernels._canary_stream import MAX_DIM, TILE, fill_signs, shuffle, shuffle_few
 from canaryproof.kernels._hadamard import rotate, transform
+from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["OrthonormalCanaries"]
@@ -53,6 +54,7 @@ _FEW_ROWS = 1 / 60
 Signs = NDArray[np.uint32]
 
 
+@set_module("canaryproof")
 @dataclass(frozen=True)
 class OrthonormalCanaries:
     """Orthonormal canaries c_1, …, c_k: rows of a product of Walsh–Hadamard transforms and random signs.

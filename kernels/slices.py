@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import real
+from canaryproof.kernels.public import set_module
 
 __all__ = ["PartialProducts", "blocks"]
 
@@ -67,6 +68,7 @@ def checked_part(vector: ArrayLike, start: int, dim: int) -> NDArray[np.floating
     return part
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class PartialProducts:
     """Inner products of canaries with a vector over a slice of its coordinates.

@@ -20,6 +20,8 @@ import numpy as np
 from flint import arb, fmpq
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.public import set_module
+
 T = TypeVar("T")
 Number: TypeAlias = float | int | Fraction
 
@@ -155,6 +157,7 @@ def _float_at(index: int) -> float:
     return x
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Enclosure:
     """Floats proven to lie on either side of an exact value: lo ≤ value ≤ hi.
@@ -187,6 +190,7 @@ class Enclosure:
         return isinstance(x, float | int | Fraction) and self.lo <= x <= self.hi
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Enclosures:
     """Arrays of floats proven to lie on either side of exact values: lo ≤ value ≤ hi.

@@ -1,16 +1,12 @@
-import ast
-import importlib
 import pydoc
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import canaryproof
 
-CODE = Path(canaryproof.__file__).read_text(encoding="utf-8")
 HEAVY = {"numpy", "scipy", "numba", "pandas", "matplotlib", "click", "rich"}
 
 
@@ -38,20 +34,6 @@ def test_every_public_name_is_there_and_described(name):
 def test_there_is_nothing_else():
     with pytest.raises(AttributeError, match="module 'canaryproof' has no attribute 'audits'"):
         _ = canaryproof.audits
-
-
-def test_type_checkers_are_told_the_same_places():
-    (block, *_) = (node for node in ast.parse(CODE).body if ast.unparse(node).startswith("if TYPE_CHECKING"))
-    told = {}
-    for line in block.body:
-        for alias in getattr(line, "names", ()):
-            told[alias.asname] = (line.module, alias.name)
-    assert told.keys() | {"__version__"} == set(canaryproof.__all__)
-    for name, (module, attribute) in told.items():
-        found = getattr(importlib.import_module(module), attribute, None) or importlib.import_module(
-            f"{module}.{attribute}"
-        )
-        assert found is getattr(canaryproof, name)
 
 
 def test_help_shows_a_first_audit_that_runs():

@@ -40,6 +40,7 @@ from scipy import optimize, special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.files.json_records import Count, Event
 from canaryproof.verify.audit.rules import NumberRange
@@ -73,6 +74,7 @@ _LOW_ORDERS = np.geomspace(0.01, 0.9, 24)
 _RENYI_ERROR = (1e-11, 1e-12)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Claim:
     """A claimed mechanism, which answers how private it is, and for whom. The functions of this module make claims.

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from canaryproof.kernels.public import set_module
+
 Members = Literal["clients", "canaries"]
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Sampling:
     """How the rounds of one member of the population were drawn, which privacy accounting may profit from.

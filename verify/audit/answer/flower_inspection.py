@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 
 from canaryproof.kernels.arrays import Array, precision
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.inspection import Inspection
 from canaryproof.verify.audit.canaries.shapes import flatten, split
 
 
+@set_module("canaryproof")
 class FlowerInspection(Inspection):
     """An inspection of what a strategy of Flower releases, with ten canary nodes among the clients.
 

@@ -16,6 +16,7 @@ from scipy import special
 
 from canaryproof.kernels.arrays import Array, floating, precision
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
 from canaryproof.verify.audit.answer.replay import Replay, replay
@@ -34,6 +35,7 @@ _UNSEEN = (
 )
 
 
+@set_module("canaryproof")
 class Inspection:
     """The record of some rounds of a training, and the tests of what is claimed of it.
 
@@ -304,6 +306,7 @@ class Inspection:
             )
 
 
+@set_module("canaryproof")
 def self_test(training: Callable[[Inspection], object], **claim: Any) -> Inspection:
     """Run a few rounds of a training with ten canaries, and look at it with all instruments.
 

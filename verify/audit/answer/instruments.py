@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from scipy import fft, special, stats
 
 from canaryproof.kernels.arrays import Array, Ints, floating, precision
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, rounds_p_value
 
@@ -50,6 +51,7 @@ _RATE = rules.NumberRange("lie strictly between 0 and 1", 0.0, 1.0, open=True)
 MEMBERS = rules.NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class InstrumentTest:
     """One test of what an auditor sees.
@@ -77,6 +79,7 @@ class InstrumentTest:
         return self.p_value is not None and self.p_value <= LEVEL
 
 
+@set_module("canaryproof")
 class ResidualTests:
     """Tests of the noise in what the rounds release, for an auditor who knows all that was summed.
 
@@ -363,6 +366,7 @@ class ResidualTests:
         return 0.5 * self._drawn**2 / self.rounds / float(stats.gamma.ppf(_POWER, least))
 
 
+@set_module("canaryproof")
 class SamplingTests:
     """Tests of who was drawn, against Poisson sampling: everybody in each round by a coin of their own.
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.inspection import Inspection
 
 
+@set_module("canaryproof")
 class JaxInspection(Inspection):
     """An inspection of a training in JAX, by jax_privacy or another library, with ten canaries among the examples.
 

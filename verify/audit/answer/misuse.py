@@ -29,6 +29,7 @@ from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.shape import (
     FITS,
     fit,
@@ -50,6 +51,7 @@ _OTHERS = 20
 _TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 
 
+@set_module("canaryproof.typing")
 class Withheld(StrEnum):
     """Numbers of an audit whose meaning a warning takes."""
 
@@ -58,6 +60,7 @@ class Withheld(StrEnum):
     ALL = "all"  # scores are not what they are said to be
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class MisuseWarning:
     """A warning that an audit's input looks wrong.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.run_audit import Audit
 from canaryproof.verify.audit.answer.text import percent, rounded, rounded_down
 from canaryproof.verify.audit.files.errors import InputError
@@ -35,6 +36,7 @@ _CHOSEN = {
 }
 
 
+@set_module("canaryproof")
 def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
     """Write an audit's part of a model card.
 

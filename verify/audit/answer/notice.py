@@ -19,6 +19,7 @@ from scipy import optimize, special
 from scipy.stats import qmc
 
 from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.blindspots.mechanisms import AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM, BlindSpots, ranges
 from canaryproof.verify.audit.bounds import one_run
@@ -384,6 +385,7 @@ def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
     return float((by_sums | by_bands).mean())
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class BoundTest:
     """The test of a claimed ε by the default lower bound, which rejects where the bound is above the claim.

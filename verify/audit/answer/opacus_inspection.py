@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.inspection import Inspection
 from canaryproof.verify.audit.canaries.opacus_canaries import check_served
 from canaryproof.verify.audit.canaries.shapes import flatten, split
@@ -19,6 +20,7 @@ _GHOST = "ghost clipping makes no gradients of examples; inspect the same traini
 _NORMS = "an inspection clips to one norm that stays; OpacusCanaries serves it"
 
 
+@set_module("canaryproof")
 class OpacusInspection(Inspection):
     """An inspection of what an optimizer of Opacus releases, with ten canaries among the examples.
 

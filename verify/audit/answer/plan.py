@@ -16,6 +16,7 @@ import numpy as np
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.answer.misuse import visible_trace
@@ -60,6 +61,7 @@ _LABELS = {
 }
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class PlannedFault:
     """A fault of the atlas, with the number of canaries that sees it.
@@ -85,6 +87,7 @@ class PlannedFault:
     count: int | None
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class AuditPlan:
     """The plan of an audit: the faults that it will see, and its cost.
@@ -287,6 +290,7 @@ def _span(seconds: float) -> str:
     return f"{seconds:.2g} s" if seconds < 99.5 else f"{seconds:.0f} s"
 
 
+@set_module("canaryproof")
 def plan(
     noise_multiplier: float,
     dim: float,

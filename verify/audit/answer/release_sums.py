@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts, blocks
 from canaryproof.verify.audit.estimators.epsilon_estimators import squared_norm
 from canaryproof.verify.audit.files import checkpoint
@@ -77,6 +78,7 @@ class ArrayRelease:
         return read
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class ReleaseSums:
     """Sums over some of a release's coordinates. Those of disjoint slices add up, in the order of the coordinates.
@@ -155,6 +157,7 @@ def scored(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
     return replace(canaries, count=canaries.count + min(others, left))
 
 
+@set_module("canaryproof")
 def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries", start: int = 0) -> ReleaseSums:
     """Sum up what an audit takes from a slice of a released vector's coordinates, in this process.
 

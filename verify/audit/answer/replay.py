@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import Array, is_floating, on_host, precision
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 
 # Sums of many members round more often than their total does: a step may exceed its sensitivity by so much of it.
@@ -25,6 +26,7 @@ _NEIGHBOURS = ("add-or-remove", "replace")
 _SENSITIVITY = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Replayed:
     """Two runs of a step that differ in one member.
@@ -55,6 +57,7 @@ class Replayed:
         return not self.refusal and not self.distance <= self.limit
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Replay:
     """The answer of a replay: how much one member changes in a step.
@@ -102,6 +105,7 @@ class Replay:
         return f"changes it by {case.distance / self.sensitivity:.6g} of the claim"
 
 
+@set_module("canaryproof")
 def replay(
     step: Callable[[Any], Any],
     members: Sequence[Any] | NDArray[Any],

@@ -209,7 +209,7 @@ def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:
 
 
 def _estimate_row(row: EstimateRow) -> dict[str, Any]:
-    named = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "enclose"}
+    named = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "fit"}
     return {**named, "certified": row.certified}
 
 

@@ -1,8 +1,7 @@
 """The result of an audit: rows of estimates and bounds, tests of their assumptions, warnings, the claim's verdict."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.misuse import MisuseWarning
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, many_ties
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
@@ -37,6 +37,7 @@ COMPOSED, COMPOSED_BOUND = "composed", "composed-bound"
 PARTICIPATIONS = "participations"
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class AuditRow:
     """An estimate of ε, or a bound on it.
@@ -82,6 +83,7 @@ class AuditRow:
         return self.coverage + self.condition
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class EstimateRow(AuditRow):
     """An estimate of ε.
@@ -90,21 +92,29 @@ class EstimateRow(AuditRow):
     ----------
     standard_error
         Its standard error.
-    enclose
-        Computes and proves ``certified`` when it is first read.
+    fit
+        Which estimate of ``kernels.certified.estimates`` encloses ε, and its arguments; None where none does.
     others
         As of ``AuditRow``.
     """
 
     standard_error: float
-    enclose: Callable[[], tuple[float, float]] = field(repr=False, compare=False)
+    fit: tuple[str, tuple[float, ...]] | None = field(repr=False, compare=False)
 
     @cached_property
     def certified(self) -> tuple[float, float]:
         """Floats proven to lie on either side of the exact ε for the fitted parameters; 0 and ∞ where none are."""
-        return self.enclose()
+        if self.fit is None:
+            return 0.0, math.inf
+        # This import loads interval arithmetic, which a summary does not need.
+        from canaryproof.kernels.certified import estimates
+
+        name, arguments = self.fit
+        enclosure = getattr(estimates, f"{name}_epsilon")(*arguments)
+        return enclosure.lo, enclosure.hi
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class MechanismTest:
     """The noise multiplier that a training's canaries measure, and the test that it is at least the claimed one.
@@ -138,6 +148,7 @@ class MechanismTest:
         return noticed_share(self.claimed, self.traces.lengths, self.traces.dim, level, probability=probability)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Request:
     """The call that made an audit: together with its input it repeats the audit.
@@ -168,6 +179,7 @@ class Request:
     slices: tuple[tuple[int, ...], float] | None = None
 
 
+@set_module("canaryproof.typing")
 class ClaimVerdict(StrEnum):
     """The verdict of an audit on a claimed ε; the first that applies."""
 
@@ -263,6 +275,10 @@ class AuditResult:
     withheld: bool
     estimates: tuple[EstimateRow, ...]
     bounds: tuple[AuditRow, ...]
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return what a pickle has: nothing that was computed from the fields when it was asked for."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
     def count(self) -> int:

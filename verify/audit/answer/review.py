@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.text import number, percent, rounded_down
 from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
@@ -48,6 +49,7 @@ _TRIED = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
 _REPORTED = NumberRange("be a number from 0 to 10000", 0.0, 1e4)
 
 
+@set_module("canaryproof.typing")
 class Opinion(StrEnum):
     """The opinion on a reported ε; the first that applies."""
 
@@ -59,6 +61,7 @@ class Opinion(StrEnum):
     NOT_JUDGED = "not judged"  # no ε is reported, or what would decide is missing
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class ReviewedBound:
     """A valid bound from the given scores or counts.
@@ -84,6 +87,7 @@ class ReviewedBound:
     condition: str = ""
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Choice:
     """A choice that can be made after looking at the scores, and what it costs.
@@ -103,6 +107,7 @@ class Choice:
     false_share: float | None
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Review:
     """A second opinion on an audit; ``print`` shows it.
@@ -172,6 +177,7 @@ class Review:
         return "\n".join(lines)
 
 
+@set_module("canaryproof")
 def review(
     source: "str | Path | pd.DataFrame",
     *,

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import optimize, special
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
@@ -36,6 +37,7 @@ _ROUNDS = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
 _DATA = NumberRange("be a number from 0 to 1e12", 0.0, 1e12)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class PlannedShare:
     """A share of the claimed noise, with the numbers of canaries that see it with probability 90%.
@@ -58,6 +60,7 @@ class PlannedShare:
     count_of_known: int | None
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class RoundsPlan:
     """The plan of an audit of a training whose rounds are scored one by one.
@@ -223,6 +226,7 @@ def _described(mechanism: Claim, dim: int) -> str:
     return f"{how} and has noise of {sigma:g} clip norms in {dim:,} dimensions{neighbours}."
 
 
+@set_module("canaryproof")
 def plan_rounds(
     noise_multiplier: float,
     dim: float,

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from canaryproof.kernels import null_cosine
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian
 from canaryproof.verify.audit.answer import text
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.files.stored_release import StoredRelease
 
 
+@set_module("canaryproof")
 @dataclass(frozen=True, repr=False)
 class Audit(AuditResult):
     """An audit of one run; ``print`` shows it in at most 25 lines.
@@ -180,6 +182,7 @@ class Audit(AuditResult):
         return (*self.estimates, *self.bounds)
 
 
+@set_module("canaryproof")
 def audit(
     scores: Scores,
     delta: float,
@@ -246,6 +249,7 @@ _SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
 
 
+@set_module("canaryproof")
 def audit_release(
     release: "ArrayLike | StoredRelease | ReleaseSums",
     canaries: "ReleaseCanaries",
@@ -500,11 +504,6 @@ def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:
         )
 
 
-def _unproven() -> tuple[float, float]:
-    """Return an enclosure that says nothing."""
-    return 0.0, math.inf
-
-
 # The score of the attacker whom a claim holds against.
 _ATTACKERS = {"known rounds": Score.KNOWN_ROUNDS, "sampling": Score.LIKELIHOOD, "unstated": Score.KNOWN_ROUNDS}
 
@@ -526,10 +525,10 @@ def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | Non
     error = measured.standard_error
     above = epsilon(max(measured.value - error, 0.0))
     step = above - epsilon(measured.value + error) if max(above, error) < math.inf else math.inf
-    enclose: Callable[[], tuple[float, float]] = _unproven
+    fit: tuple[str, tuple[float, ...]] | None = None
     if claim.participations is not None and 0.0 < value < math.inf:
         distance = math.sqrt(claim.participations) / measured.value * (2.0 if claim.neighbours == "replace" else 1.0)
-        enclose = partial(_certified, "pinned", delta, distance)
+        fit = "pinned", (delta, distance)
     return EstimateRow(
         name=COMPOSED,
         version=1,
@@ -541,7 +540,7 @@ def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | Non
         cap=math.inf,
         assumes=f"Gaussian noise as measured, of {mechanism.traces.noise_source}, in rounds as recorded (canaryproof)",
         standard_error=0.5 * step,
-        enclose=enclose,
+        fit=fit,
     )
 
 
@@ -656,21 +655,13 @@ def _bound_row(bound: LowerBound) -> AuditRow:
     )
 
 
-def _enclose(name: str, moments: Moments, delta: float) -> tuple[float, float]:
-    """Enclose the named estimate."""
+def _fit(name: str, moments: Moments, delta: float) -> tuple[str, tuple[float, ...]]:
+    """Return what encloses the named estimate, and its parameters."""
     if name == "adaptive":
         name = "pinned" if epsilon_estimators.variance_p_value(moments) >= epsilon_estimators.TEST_LEVEL else "fitted"
     if name == "pinned":
-        return _certified(name, delta, float(epsilon_estimators.pinned_distance(moments)))
-    return _certified(name, delta, float(moments.distance), float(moments.ratio))
-
-
-def _certified(name: str, *arguments: float) -> tuple[float, float]:
-    # This import loads interval arithmetic, which a summary does not need.
-    from canaryproof.kernels.certified import estimates
-
-    enclosure = getattr(estimates, f"{name}_epsilon")(*arguments)
-    return enclosure.lo, enclosure.hi
+        return name, (delta, float(epsilon_estimators.pinned_distance(moments)))
+    return name, (delta, float(moments.distance), float(moments.ratio))
 
 
 # Estimators with their versions and what each assumes, the default first.
@@ -709,18 +700,16 @@ def _estimates(
 ) -> tuple[EstimateRow, ...]:
     try:
         rows = [
-            _estimate_row(
-                name, version, assumes, estimator(moments, delta, confidence), partial(_enclose, name, moments, delta)
-            )
+            _estimate_row(name, version, assumes, estimator(moments, delta, confidence), _fit(name, moments, delta))
             for name, version, estimator, assumes in _ESTIMATORS
         ]
     except ValueError as error:
         # With a few scores and a confidence near 1, the interval is wider than the kernels' domains.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
     if release is not None:
-        enclose = partial(_certified, "pinned", delta, release.distance)
+        fit = "pinned", (delta, release.distance)
         estimate = epsilon_estimators.norm_estimate_at(np.asarray(release.distance), release.dim, delta, confidence)
-        rows.append(_estimate_row("norm", 1, _NORM_ASSUMES, estimate, enclose))
+        rows.append(_estimate_row("norm", 1, _NORM_ASSUMES, estimate, fit))
     return tuple(rows)
 
 
@@ -729,7 +718,7 @@ def _estimate_row(
     version: int,
     assumes: str,
     estimate: epsilon_estimators.Estimate,
-    enclose: Callable[[], tuple[float, float]],
+    fit: tuple[str, tuple[float, ...]],
 ) -> EstimateRow:
     return EstimateRow(
         name=name,
@@ -743,5 +732,5 @@ def _estimate_row(
         cap=math.inf,
         assumes=assumes,
         standard_error=float(estimate.standard_error),
-        enclose=enclose,
+        fit=fit,
     )

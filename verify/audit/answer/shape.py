@@ -13,6 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 
 # Level of the test that scores are normal.
 LEVEL = 0.01
@@ -28,6 +29,7 @@ _MANY_TIES = 0.1
 _PIECE = 2**18
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class GoodnessOfFit:
     """A goodness-of-fit test."""
@@ -36,6 +38,7 @@ class GoodnessOfFit:
     p_value: float  # 0 below the smallest that its formula serves
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class ShapeTest:
     """A test that scores have the shape that the paper's ε̂ assumes: normal, of any mean and variance.

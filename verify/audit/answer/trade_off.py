@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.result import AuditResult
 from canaryproof.verify.audit.bounds.lower_bound import cosine_null
@@ -31,6 +32,7 @@ _DRAWN = 600
 _COLUMNS = ("threshold", "fpr", "fpr_low", "fpr_high", "fnr", "fnr_low", "fnr_high")
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True, eq=False)
 class TradeOffCurve:
     """Rates of both errors of who calls a canary a member if its score is at least a threshold.

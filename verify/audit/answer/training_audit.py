@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.run_audit import Audit, audit
 from canaryproof.verify.audit.canaries.opacus_canaries import OpacusCanaries
@@ -19,6 +20,7 @@ from canaryproof.verify.audit.files.writing import replaced
 _STATE, _SCORES, _TEXT = "canaries.state", "scores.json", "audit.txt"
 
 
+@set_module("canaryproof")
 class TrainingAudit:
     """Canaries in a training, with their alarm and the audit that goes with each checkpoint.
 

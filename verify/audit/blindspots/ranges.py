@@ -15,6 +15,7 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism, ReleaseResidual
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.moments import Moments, from_two_groups
@@ -143,6 +144,7 @@ _STEPS = 10
 _RESIDUALS = 40
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Range:
     """Part of a mechanism's parameter in which an audit would have noticed the fault, or would not have."""
@@ -159,6 +161,7 @@ class Range:
     alarm: float
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class BlindSpots:
     """Faults that an audit would have noticed, and faults that it would not have noticed."""

@@ -9,6 +9,8 @@ every canary's inclusion a fair coin of its own
 
 from canaryproof.verify.audit.bounds import bayesian, fixed_sequence, gaussian, one_run, printed, thresholds
 from canaryproof.verify.audit.bounds.lower_bound import Coverage, LowerBound, Method, ScoreSample
+from canaryproof.verify.audit.bounds.lower_bound import cosine_null as cosine_null
+from canaryproof.verify.audit.bounds.lower_bound import prepare as prepare
 
 METHODS: dict[str, Method] = {
     method.name: method

@@ -19,6 +19,7 @@ from scipy import special
 
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.public import set_module
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -26,6 +27,7 @@ T = TypeVar("T")
 _BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
+@set_module("canaryproof.typing")
 class Inclusion(StrEnum):
     """The way in which the canaries that take part were chosen."""
 
@@ -34,6 +36,7 @@ class Inclusion(StrEnum):
     INDEPENDENT = "independent"  # each score is of a run of its own
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class ExactNull:
     """The law of the score of a canary that did not take part.
@@ -123,6 +126,7 @@ def discrete_null(values: ArrayLike, probabilities: ArrayLike) -> ExactNull:
     return ExactNull("a discrete law", lambda x: log_tails[np.searchsorted(atoms, x, side="left")], quantile, atoms)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class ScoreSample:
     """Sample of scores of one or many audits of the same size; made by ``prepare``.
@@ -264,6 +268,7 @@ GAUSSIAN_CURVE = "a Gaussian trade-off curve"
 Compute = Callable[[ScoreSample, float, float], tuple[Array, Array]]
 
 
+@set_module("canaryproof.typing")
 class Coverage(StrEnum):
     """Knowledge of the probability that a bound lies above the truth."""
 
@@ -272,6 +277,7 @@ class Coverage(StrEnum):
     HEURISTIC = "heuristic"  # no proof covers these inputs
 
 
+@set_module("canaryproof.typing")
 class BoundKind(StrEnum):
     """Interpretation of a reported number."""
 
@@ -279,6 +285,7 @@ class BoundKind(StrEnum):
     POSTERIOR = "posterior interval"
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class LowerBound:
     """A lower bound on ε.
@@ -316,6 +323,7 @@ class LowerBound:
     upper: float | None = None
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Method:
     """A way to bound ε from below.

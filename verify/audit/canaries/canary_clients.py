@@ -29,6 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED
@@ -50,6 +51,7 @@ from canaryproof.verify.audit.files.errors import InputError
 Pair = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
+@set_module("canaryproof")
 class CanaryClients:
     """Canary clients and their scores.
 

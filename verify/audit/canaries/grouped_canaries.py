@@ -10,8 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, floating
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.public import set_module
 
 
+@set_module("canaryproof")
 @dataclass(frozen=True)
 class GroupedCanaries:
     """Unit vectors with an independent uniform direction in each group of coordinates, and fixed norms there.

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import on_host
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients, Pair
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
@@ -45,6 +46,7 @@ _SERVED = (
 )
 
 
+@set_module("canaryproof")
 class OpacusCanaries:
     """Canaries in a training by Opacus, for the scores of ``CanaryClients``.
 

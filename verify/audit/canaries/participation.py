@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Ints
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Members, Sampling
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.canaries.seeds import Purpose, Seed, generator
@@ -24,6 +25,7 @@ from canaryproof.verify.audit.canaries.seeds import Purpose, Seed, generator
 _INCLUSIONS = tuple(inclusion.value for inclusion in (Inclusion.FIXED, Inclusion.COIN))
 
 
+@set_module("canaryproof")
 class Participation(Protocol):
     """The questions of a training loop; a schedule of one's own needs no more.
 
@@ -132,6 +134,7 @@ def checked_members(field: str, members: object, population: int, kind: Members 
     return array.astype(np.int64)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Presentations:
     """A canary takes part once in each of so many periods of equal length, at a random place (Section 5.2).
@@ -145,6 +148,7 @@ class Presentations:
     number: int
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class LastRounds:
     """A canary takes part in a Poisson number of the last rounds (first version, Section 4).
@@ -164,6 +168,7 @@ class LastRounds:
     mean: float
 
 
+@set_module("canaryproof")
 @dataclass(frozen=True)
 class Insertion:
     """Which canaries there are, and when they take part.
@@ -193,6 +198,7 @@ class Insertion:
 NO_CANARIES = Insertion(0, 0)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """A participation that was drawn.
@@ -236,6 +242,7 @@ class Schedule:
         return self.unobserved_rounds[checked_integer("round", round, 0, self.rounds - 1)]
 
 
+@set_module("canaryproof")
 def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries: Insertion = NO_CANARIES) -> Schedule:
     """Shuffle the clients in each epoch and let one cohort after the other take part.
 
@@ -280,6 +287,7 @@ def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries
     return _schedule(drawn, SCHEDULED, canaries, Presentations(epochs), seed)
 
 
+@set_module("canaryproof")
 def uniform(clients: int, cohort: int, rounds: int, seed: Seed, canaries: Insertion = NO_CANARIES) -> Schedule:
     """Draw a cohort of fixed size in each round, without replacement in the round and independently of other rounds.
 
@@ -324,6 +332,7 @@ def uniform(clients: int, cohort: int, rounds: int, seed: Seed, canaries: Insert
     return _schedule(drawn, Sampling("without replacement", rate), canaries, float(rate), seed)
 
 
+@set_module("canaryproof")
 def bernoulli(clients: int, rate: float, rounds: int, seed: Seed, canaries: Insertion = NO_CANARIES) -> Schedule:
     """Let each client take part in each round with the same probability, independently (Poisson sampling).
 
@@ -399,6 +408,7 @@ def _drawn(
     return _tossed(members, pattern, rounds, rng), Sampling("poisson", pattern)
 
 
+@set_module("canaryproof")
 def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -> Schedule:
     """Let canaries take part in rounds of one's own choice.
 

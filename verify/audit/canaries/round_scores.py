@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.audit.canaries.participation import checked_members
@@ -103,6 +104,7 @@ class SampledTrace:
         return np.logaddexp(math.log1p(-self.rate), math.log(self.rate) + with_canary)
 
 
+@set_module("canaryproof")
 class RoundScores:
     """Running scores over rounds of the cosines between canaries and model deltas.
 

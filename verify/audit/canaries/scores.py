@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
@@ -22,6 +23,7 @@ from canaryproof.verify.audit.files.reading import ScoreKind, checked_scores, fl
 from canaryproof.verify.audit.files.writing import replaced
 
 
+@set_module("canaryproof.typing")
 class Score(StrEnum):
     """A canary's score over rounds, by what the attacker knows of them."""
 
@@ -30,6 +32,7 @@ class Score(StrEnum):
     KNOWN_ROUNDS = "known rounds"  # the rounds
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True, eq=False)
 class RoundsRecord:
     """A training loop's record of the rounds that its scores are of.
@@ -66,6 +69,7 @@ class RoundsRecord:
     carry_over: float = 0.0
 
 
+@set_module("canaryproof")
 @dataclass(frozen=True, init=False, eq=False)
 class Scores:
     """Scores of one run's canaries, higher where a canary left a trace.

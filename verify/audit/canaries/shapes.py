@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import floating, is_floating, is_of, on_host
+from canaryproof.kernels.public import set_module
 
 # As the module says.
 Tree = Any
@@ -35,6 +36,7 @@ Keys = tuple[Any, ...]
 _STATISTICS = ("running_mean", "running_var", "batch_stats")
 
 
+@set_module("canaryproof")
 def flatten(tree: Tree, skip: Sequence[str] | None = None, scale: float | None = None) -> NDArray[Any]:
     """Return a tree's coordinates as one vector.
 
@@ -82,6 +84,7 @@ def flatten(tree: Tree, skip: Sequence[str] | None = None, scale: float | None =
     return np.concatenate(parts)
 
 
+@set_module("canaryproof")
 def split(vector: ArrayLike, like: Tree, skip: Sequence[str] | None = None) -> Tree:
     """Cut a vector into arrays of a tree's shapes: the inverse of ``flatten``.
 
@@ -130,6 +133,7 @@ def split(vector: ArrayLike, like: Tree, skip: Sequence[str] | None = None) -> T
     return tree
 
 
+@set_module("canaryproof")
 def left_out(module: Any) -> dict[str, str]:
     """Return what of a torch module has no coordinates, and why.
 

@@ -7,10 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, floating
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts, checked_slice
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 
 
+@set_module("canaryproof")
 class ShardedCanaries:
     """The coordinates of canaries that a process holds, for ``CanaryClients`` in each of several processes.
 

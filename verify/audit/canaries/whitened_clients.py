@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, floating
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Participation
 from canaryproof.verify.audit.canaries.round_scores import AnyCanaries
@@ -20,6 +21,7 @@ from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
 
 
+@set_module("canaryproof")
 class WhitenedClients(CanaryClients):
     """Canary clients in a training whose noise a known matrix correlates over rounds.
 

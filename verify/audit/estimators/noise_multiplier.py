@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.levels import POWER
 
 if TYPE_CHECKING:
@@ -136,6 +137,7 @@ def log_likelihood(cosines: ArrayLike, noncentrality: ArrayLike, dim: int) -> Ar
     return np.asarray(terms + np.log(width) - constant - 0.5 * shift**2)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class NoiseMultiplier:
     """A measured noise multiplier, in units of the canaries' norm.
@@ -170,6 +172,7 @@ def log_mean_ratio(sums: Array) -> Array:
     return np.asarray(special.logsumexp(sums, axis=1) - math.log(len(_SHARES)))
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True, eq=False)
 class RoundTraces:
     """The traces of canaries in the rounds of a training: a cosine a round, with its law.
@@ -326,6 +329,7 @@ class RoundTraces:
         return math.exp(float(optimize.brentq(excess, math.log(_LEAST), math.log(_MOST), xtol=1e-10)))
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """The evidence against a claimed noise multiplier while a training runs, an e-process.

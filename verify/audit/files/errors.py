@@ -1,6 +1,9 @@
 """Errors that a user's input can cause; they load nothing, so that every command can name them."""
 
+from canaryproof.kernels.public import set_module
 
+
+@set_module("canaryproof")
 class InputError(ValueError):
     """A file, or something else from outside, that breaks a rule: the message names both, in one line.
 

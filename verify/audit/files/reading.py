@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import is_floating, on_host
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.rules import short_repr, shorten
 
@@ -70,6 +71,7 @@ def require(holds: bool, rule: str) -> None:
         raise RuleError(rule)
 
 
+@set_module("canaryproof.typing")
 class ScoreKind(StrEnum):
     """Kinds of scores."""
 

@@ -23,6 +23,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, array_header, content, opened, parsed_json, size_of
 from canaryproof.verify.audit.rules import short_repr, shorten
@@ -43,6 +44,7 @@ _OTHERS = {
 _AT_ONCE = 2**20
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Tensor:
     """Where a tensor is.
@@ -97,6 +99,7 @@ class Tensor:
                     out[first : first + len(raw)] = values
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class StoredRelease:
     """A released vector in files.
@@ -169,6 +172,7 @@ class StoredRelease:
         return np.float32 if single else np.float64
 
 
+@set_module("canaryproof")
 def open_release(
     path: str | os.PathLike[str],
     only: Sequence[str] = (),
