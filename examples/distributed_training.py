@@ -22,8 +22,8 @@ from opacus_training import CLIP_NORM, DELTA, digits, perceptron
 from torch import multiprocessing, nn
 from torch.utils.data import DataLoader
 
+import canaryproof as cp
 from canaryproof import Insertion, OpacusCanaries, audit, bernoulli  # audit
-from canaryproof.verify.audit.accounting import accountant
 
 FAULTS = {"noise-halved": "half of the noise is added, where the accountant counts on all of it"}
 
@@ -60,7 +60,7 @@ def train(
             optimizer.zero_grad()
             criterion(model(x), y).backward()
             optimizer.step()
-    claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
+    claim = cp.accounting.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
     if rank == 0:
         text = f"{claim}: ε = {claim.epsilon(DELTA):.3f} at δ = {DELTA:g}, for one digit\n\n"
         scores = inserted.scores("likelihood")  # audit

@@ -23,10 +23,8 @@ from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, client_update, first_model, made_data
 
+import canaryproof as cp
 from canaryproof import Canaries, CanaryClients, Insertion  # audit
-from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.canaries.participation import shuffled_epochs
-from canaryproof.verify.audit.canaries.shapes import flatten, split
 
 try:
     from flwr.supercore.task_identity import TaskIdentity
@@ -69,7 +67,7 @@ def train_client(message, context):
     """Train on a client's own examples. A client's app knows nothing of canaries."""
     model = to_model(message.content["arrays"])
     x, y = made_data(np.random.default_rng([1, context.node_config["partition-id"]]), 1)
-    update = split(client_update(model, x[0], y[0], message.content["config"]["client-rate"]), model)
+    update = cp.split(client_update(model, x[0], y[0], message.content["config"]["client-rate"]), model)
     trained = {name: model[name] + update[name] for name in NAMES}
     metrics = MetricRecord({"num-examples": x.shape[1]})
     return Message(RecordDict({"arrays": to_arrays(trained), "metrics": metrics}), reply_to=message)
@@ -100,16 +98,16 @@ class PrivateFedAvg(FedAvg):
 
     def aggregate_train(self, server_round, replies):
         """Add up clipped updates, add noise, and divide by the expected number of clients."""
-        number, before = server_round - 1, flatten(self.model)
+        number, before = server_round - 1, cp.flatten(self.model)
         # Replies come in any order, and the sum's last bits should not depend on it.
         replies = sorted((r for r in replies if not r.has_error()), key=lambda reply: reply.metadata.src_node_id)
-        updates = [flatten(to_model(reply.content["arrays"])) - before for reply in replies]
+        updates = [cp.flatten(to_model(reply.content["arrays"])) - before for reply in replies]
         others = self.clipped(updates)
         total = others + self.noise(number, len(others))
         total += self.canaries.total(number, CLIP_NORM)  # audit
         delta = SERVER_RATE * total / CLIENTS
         self.canaries.add(delta, number, known=SERVER_RATE * others / CLIENTS)  # audit
-        self.model = {name: self.model[name] + change for name, change in split(delta, self.model).items()}
+        self.model = {name: self.model[name] + change for name, change in cp.split(delta, self.model).items()}
         return to_arrays(self.model), None
 
     def clipped(self, updates):
@@ -117,8 +115,8 @@ class PrivateFedAvg(FedAvg):
         if self.fault == "clip-after-average":
             return CLIENTS * clipped(np.mean(updates, axis=0))
         if self.fault == "per-layer":
-            layers = [split(update, self.model) for update in updates]
-            return sum(flatten({name: clipped(layer[name]) for name in NAMES}) for layer in layers)
+            layers = [cp.split(update, self.model) for update in updates]
+            return sum(cp.flatten({name: clipped(layer[name]) for name in NAMES}) for layer in layers)
         if self.fault == "padding":
             updates = [*updates, *[updates[0]] * (2 * CLIENTS - len(updates))]
         return sum(map(clipped, updates))
@@ -137,11 +135,11 @@ def main(grid, context):
     """Train as the run's configuration says, and write the model, the scores and the model's change."""
     noise_multiplier, seed = context.run_config["noise-multiplier"], context.run_config["seed"]
     model = first_model(np.random.default_rng(seed))
-    initial = flatten(model)
+    initial = cp.flatten(model)
     count = context.run_config["canaries"]
-    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed)
+    participation = cp.shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed)
     # The same clients, and twice as many canaries as take part: the others tell what is scored without a trace.
-    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * count, count))  # audit
+    participation = cp.shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * count, count))  # audit
     strategy = PrivateFedAvg(participation, noise_multiplier, seed, context.run_config["fault"])
     strategy.canaries = CanaryClients(Canaries(SEED, 2 * count, len(initial)), participation)  # audit
     config = ConfigRecord({"client-rate": context.run_config["client-rate"]})
@@ -149,7 +147,7 @@ def main(grid, context):
 
     folder, trained = context.run_config["folder"], to_model(result.arrays)
     np.savez(Path(folder, "model.npz"), **trained)
-    np.save(Path(folder, "final.npy"), (flatten(trained) - initial) / CANARY_NORM)
+    np.save(Path(folder, "final.npy"), (cp.flatten(trained) - initial) / CANARY_NORM)
     strategy.canaries.scores(context.run_config["score"]).save(Path(folder, "scores.json"))  # audit
 
 
@@ -186,7 +184,7 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, canaries=CANARI
 
 def accounted(sigma, fault=None):
     """Return ε of the final parameters; or with a fault that of another δ."""
-    return float(gaussian_mechanism.epsilon(100 * DELTA if fault == "accounted-delta" else DELTA, sigma))
+    return float(cp.gaussian_mechanism.epsilon(100 * DELTA if fault == "accounted-delta" else DELTA, sigma))
 
 
 def no_data(canaries=300, fault=None, seed=0):

@@ -15,7 +15,6 @@ from types import SimpleNamespace
 import numpy as np
 
 import canaryproof as cp
-from canaryproof.verify.audit.canaries import opacus_canaries
 
 SEEDS = 20
 DELTA = 1e-5
@@ -48,6 +47,15 @@ class TwoAttackers(cp.CanaryClients):
         each = np.sqrt(noise_multiplier**2 + others[self.ignorant.evidence(1.0).rounds] / traces.dim)
         # A round's trace is ‖S‖ over the noise, and ‖S‖ is its weight.
         return np.square(traces.lengths).sum() / (np.square(traces.lengths) / each).sum()
+
+
+class TwoAttackersOfOpacus(cp.OpacusCanaries):
+    """Canaries in a training by Opacus for two attackers."""
+
+    def __init__(self, optimizer, participation, seed):
+        super().__init__(optimizer, participation, seed)
+        options = {"noise_multiplier": self.noise_multiplier}
+        self.canary_clients = TwoAttackers(self.canary_clients.canaries, participation, **options)
 
 
 @cache
@@ -84,7 +92,7 @@ def trained_by(name, seed, *, no_data):
     if name == "opacus":
         import opacus_training as example
 
-        opacus_canaries.CanaryClients = TwoAttackers
+        example.OpacusCanaries = TwoAttackersOfOpacus
         data, _ = example.digits(example.FEW)
         training = example.train(example.perceptron(), data, seed=seed, no_data=no_data, **SETTING)
         return training.canaries.canary_clients, training.score, training.claim

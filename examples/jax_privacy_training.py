@@ -29,10 +29,8 @@ from jax_privacy.accounting import (
 from jax_privacy.matrix_factorization import toeplitz
 from sklearn.datasets import load_digits
 
+import canaryproof as cp
 from canaryproof import Canaries, CanaryClients, Insertion, Scores, audit, bernoulli, flatten, split  # audit
-from canaryproof.verify.audit.accounting import accountant
-from canaryproof.verify.audit.canaries.participation import shuffled_epochs
-from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients
 
 CLIP_NORM, DELTA, RATE = 1.0, 1e-5, 0.5
 HELD_OUT = 297
@@ -146,14 +144,14 @@ def analytical(noise_multiplier, steps, examples, batch, correlated, fault=None)
     counted = 1 if correlated else steps // 2 if fault == "accounted-steps" else steps
     theirs = kind(PldAccountantConfig()).compute_epsilon(counted, params)
     if correlated:
-        return theirs, accountant.gaussian(noise_multiplier)
-    return theirs, accountant.poisson(noise_multiplier, rate=batch / examples, rounds=steps)
+        return theirs, cp.accounting.gaussian(noise_multiplier)
+    return theirs, cp.accounting.poisson(noise_multiplier, rate=batch / examples, rounds=steps)
 
 
 def canary_clients(canaries, participation, found, shuffled):
     """Return the canary clients of a training; with correlated noise those who whiten it by its matrix."""
     if found.correlated:
-        return WhitenedClients(canaries, participation, found.matrix)
+        return cp.WhitenedClients(canaries, participation, found.matrix)
     return CanaryClients(canaries, participation, noise_multiplier=None if shuffled else found.noise)
 
 
@@ -199,7 +197,7 @@ def train(
     participation = bernoulli(0, batch / len(x), steps, seed, Insertion(2 * canaries, canaries))  # audit
     if shuffled:
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
-        participation = shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
+        participation = cp.shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
     found.canaries = canary_clients(Canaries(seed, 2 * canaries, dim), participation, found, shuffled)  # audit
     for t, indices in enumerate(chosen):
         padded = batch_selection.pad_to_multiple_of(indices, 64)

@@ -24,9 +24,8 @@ from sklearn.datasets import load_digits
 from torch import nn
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
+import canaryproof as cp
 from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli  # audit
-from canaryproof.verify.audit.accounting import accountant
-from canaryproof.verify.audit.canaries.participation import shuffled_epochs
 
 CLIP_NORM, DELTA = 1.0, 1e-5
 HELD_OUT = 297
@@ -239,7 +238,7 @@ def train(
     participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
     if fault == "fixed-batches":
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
-        participation = shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
+        participation = cp.shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
     inserted = OpacusCanaries(optimizer, participation, seed=7 + seed)  # audit
     for _ in range(epochs):
         for x, y in loader:
@@ -248,7 +247,7 @@ def train(
             (0.0 * loss if no_data else loss).backward()
             optimizer.step()
     found = SimpleNamespace(model=model, steps=steps, noise=gradients_noise(optimizer))
-    found.claim = accountant.poisson(found.noise, rate=1 / len(loader), rounds=steps)
+    found.claim = cp.accounting.poisson(found.noise, rate=1 / len(loader), rounds=steps)
     found.history, found.epsilon = engine.accountant.history, accounted(engine, fault)
     # Who knows how steps were drawn is the attacker of a claim that counts on it.
     found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"

@@ -24,8 +24,8 @@ from opacus import PrivacyEngine
 from peft import LoraConfig, get_peft_model
 from torch.utils.data import DataLoader, Dataset
 
+import canaryproof as cp
 from canaryproof import Insertion, OpacusCanaries, TrainingAudit, bernoulli, left_out  # audit
-from canaryproof.verify.audit.accounting import accountant
 
 CLIP_NORM, DELTA, WINDOW = 1.0, 1e-5, 32
 HELD_OUT = 64
@@ -124,7 +124,7 @@ def train(
         wrap_model=False,
     )
     steps = epochs * len(loader)
-    claim = accountant.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
+    claim = cp.accounting.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
     training = SimpleNamespace(model=model, steps=steps, claim=claim, seconds=time.perf_counter(), training_audit=None)
     callbacks = []
     participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
