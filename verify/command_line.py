@@ -23,6 +23,7 @@ import click
 
 from canaryproof.verify.audit.cli.options import INTERRUPTED, one_line
 from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.successors import current_options
 
 _BAD_INPUT, _TERMINATED = 2, 143
 _NO_MEMORY = "not enough memory"
@@ -66,11 +67,15 @@ class _Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         try:
-            return super().resolve_command(ctx, args)
+            name, command, rest = super().resolve_command(ctx, args)
         except click.UsageError as error:
             for name in difflib.get_close_matches(args[0], COMMANDS, n=1):
                 raise click.UsageError(f"{error.message} Did you mean {name!r}?", ctx) from None
             raise
+        try:
+            return name, command, current_options(f"canaryproof {name}", rest)
+        except ValueError as error:
+            raise click.UsageError(str(error), ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = formatter.width - 6 - max(map(len, COMMANDS))

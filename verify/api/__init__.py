@@ -27,6 +27,7 @@ by Opacus, ``OpacusCanaries`` inserts them. The modules ``two_gaussians``, ``gau
 """
 
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -69,6 +70,13 @@ def __getattr__(name: str) -> Any:
 
         globals()[name] = version("canaryproof")
         return globals()[name]
+    if name not in _names:
+        from canaryproof.verify.audit.successors import current
+
+        try:
+            name = current(__name__, name, lambda line: warnings.warn(line, DeprecationWarning, stacklevel=4))
+        except ValueError as error:
+            raise AttributeError(str(error)) from None
     return _load(name)
 
 

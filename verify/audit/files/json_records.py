@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, ge
 
 from canaryproof.kernels.arrays import is_of
 from canaryproof.verify.audit.rules import one_of, refusal, short_repr, shorten
+from canaryproof.verify.audit.successors import current_keys
 
 if TYPE_CHECKING:
     from cattrs import Converter
@@ -154,7 +155,7 @@ def _converter(exact: bool) -> "Converter":
 
     def reader(kind: Any) -> Any:
         take = make_dict_structure_fn(kind, made, _cattrs_forbid_extra_keys=exact)
-        return lambda value, _: take(_instance(value, dict, "an object"), kind)
+        return lambda value, _: take(current_keys(kind.__name__, _instance(value, dict, "an object")), kind)
 
     def writer(kind: Any) -> Any:
         write = make_dict_unstructure_fn(kind, made)

@@ -19,6 +19,7 @@ from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import content, opened
 from canaryproof.verify.audit.rules import line, number, one_of, short_repr, shorten, whole
+from canaryproof.verify.audit.successors import current_keys
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +267,9 @@ def _shipped() -> Any:
 
 
 def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration:
-    own, known = _table(document.get(size, {}), size), (*_HEADING, *_TABLES, "sweep", "ours")
+    document = current_keys("experiment", document)
+    own = current_keys("experiment", _table(document.get(size, {}), size))
+    known = (*_HEADING, *_TABLES, "sweep", "ours")
     _check_names(own, known, f"{size}.")
     _check_names(document, (*known, *SIZES), "")
     merged = _merged(document, own)

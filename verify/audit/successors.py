@@ -1,0 +1,40 @@
+"""Names, options and keys that have left what is public, each with its successor and the version in which it left.
+
+A successor of one word stands in for what has left, with a warning. A longer one says what to do instead, in an error.
+A row stays for one minor version at least.
+"""
+
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+# Successor and version by scope: ``canaryproof`` for names; for options the command, as ``canaryproof audit``; and for
+# keys the record that a file is read into, or ``experiment``.
+SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {}
+
+
+_warn = logging.getLogger("canaryproof").warning
+
+
+def current(scope: str, old: str, warn: Callable[[str], None] = _warn) -> str:
+    """Return the successor of what has left a scope; a ``ValueError`` says what to do where none stands in."""
+    if old not in SUCCESSORS.get(scope, {}):
+        return old
+    successor, version = SUCCESSORS[scope][old]
+    line = f"{old} has left {scope} in {version}: use {successor}"
+    if not re.fullmatch(r"[\w.-]+", successor):
+        raise ValueError(line)
+    warn(line)
+    return successor
+
+
+def current_options(command: str, arguments: Sequence[str]) -> list[str]:
+    """Return a command's arguments, its options as they are called now."""
+    parts = (argument.partition("=") for argument in arguments)
+    return ["".join((current(command, option), *value)) for option, *value in parts]
+
+
+def current_keys(record: str, document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the document of a record, its keys as they are called now."""
+    return {current(record, key): value for key, value in document.items()}
