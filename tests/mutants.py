@@ -1,4 +1,4 @@
-"""Change one operator or number of a module after another, and run that module's own tests: ``make mutants``.
+"""Change one operator or number of a module after another, and run its tests and its room's: ``make mutants``.
 
 A random sample of the changes that cosmic-ray knows, of each room as many. No file is touched: each mutant is what a
 process of its own imports, forked where the libraries are loaded already. Quick tests come first, and the first that
@@ -136,9 +136,11 @@ def _module(path: Path) -> str:
     return ".".join(("canaryproof", *path.with_suffix("").parts))
 
 
-def _tests(path: Path) -> Path:
+def _tests(path: Path) -> list[Path]:
+    """Return a module's own tests, and the lists that its room shares."""
     name = "canaries" if path.stem.startswith("_canary") else path.stem.removeprefix("_")
-    return _ROOT / "tests" / path.parent / f"test_{name}.py"
+    room = _ROOT / "tests" / path.parent
+    return [room / f"test_{name}.py", *sorted(room.glob("test_every_*.py")), *room.glob("test_refusals.py")]
 
 
 @dataclass
@@ -199,7 +201,7 @@ def _run(path: Path, source: str, known: dict[str, float] | None) -> tuple[int, 
                 signal.signal(signal.SIGPROF, _stop)
                 plugin = _Plugin(known)
                 options = ["-q", "-n0", "-p", "no:cacheprovider", *(["-x"] if known is not None else [])]
-                status = pytest.main([*options, str(_tests(path))], [plugin])
+                status = pytest.main([*options, *map(str, _tests(path))], [plugin])
                 passed.write_text(json.dumps(plugin.seconds))
             finally:
                 os._exit(status)
@@ -238,7 +240,7 @@ def main(modules: tuple[Path, ...], count: int, key: int) -> None:
             [path for path in modules if str(path.parent) == room] if modules else sorted((_ROOT / room).glob("*.py"))
         )
         found = [path.relative_to(_ROOT) if path.is_absolute() else path for path in paths]
-        known = [mutant for path in found if _tests(path).exists() for mutant in mutants(path)]
+        known = [mutant for path in found if _tests(path)[0].exists() for mutant in mutants(path)]
         sample = random.Random(key).sample(known, min(count, len(known)))
         survivors = 0
         for mutant in sample:

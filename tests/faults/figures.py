@@ -154,7 +154,7 @@ FAULTS = (
         "1 − α for 1 − α/2",
         "verify.audit.bounds.bayesian:_quantile",
         lambda f: lambda scores, delta, above: f(scores, delta, 2.0 * above - 1.0 if above > 0.5 else 2.0 * above),
-        "verify.audit.bounds.test_catalogue:test_the_posterior_interval_leaves_half_of_alpha_at_either_end",
+        "verify.audit.bounds.test_bayesian:test_the_posterior_interval_leaves_half_of_alpha_at_either_end",
     ),
     _fault(
         "levels.p-values",

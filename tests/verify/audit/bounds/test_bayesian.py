@@ -1,4 +1,5 @@
 import math
+from itertools import product
 
 import mpmath
 import numpy as np
@@ -10,7 +11,8 @@ from scipy import stats
 from canaryproof.verify.audit.bounds import bayesian
 from canaryproof.verify.audit.bounds.bayesian import Rate, allowed
 from canaryproof.verify.audit.bounds.catalogue import METHODS
-from canaryproof.verify.audit.bounds.lower_bound import BoundKind, normal_null, prepare
+from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
+from canaryproof.verify.audit.bounds.thresholds import split_counts
 
 
 def epsilon(fnr, fpr, delta):
@@ -103,12 +105,19 @@ def test_with_a_known_rate_the_probability_is_that_of_an_interval():
     assert found == pytest.approx(law.cdf(low) + law.sf(high), rel=1e-12)
 
 
-@pytest.mark.parametrize("null", [None, normal_null()])
-def test_the_interval_has_two_ends_and_is_called_posterior(null):
-    rng = np.random.default_rng(2)
-    seen, unseen = 2.0 + rng.normal(size=400), rng.normal(size=400)
-    bound = METHODS["bayesian"].bound(prepare(seen, unseen if null is None else None, null), 1e-5, 0.05)
-    assert bound.kind is BoundKind.POSTERIOR
-    assert 0.0 < bound.value < bound.upper
-    narrow = METHODS["bayesian"].bound(prepare(seen, unseen if null is None else None, null), 1e-5, 0.5)
-    assert bound.value < narrow.value < narrow.upper < bound.upper
+def test_the_posterior_interval_leaves_half_of_alpha_at_either_end():
+    seen, unseen = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
+    tiled = np.tile(seen[:30], 10)  # so that the largest score is in both halves
+    for scores, alpha in product((prepare(seen, unseen), prepare(tiled, null=normal_null())), (0.05, 0.2)):
+        bound = METHODS["bayesian"].bound(scores, 1e-5, alpha)
+        counts = split_counts(scores, 1e-5, bayesian._CHOICE)
+        hits, count = int(counts.hits[0]), counts.half.count
+        fnr = Rate(count - hits, hits)
+        assert 0.0 < bound.value < bound.upper
+        for end, above in ((bound.value, 1.0 - 0.5 * alpha), (bound.upper, 0.5 * alpha)):
+            if scores.null is None:
+                alarms, null_count = int(counts.alarms[0]), counts.half.null_count
+                probability = bayesian.exceedance(fnr, Rate(alarms, null_count - alarms), end, 1e-5)
+            else:
+                probability = bayesian.exceedance_known(fnr, math.exp(counts.log_tails[0]), end, 1e-5)
+            assert probability == pytest.approx(above, abs=1e-8)

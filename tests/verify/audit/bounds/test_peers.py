@@ -49,21 +49,6 @@ def test_andrew_s_bound_from_the_null(dim: int, expected: float) -> None:
         assert exact == pytest.approx(1.3886971, rel=1e-7)
 
 
-@pytest.mark.parametrize("alpha_or_delta", ["alpha", "delta"])
-@pytest.mark.parametrize("deviation", [0.1, 0.5, 2.0])
-def test_andrew_s_bound_rises_with_alpha_and_falls_with_delta(deviation: float, alpha_or_delta: str) -> None:
-    # test_lower_bound_increases_with_alpha, test_lower_bound_decreases_with_delta
-    rng = np.random.default_rng(SEED)
-    scores = prepare(rng.normal(1.0, deviation, 100), rng.normal(0.0, deviation, 100))
-    bound = METHODS["andrew"].bound
-    if alpha_or_delta == "alpha":
-        values = [bound(scores, 1e-5, float(alpha)).value for alpha in np.logspace(-3, -1, 10)]
-        assert np.all(np.diff(values) >= 0.0)
-    else:
-        values = [bound(scores, float(delta), 1e-2).value for delta in np.logspace(-6, -1, 10)]
-        assert np.all(np.diff(values) <= 0.0)
-
-
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [1e-5, 1e-2])
 @pytest.mark.parametrize("sensitivity", [1e-2, 1.0, 10.0])

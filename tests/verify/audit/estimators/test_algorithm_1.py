@@ -27,21 +27,6 @@ def test_cosines_are_those_of_the_release():
     assert algorithm_1.cosines(7, 300, 0.25, 5) == pytest.approx(expected, abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("noise_multiplier", "data", "message"),
-    [
-        (-1.0, None, "noise_multiplier"),
-        (float("nan"), None, "noise_multiplier"),
-        (1.0, np.ones((2, 299)), "shape"),
-        (1.0, 2 * np.eye(300)[:1], "norm at most 1"),
-        (1.0, np.full((1, 300), np.nan), "norm at most 1"),
-    ],
-)
-def test_arguments_outside_the_domain_are_refused(noise_multiplier, data, message):
-    with pytest.raises(ValueError, match=message):
-        algorithm_1.release(7, 300, noise_multiplier, 5, data)
-
-
 # test_canaries.py has the memory of fewer, and the suites the moments.
 @pytest.mark.deep
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no process file system to read the peak from")

@@ -32,19 +32,6 @@ def test_many_runs_are_reduced_one_by_one():
     assert moments.distance[2, 1] == from_dimension(runs[2, 1], 10).distance
 
 
-@pytest.mark.parametrize("cosines", [[], [0.1], 0.1, [[0.1], [0.2]]])
-def test_fewer_than_two_cosines_are_refused(cosines):
-    with pytest.raises(ValueError, match="at least two"):
-        from_dimension(cosines, 10)
-
-
-def test_equal_scores_are_refused_by_name():
-    with pytest.raises(ValueError, match=r"unobserved: .* must not all be equal"):
-        from_two_groups([0.1, 0.2], [0.3, 0.3])
-    with pytest.raises(ValueError, match=r"^observed: .* must not all be equal"):
-        from_dimension([[0.1, 0.2], [0.3, 0.3]], 10)
-
-
 def test_the_shape_is_skewness_and_kurtosis_about_a_trimmed_mean():
     scores = np.random.default_rng(15).gamma(2.0, size=(3, 40))
     found = from_dimension(scores, 10).shape

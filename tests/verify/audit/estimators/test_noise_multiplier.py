@@ -184,9 +184,6 @@ def test_the_alarm_is_at_the_first_round_above_it_and_the_picture_counts_rounds_
     evidence = Evidence(np.array([2, 5, 9]), np.log([1.0, 999.0, 1001.0]))
     assert [evidence.alarm(level) for level in (2e-3, 1e-3, 1e-4)] == [5, 9, None]
     assert evidence.alarm() == 9
-    for level in (0.0, 1.0):
-        with pytest.raises(ValueError, match="level: must lie strictly between 0 and 1"):
-            evidence.alarm(level)
     (axes,) = evidence.plot(0.01).axes
     drawn, alarm, start = ([np.asarray(part) for part in line.get_data()] for line in axes.lines)
     np.testing.assert_allclose(drawn, ([3, 6, 10], [1.0, 999.0, 1001.0]))
@@ -239,20 +236,3 @@ def test_a_release_of_canaries_alone_has_no_noise(rounds):
     traces = RoundTraces(np.ones(rounds), np.linspace(20.0, 30.0, rounds), 10_000, True, rounds)
     assert traces.noise_multiplier() == NoiseMultiplier(0.0, 0.0, 0.0, 0.0, None)
     assert traces.p_value(1.0) < 1e-300
-
-
-@pytest.mark.parametrize(
-    ("changes", "rule"),
-    [
-        ({"cosines": np.zeros(0), "lengths": np.zeros(0)}, "at least one"),
-        ({"lengths": np.ones(2)}, "one for each length"),
-        ({"cosines": np.array([1.5])}, r"lie in \[-1, 1\]"),
-        ({"cosines": np.array([np.nan])}, r"lie in \[-1, 1\]"),
-        ({"lengths": np.array([0.0])}, "positive and finite"),
-        ({"dim": 2}, "dim: must be at least 3, not 2"),
-    ],
-)
-def test_impossible_traces_are_refused(changes, rule):
-    fields = {"cosines": np.array([0.1]), "lengths": np.array([1.0]), "dim": 10, "residual": True, "rounds": 1}
-    with pytest.raises(ValueError, match=rule):
-        RoundTraces(**fields | changes)

@@ -5,6 +5,7 @@ import pytest
 
 from canaryproof.proofs_check import consistency
 from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
+from canaryproof.verify.audit.estimators.moments import Moments
 from canaryproof.verify.papers.check.results import Context, Level, Verdict
 from canaryproof.verify.papers.suites import estimators as suite
 from canaryproof.verify.papers.suites import inference
@@ -15,6 +16,16 @@ CONTEXT = Context(Level.QUICK, 42)
 @pytest.mark.parametrize("check", suite.CHECKS, ids=lambda check: check.id)
 def test_every_statement_is_confirmed(check, quick_run):
     assert quick_run.results[check.id].verdict is Verdict.CONFIRMED
+
+
+@pytest.mark.parametrize("candidate", suite.CANDIDATES.values())
+def test_candidates_take_many_runs_as_each_alone(candidate):
+    distance, ratio = np.array([0.2, 1.0, 3.0]), np.array([0.97, 1.0, 1.2])
+    together = candidate(Moments(distance, ratio, 1000), suite.DELTA)
+    for i in range(3):
+        alone = candidate(Moments(distance[i], ratio[i], 1000), suite.DELTA)
+        for field in ("epsilon", "standard_error", "low", "high"):
+            assert getattr(together, field)[i] == pytest.approx(float(getattr(alone, field)), rel=1e-9)
 
 
 def test_intervals_half_as_wide_are_found(monkeypatch):
