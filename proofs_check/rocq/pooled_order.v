@@ -1,6 +1,6 @@
 (* The order of observed and unobserved scores: lower_bounds.md, section 3a.
 
-   Code: wrong_guesses, numbers_shown and rates_of_labels in verify/audit/bounds/guesses.py, and chance in
+   Code: wrong_guesses, shown_numbers and rates_of_labels in verify/audit/bounds/guesses.py, and chance in
    verify/audit/bounds/ladders.py.
 
    All that the tests see of observed and unobserved scores is the labels in the order of the pool. Take a statistic

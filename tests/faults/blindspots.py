@@ -27,7 +27,7 @@ FAULTS = (
     _fault(
         "first-round",
         "the client of the last round for that of one in the middle",
-        "audit.blindspots.mechanisms:_correlated",
+        "audit.blindspots.mechanisms:_correlation",
         lambda f: lambda value, claim: f(value / np.sqrt(2.0 - value**2), claim),
         "truth.correlated-noise",
     ),

@@ -84,14 +84,14 @@ FAULTS = (
     _fault(
         "halves",
         "half of its share of α for each rate of error",
-        "thresholds:shared",
+        "thresholds:alpha_share",
         lambda f: lambda alpha, exact: 0.5 * f(alpha, exact),
         "values",
     ),
     _fault(
         "not-halved",
         "all of its share of α for each rate of error",
-        "thresholds:shared",
+        "thresholds:alpha_share",
         lambda f: lambda alpha, exact: alpha,
         "values",
     ),

@@ -31,5 +31,5 @@ def test_the_attacks_number_is_the_enumerations():
     index = np.arange(128, 2**24, 256)
     noise = special.ndtri((index + 0.5) / 2**24).astype(np.float32)
     releases = (np.float32(1.0) + noise)[:, np.newaxis]
-    told = mechanisms.accuses(releases, np.zeros(1), 24, 1.0)
+    told = mechanisms.are_impossible_alone(releases, np.zeros(1), 24, 1.0)
     assert f"in {told.mean():.0%} of draws" in TEXT.replace("\n", " ")

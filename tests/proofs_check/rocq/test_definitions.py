@@ -218,7 +218,7 @@ def test_the_bound_at_one_threshold_is_where_equation_1_is_exceeded_no_more():
         null = discrete_null([0.0, 1.0], [1.0 - float(tail), float(tail)])
         hits = int(rng.integers(0, count + 1))
         scores = prepare(np.repeat([1.0, 0.0], [hits, count - hits]), null=null, independent=True)
-        bound = float(thresholds.fixed(scores, float(delta), 0.05)[0][0])
+        bound = float(thresholds.fixed_threshold(scores, float(delta), 0.05)[0][0])
         misses = 1 - Fraction(float(binomial.lower(hits, count, 0.95)))
         positive += bound > 0.0
         if bound > 0.0:
@@ -309,7 +309,7 @@ def rung_reached(order, high, low, declared, most):
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 50)])
 def test_the_chance_of_a_rung_is_its_mean_under_the_law_of_labels(delta):
     count, null_count, factor = 3, 4, Fraction(3, 2)
-    shown = guesses.numbers_shown(count, null_count, float(delta))
+    shown = guesses.shown_numbers(count, null_count, float(delta))
     # The code counts a rung as reached where all canaries of a kind are shown.
     all_shown = math.fsum(chance for (i, j), chance in shown if i == count or j == null_count)
     law = worst_law(count, null_count, factor, delta, [pair for pair, _ in shown])

@@ -1,6 +1,6 @@
 """Claimed mechanisms: the ε of noise, rounds and sampling, and the attacker whom it holds against.
 
-This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``stated`` or
+This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``epsilon_delta`` or
 ``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper bound, and ``Claim.basis`` names it:
 
 - Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
@@ -191,7 +191,7 @@ class Claim:
         high = np.exp(-epsilons) * (1.0 - deltas - alpha[..., None])
         return np.asarray(np.maximum(low, high).max(axis=-1, initial=0.0))
 
-    def unsampled(self, participations: int) -> "Claim":
+    def with_known_rounds(self, participations: int) -> "Claim":
         """Claim of the same noise for an attacker who knows the rounds in which the record took part.
 
         Parameters
@@ -209,7 +209,7 @@ class Claim:
             If n lies outside its range, or the claim does not say the noise of a round.
         """
         if self.noise_multiplier is None or self.rounds is None:
-            raise ValueError("unsampled: must be asked of a claim with one noise multiplier for all rounds")
+            raise ValueError("with_known_rounds: must be asked of a claim with one noise multiplier for all rounds")
         return gaussian(
             self.noise_multiplier, participations=participations, rounds=self.rounds, neighbours=self.neighbours
         )
@@ -318,7 +318,7 @@ def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Ne
 
     Returns
     -------
-    The claim. It does not hold against an attacker who knows the rounds: ``Claim.unsampled`` does.
+    The claim. It does not hold against an attacker who knows the rounds: ``Claim.with_known_rounds`` does.
 
     Raises
     ------
@@ -343,7 +343,7 @@ def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Ne
     return Claim(_relation(neighbours), sigma, number, rate=q)
 
 
-def stated(epsilon: float, delta: float, *, neighbours: Neighbours = "add-or-remove") -> Claim:
+def epsilon_delta(epsilon: float, delta: float, *, neighbours: Neighbours = "add-or-remove") -> Claim:
     """Claim of an ε at one δ, with nothing known of the mechanism.
 
     Parameters
@@ -367,7 +367,7 @@ def stated(epsilon: float, delta: float, *, neighbours: Neighbours = "add-or-rem
     Examples
     --------
     >>> import canaryproof as cp
-    >>> print(round(float(cp.accounting.stated(1.0, 1e-5).tradeoff(0.5)), 4))
+    >>> print(round(float(cp.accounting.epsilon_delta(1.0, 1e-5).tradeoff(0.5)), 4))
     0.1839
     """
     value, least = rules.CLAIM.number("epsilon", epsilon), rules.DELTA.number("delta", delta)
@@ -429,7 +429,7 @@ def from_event(event: "DpEvent", *, neighbours: Neighbours = "add-or-remove") ->
     claim = Claim(relation, common, counts.total(), event=whole)
     if claim.attacker == "known rounds":
         claim = Claim(relation, common, counts.total(), counts.total(), event=whole)
-    if not counts or not _serves(claim):
+    if not counts or not _is_supported(claim):
         rule = f"one that dp-accounting accounts for where neighbours are {relation}"
         raise ValueError(f"event: {rules.refusal(rule, event)}")
     return claim
@@ -472,7 +472,7 @@ def as_claim(value: "float | Claim | DpEvent", delta: float, neighbours: Neighbo
     if library is not None and isinstance(value, library.DpEvent):
         return from_event(value, neighbours=relation)
     epsilon = float(rules.CLAIM.number("claim", value))
-    return stated(epsilon, delta, neighbours=relation)
+    return epsilon_delta(epsilon, delta, neighbours=relation)
 
 
 def noise_multiplier(
@@ -727,7 +727,7 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
     return best if best[0] < math.inf else (math.inf, "no accounting gives a finite ε")
 
 
-def _serves(claim: Claim) -> bool:
+def _is_supported(claim: Claim) -> bool:
     """Tell whether an accountant of dp-accounting takes the claim's event."""
     from dp_accounting.pld import PLDAccountant
 
@@ -741,13 +741,13 @@ def _losses(claim: Claim) -> tuple[Callable[..., Any], Callable[..., Any]] | Non
     """Return ε as a function of δ and δ of ε, by privacy loss distributions, or None where they fail."""
     from dp_accounting.pld import PLDAccountant
 
-    interval = _interval(claim)
+    interval = _discretisation_interval(claim)
     if interval is None:
         return None
     if claim.event is None and claim.neighbours != "replace":
         losses = _sampled_losses(claim, interval)
         return None if losses is None else (losses.get_epsilon_for_delta, losses.get_delta_for_epsilon)
-    accountant = _composed(PLDAccountant(_library_relation(claim), interval), _event(claim))
+    accountant = _compose(PLDAccountant(_library_relation(claim), interval), _event(claim))
     return None if accountant is None else (accountant.get_epsilon, accountant.get_delta)
 
 
@@ -792,19 +792,19 @@ def silence_orders() -> Iterator[None]:
     """
     thread, logger, handler = get_ident(), logging.getLogger("absl"), logging.NullHandler()
 
-    def passes(record: logging.LogRecord) -> bool:
+    def is_passed(record: logging.LogRecord) -> bool:
         return record.levelno > logging.WARNING or get_ident() != thread
 
-    logger.addFilter(passes)
+    logger.addFilter(is_passed)
     logging.root.addHandler(handler)
     try:
         yield
     finally:
         logging.root.removeHandler(handler)
-        logger.removeFilter(passes)
+        logger.removeFilter(is_passed)
 
 
-def _composed(accountant: Any, event: Any) -> Any:
+def _compose(accountant: Any, event: Any) -> Any:
     """Return the accountant with the event, or None where it fails."""
     try:
         with np.errstate(all="ignore"), silence_orders():
@@ -813,8 +813,8 @@ def _composed(accountant: Any, event: Any) -> Any:
         return None
 
 
-def _interval(claim: Claim) -> float | None:
-    """Return the distance of losses, by the spread and the range of a round's; None where ε is too large for them."""
+def _discretisation_interval(claim: Claim) -> float | None:
+    """Return the PLD's discretisation interval, or None if ε is too large for it."""
     finest, largest, variance, mean = _INTERVAL, 0.0, 0.0, 0.0
     for count, leaf in _leaves(_event(claim)):
         noise = _noise_of(leaf)
@@ -868,7 +868,7 @@ def _by_losses(claim: Claim, delta: float) -> float:
 def _divergences(claim: Claim) -> tuple[Array, Array] | None:
     """Return orders and upper bounds of Rényi divergences, or None where dp-accounting has none."""
     assert claim.rounds is not None
-    accountant = _composed(*_renyi_accountant(claim))
+    accountant = _compose(*_renyi_accountant(claim))
     if accountant is None:
         return None
     absolute, relative = _RENYI_ERROR

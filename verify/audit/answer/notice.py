@@ -141,7 +141,7 @@ def _of_ladder(ladder: Ladder, tested: float, delta: float, alpha: float) -> _Re
     table, low, high = ladder_table(ladder, delta, alpha, sure), -1, sure
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if table.rejects(tested, np.array([middle]))[0] else (middle, high)
+        low, high = (low, middle) if table.can_reject(tested, np.array([middle]))[0] else (middle, high)
     counts, (top, bottom), rounded, most = rungs(ladder)
     if high == len(LEVELS):
         return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), ())

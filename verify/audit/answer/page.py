@@ -18,7 +18,7 @@ from canaryproof.verify.audit.answer import picture, text
 from canaryproof.verify.audit.answer.result import ESTIMATE, AuditResult, AuditRow, ClaimVerdict, EstimateRow
 from canaryproof.verify.audit.answer.text import number, rounded_down
 from canaryproof.verify.audit.answer.trade_off import trade_off_curve
-from canaryproof.verify.audit.blindspots.fault_map import noticed_by, summary
+from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS
 from canaryproof.verify.audit.estimators.noise_multiplier import Evidence
 from canaryproof.verify.audit.levels import POWER
@@ -155,7 +155,7 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
     if not result.withheld:
         yield from _noticed(result)
-    unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {noticed_by(name)})" for name in _UNSEEN)
+    unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {detector_of(name)})" for name in _UNSEEN)
     yield ReportSection(
         "What no audit by random canaries sees",
         (

@@ -22,7 +22,7 @@ from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS, Neighbour
 from canaryproof.verify.audit.answer.misuse import visible_trace
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, BoundTest, least_count, least_part, residuals
 from canaryproof.verify.audit.answer.text import number, rounded_down
-from canaryproof.verify.audit.blindspots.fault_map import noticed_by, summary
+from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM
 from canaryproof.verify.audit.estimators.noise_multiplier import power
@@ -262,7 +262,7 @@ class AuditPlan:
         width = max((len(label) for label, _ in unseen), default=0)
         for label, faults in unseen:
             values = ", ".join(f"{fault.value:g}" for fault in faults)
-            yield from _row(label, width, [f"{values}; {noticed_by(faults[0].name)}"])
+            yield from _row(label, width, [f"{values}; {detector_of(faults[0].name)}"])
         yield from wrapped(summary())
 
 

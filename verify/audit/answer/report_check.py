@@ -163,7 +163,7 @@ def _checked(claim: Claim) -> Claim:
     if claim.event is not None:
         return accountant.from_event(claim.event, neighbours=neighbours)
     if claim.statement is not None:
-        return accountant.stated(*claim.statement, neighbours=neighbours)
+        return accountant.epsilon_delta(*claim.statement, neighbours=neighbours)
     if noise is None or rounds is None:
         raise ValueError("request.claim: must have a noise multiplier and rounds, a statement or an event")
     if claim.rate is not None:

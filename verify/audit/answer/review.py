@@ -337,7 +337,10 @@ def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
     """Return what perfect separation gives, by methods that assume nothing of the trade-off curve."""
     total = sample.count + sample.null_count
     names = {"fixed-sequence": "fixed-sequence", "Clopper–Pearson": "jagielski", "two-sided Clopper–Pearson": "canife"}
-    caps = {shown: float(METHODS[name].values(sample.separated, delta, alpha)[0][0]) for shown, name in names.items()}
+    caps = {
+        shown: float(METHODS[name].values(sample.perfect_separation, delta, alpha)[0][0])
+        for shown, name in names.items()
+    }
     return caps | {"one-run": steinke_bound(total, total, total, delta, alpha)}
 
 

@@ -143,7 +143,7 @@ class RoundsPlan:
             clients = "cp.CanaryClients(canaries, schedule)"
             score, claim = "known rounds", f"cp.accounting.gaussian({sigma:g}, participations={taken}{neighbours})"
         if self.claim > self.noise_epsilon * (1.0 + 1e-9):
-            stated = f"cp.accounting.stated({self.claim:g}, {self.delta:g}{neighbours})" if neighbours else None
+            stated = f"cp.accounting.epsilon_delta({self.claim:g}, {self.delta:g}{neighbours})" if neighbours else None
             claim = f"{stated or format(self.claim, 'g')}, noise_multiplier={sigma:g}"
         audited = f"cp.audit(scores, {self.delta:g}, claim={claim})"
         return (

@@ -492,8 +492,10 @@ def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:
     if claim.attacker == "sampling":
         instead = ""
         if claim.noise_multiplier is not None and claim.rounds is not None:
-            epsilon = claim.unsampled(min(taken, claim.rounds)).epsilon(delta)
-            instead = f": claim.unsampled({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
+            epsilon = claim.with_known_rounds(min(taken, claim.rounds)).epsilon(delta)
+            instead = (
+                f": claim.with_known_rounds({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
+            )
         raise ValueError(
             "claim: counts on rounds that the attacker does not know, and does not hold against scores of known rounds"
             + instead

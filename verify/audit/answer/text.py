@@ -587,10 +587,10 @@ def noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
 def unnoticed(spots: "BlindSpots") -> list[tuple[str, str, str]]:
     """List where each fault would not have been noticed, with the largest ε there, and the instrument that does."""
     # This import loads a table, which a summary does not need.
-    from canaryproof.verify.audit.blindspots.fault_map import noticed_by
+    from canaryproof.verify.audit.blindspots.fault_map import detector_of
 
     return [
-        (part.title, f"{_part(part)}; ε up to {number(part.epsilon)}", noticed_by(part.mechanism))
+        (part.title, f"{_part(part)}; ε up to {number(part.epsilon)}", detector_of(part.mechanism))
         for part in spots.unnoticed
     ]
 

@@ -36,8 +36,8 @@ class MappedFault:
         )
 
     @property
-    def noticed_by(self) -> str:
-        """Its instrument, and in brackets the setting at which that was measured; or none."""
+    def detector(self) -> str:
+        """Its instrument, with the setting at which that was measured; "none" if nothing detects it."""
         return f"{self.instrument or 'none'} ({self.setting})" if self.setting else self.instrument or "none"
 
 
@@ -55,10 +55,10 @@ def fault_map() -> Mapping[str, MappedFault]:
     }  # fmt: skip
 
 
-def noticed_by(name: str) -> str:
-    """Say in a few words what notices a row of the atlas; two of them are no faults of a training, and so not here."""
+def detector_of(name: str) -> str:
+    """Return the instrument that detects a fault of the atlas; two of its rows are no faults of a training."""
     fault = fault_map().get(name)
-    return "no fault of a training" if fault is None else fault.noticed_by
+    return "no fault of a training" if fault is None else fault.detector
 
 
 def summary() -> str:

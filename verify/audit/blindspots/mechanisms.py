@@ -153,7 +153,7 @@ def honest(_value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator
     return _with_data(0.0, 1.0, claim, runs, rng)
 
 
-def unseen(_value: float, _claim: AtlasClaim) -> float:
+def zero_variation(_value: float, _claim: AtlasClaim) -> float:
     """Return the total variation between the laws of scores where they are equal."""
     return 0.0
 
@@ -167,7 +167,7 @@ def _less_noise(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, value, "normal noise of the deviation that there is")
 
 
-def _draw_diluted(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_dilution(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     norm = math.sqrt(value * claim.dim) * claim.noise_multiplier
     return _with_data(norm, 0.5, claim, runs, rng)
 
@@ -196,7 +196,7 @@ def _longer(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, 1.0 / value, "the client whose vector is that long")
 
 
-def _memorised(value: float, claim: AtlasClaim) -> Truth:
+def _memorisation(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, 1.0 / (1.0 + value), "the client with that example: its vector and the trace add up")
 
 
@@ -215,7 +215,7 @@ def _outright(value: float, claim: AtlasClaim) -> Truth:
     )
 
 
-def _counted(value: float, claim: AtlasClaim) -> Truth:
+def _known_divisor(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth where the divisor is known, and so the sum and the noisy number of clients.
 
     A client adds 1 to that number, whose noise has the deviation τ: it moves both by √(1/σ² + 1/τ²) deviations.
@@ -226,7 +226,7 @@ def _counted(value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, factor, "the sum and the number tell of a client together")
 
 
-def _as_claimed(_value: float, claim: AtlasClaim) -> Truth:
+def _claimed_truth(_value: float, claim: AtlasClaim) -> Truth:
     return gaussian_truth(claim, 1.0, "clients are treated as claimed")
 
 
@@ -250,7 +250,7 @@ _SINGLE_RELEASE = (
         "‖Σx‖²/(σ²d) of the data, with the claimed σ",
         (0.0, 0.25, 1.0, 4.0, 16.0),
         lambda _value, claim: gaussian_truth(claim, 0.5, "normal noise of half the claimed deviation"),
-        _draw_diluted,
+        _draw_dilution,
         canife=lambda _value, claim: 0.5 * claim.noise_multiplier,
     ),
     Mechanism(
@@ -295,7 +295,7 @@ _SINGLE_RELEASE = (
         "a model that memorises one rare example, and no random direction",
         "norm of the trace that it leaves, in clip norms",
         (0.0, 1.0, 3.0, 10.0),
-        _memorised,
+        _memorisation,
         lambda value, claim, runs, rng: _with_data(1.0 + value, 1.0, claim, runs, rng),
         canife=_mean_deviation,
         distance=lambda value, claim: _data_distance(1.0 + value, claim),
@@ -308,25 +308,25 @@ _SINGLE_RELEASE = (
         _outright,
         honest,
         canife=_mean_deviation,
-        distance=unseen,
+        distance=zero_variation,
     ),
     Mechanism(
         "normalised-after-noise",
         "the noised sum is divided by the number of clients, and the divisor can be known",
         "deviation of the noise on that number",
         (math.inf, 10.0, 3.0, 1.0, 0.0),
-        _counted,
+        _known_divisor,
         # A cosine does not depend on a vector's length.
         honest,
         canife=_mean_deviation,
-        distance=unseen,
+        distance=zero_variation,
     ),
     Mechanism(
         "other-canaries",
         "the auditor's mistake: canaries longer or shorter than a client's vector, or taking part more or less often",
         "their norm, or number of rounds, as a multiple of a client's",
         (1.0, 0.1, 0.5, 2.0),
-        _as_claimed,
+        _claimed_truth,
         honest,
         weights=lambda value: np.full((1, 1), value),
     ),
@@ -353,13 +353,13 @@ def _wishart(covariance: Array, dim: int, runs: int, rng: np.random.Generator) -
     return np.asarray(rows @ rows.swapaxes(1, 2))
 
 
-def _reused(value: float, claim: AtlasClaim) -> Truth:
+def _reuse(value: float, claim: AtlasClaim) -> Truth:
     if value == 1.0:
         return gaussian_truth(claim, 1.0)
     return without_noise("the difference of two rounds has no noise")
 
 
-def _draw_reused(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_reuse(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     square = claim.noise_multiplier**2 * rng.chisquare(claim.dim, (runs, 1, 1, 1))
     return ReleaseResidual((claim.dim,), np.broadcast_to(square, (runs, 1, int(value), int(value))))
 
@@ -368,13 +368,13 @@ def _covariance(value: float) -> Array:
     return np.asarray(linalg.toeplitz(value ** np.arange(_ROUNDS)))
 
 
-def _correlated(value: float, claim: AtlasClaim) -> Truth:
+def _correlation(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth by (C⁻¹)ₜₜ = (1 + φ²)/(1 − φ²) of a stationary autoregression, in all rounds but both ends."""
     factor = float(np.sqrt((1.0 - value**2) / (1.0 + value**2)))
     return gaussian_truth(claim, factor, "the noise that other rounds do not tell")
 
 
-def _draw_correlated(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+def _draw_correlation(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
     grams = _wishart(claim.noise_multiplier**2 * _covariance(value), claim.dim, runs, rng)
     return ReleaseResidual((claim.dim,), grams[:, np.newaxis])
 
@@ -385,16 +385,19 @@ def _draw_low_rank_rounds(value: float, claim: AtlasClaim, runs: int, rng: np.ra
     return ReleaseResidual((claim.dim,), grams[:, np.newaxis])
 
 
-def _squares(value: float) -> float:
+def _total_squared_weight(value: float) -> float:
+    """Return Σ_t value^(2t) over the rounds."""
     return float((value ** (2 * np.arange(_ROUNDS))).sum())
 
 
-def _contracted(value: float, claim: AtlasClaim) -> Truth:
-    return gaussian_truth(claim, float(np.sqrt(_squares(value))), "the last round's client, under the noise of all")
+def _contraction(value: float, claim: AtlasClaim) -> Truth:
+    return gaussian_truth(
+        claim, float(np.sqrt(_total_squared_weight(value))), "the last round's client, under the noise of all"
+    )
 
 
-def _draw_contracted(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
-    square = claim.noise_multiplier**2 * _squares(value) * rng.chisquare(claim.dim, (runs, 1, 1, 1))
+def _draw_contraction(value: float, claim: AtlasClaim, runs: int, rng: np.random.Generator) -> ReleaseResidual:
+    square = claim.noise_multiplier**2 * _total_squared_weight(value) * rng.chisquare(claim.dim, (runs, 1, 1, 1))
     return ReleaseResidual((claim.dim,), square)
 
 
@@ -423,8 +426,8 @@ _SEVERAL_RELEASES = (
         "the same noise in every round",
         "number of rounds",
         (1.0, 2.0, 10.0),
-        _reused,
-        _draw_reused,
+        _reuse,
+        _draw_reuse,
         weights=lambda value: np.eye(int(value)),
         canife=lambda value, claim: claim.noise_multiplier if value == 1.0 else 0.0,
     ),
@@ -433,8 +436,8 @@ _SEVERAL_RELEASES = (
         f"noise of {_ROUNDS} rounds correlated, as an autoregression, where independent noise is claimed",
         "correlation of two rounds in sequence",
         (0.0, 0.5, 0.9, 0.99),
-        _correlated,
-        _draw_correlated,
+        _correlation,
+        _draw_correlation,
         weights=lambda _value: np.eye(_ROUNDS),
         canife=lambda _value, claim: claim.noise_multiplier,
     ),
@@ -463,8 +466,8 @@ _SEVERAL_RELEASES = (
         f"nothing: the final iterate of {_ROUNDS} rounds of a linear model, which each step contracts",
         "contraction of a step",
         (0.0, 0.5, 0.9, 1.0),
-        _contracted,
-        _draw_contracted,
+        _contraction,
+        _draw_contraction,
         weights=lambda value: np.asarray(value ** np.arange(_ROUNDS, dtype=np.float64))[::-1, np.newaxis],
     ),
 )
@@ -571,8 +574,8 @@ _LAPLACE = (
 # differences of two of its values, and some vector of the unit ball is none of them. With a client who has that vector,
 # and without, the possible releases are disjoint sets. This holds for every generator of 2^b states, and for
 # coordinates made of b-bit uniforms. An attack takes 2^b trials of a generator. It is cheap where single coordinates
-# are coarse (Mironov 2012), even if the sum is rounded to float32 (``accuses``). Rounding the release of a mechanism
-# with an ε is harmless, as an attacker could round it, too.
+# are coarse (Mironov 2012), even if the sum is rounded to float32 (``are_impossible_alone``). Rounding the release of a
+# mechanism with an ε is harmless, as an attacker could round it, too.
 
 
 def _sum(vector: ArrayLike, sigma: float, quantile: Array) -> Singles:
@@ -588,7 +591,7 @@ def coarse_release(vector: ArrayLike, bits: int, sigma: float, rng: np.random.Ge
     return _sum(vector, sigma, np.asarray(special.ndtri((index + 0.5) / size)))
 
 
-def possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
+def are_possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
     """Tell for each coordinate of releases whether some uniform leads there from a vector; a few are tried."""
     size = 2**bits
     start = np.asarray(vector, dtype=np.float64)
@@ -602,9 +605,9 @@ def possible(releases: Singles, vector: ArrayLike, bits: int, sigma: float) -> N
     return result
 
 
-def accuses(releases: Singles, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
+def are_impossible_alone(releases: Singles, others: ArrayLike, bits: int, sigma: float) -> NDArray[np.bool_]:
     """Attack releases, one a row: tell where the other clients' sum alone cannot give the release. It never errs."""
-    return np.asarray(~possible(releases, others, bits, sigma).all(axis=-1))
+    return np.asarray(~are_possible(releases, others, bits, sigma).all(axis=-1))
 
 
 # Number of a tail's terms that are added one by one.
@@ -652,7 +655,7 @@ _FINITE_NOISE = (
         # The generator's table of noise vectors is itself a draw, and so is each of its vectors.
         honest,
         canife=lambda value, claim: claim.noise_multiplier if value > 0.0 else 0.0,
-        distance=unseen,
+        distance=zero_variation,
     ),
     Mechanism(
         "coarse-noise",

@@ -42,7 +42,7 @@ class Rate:
         return self.wrong + 0.5, self.right + 0.5
 
     @cached_property
-    def turned(self) -> "Rate":
+    def complement(self) -> "Rate":
         """The posterior of 1 less the rate."""
         return Rate(self.right, self.wrong)
 
@@ -57,7 +57,7 @@ class Rate:
         return np.asarray(special.betainc(*self.parameters, rate))
 
 
-def allowed(rate: Array, epsilon: float, delta: float) -> tuple[Array, Array]:
+def allowed_range(rate: Array, epsilon: float, delta: float) -> tuple[Array, Array]:
     """Return the range that (ε, δ)-privacy allows for one rate of error, given the other."""
     up, down = math.exp(min(epsilon, 700.0)), math.exp(-epsilon)
     low = np.maximum(0.0, np.maximum(1.0 - delta - up * rate, down * (1.0 - delta - rate)))
@@ -73,7 +73,7 @@ def exceedance(fnr: Rate, fpr: Rate, epsilon: float, delta: float) -> float:
     """
     return math.fsum(
         _below_kink(rate, other, epsilon, delta, corner)
-        for pair in ((fnr, fpr), (fnr.turned, fpr.turned))
+        for pair in ((fnr, fpr), (fnr.complement, fpr.complement))
         for rate, other, corner in ((*pair, True), (*pair[::-1], False))
     )
 
@@ -103,10 +103,10 @@ def _below_kink(first: Rate, second: Rate, epsilon: float, delta: float, corner:
     return float(np.sum(half * _WEIGHTS * density * inside))
 
 
-def exceedance_known(fnr: Rate, tail: float, epsilon: float, delta: float) -> float:
+def exceedance_at_tail(fnr: Rate, tail: float, epsilon: float, delta: float) -> float:
     """Return the posterior probability that ε is above ``epsilon``, for a known false alarm rate ``tail``."""
-    low, high = allowed(np.asarray(tail), epsilon, delta)
-    return float(fnr.below(low) + fnr.turned.below(1.0 - high))
+    low, high = allowed_range(np.asarray(tail), epsilon, delta)
+    return float(fnr.below(low) + fnr.complement.below(1.0 - high))
 
 
 def quantile(fnr: Rate, fpr: Rate, delta: float, above: float) -> float:
@@ -127,7 +127,7 @@ def _quantile(scores: ScoreSample, delta: float, above: float) -> tuple[Array, A
             alarms = int(counts.alarms[a])
             values[a] = quantile(fnr, Rate(alarms, null_count - alarms), delta, above)
         else:
-            known = partial(exceedance_known, fnr, math.exp(counts.log_tails[a]), delta=delta)
+            known = partial(exceedance_at_tail, fnr, math.exp(counts.log_tails[a]), delta=delta)
             values[a] = _least(lambda epsilon, known=known: above - known(epsilon))  # type: ignore[misc]
     return values, np.where(values > 0.0, counts.thresholds, math.nan)
 

@@ -37,7 +37,7 @@ class BlockTest:
     """A test whose statistic is declared for a block of ε; within the block, it rejects all ε below a rejected one."""
 
     evidence: Callable[[Ints, float], Ints]  # The statistic of audits, for a block's largest ε
-    rejects: Callable[[float, float, Ints], Bools]  # Whether values of it reject, for that and an ε of the block
+    are_rejected: Callable[[float, float, Ints], Bools]  # Whether values of it reject, for that and an ε of the block
 
 
 def last_before(tests: Sequence[BlockTest], values: Array) -> Array:
@@ -59,21 +59,21 @@ def last_before(tests: Sequence[BlockTest], values: Array) -> Array:
         for test in tests:
             statistic = test.evidence(left[at], declared)
             begin = np.maximum(start[left[at]], first)
-            reached[at] = _last_rejected(test, declared, statistic, begin, reached[at])
+            reached[at] = _last_rejected_index(test, declared, statistic, begin, reached[at])
         rejected = begun & (reached >= np.maximum(start[left], first))
         values[left[rejected]] = np.maximum(values[left[rejected]], EPSILONS[reached[rejected]])
         left = left[~begun | (reached == last - 1)]
     return values
 
 
-def _last_rejected(test: BlockTest, declared: float, statistic: Ints, first: Ints, last: Ints) -> Ints:
+def _last_rejected_index(test: BlockTest, declared: float, statistic: Ints, first: Ints, last: Ints) -> Ints:
     """Return for each audit the last index from ``first`` to ``last`` whose ε is rejected, ``first`` − 1 if none is."""
     low, high, probe = first - 1, last + 1, last
     while (searched := high - low > 1).any():
         # A critical value serves all audits that ask for it at once.
         for index in np.unique(probe[searched]):
             at = np.flatnonzero(searched & (probe == index))
-            rejected = test.rejects(declared, float(EPSILONS[index]), statistic[at])
+            rejected = test.are_rejected(declared, float(EPSILONS[index]), statistic[at])
             low[at[rejected]] = high[at[~rejected]] = index
         probe = (low + high) // 2
     return low

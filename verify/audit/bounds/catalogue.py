@@ -54,6 +54,6 @@ def lower_bounds(
     ValueError
         If a named method does not serve these scores, or δ or α is outside its domain.
     """
-    chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].serves(scores)]
+    chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].can_use(scores)]
     bounds = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
     return tuple(sorted(bounds, key=lambda bound: _ORDER.index(bound.coverage)))

@@ -57,11 +57,11 @@ def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: floa
     def evidence(audits: Ints, epsilon: float) -> Ints:
         return _sums(scores.observed[audits], thresholds(epsilon))
 
-    def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
+    def are_rejected(epsilon: float, tested: float, values: Ints) -> Bools:
         tails = worst_tail(tested, null.log_tail(thresholds(epsilon)), delta)
         return values >= least_rejecting(tails, count, alpha * (1.0 - RELATIVE))
 
-    return BlockTest(evidence, rejects)
+    return BlockTest(evidence, are_rejected)
 
 
 def _root(falling: Callable[[Array], Array], low: Array, high: Array) -> Array:

@@ -42,13 +42,13 @@ def wrong_at_most(count: int, null_count: int, top: int, bottom: int, epsilon: f
     are close to the exact values where δ shows few canaries, and rise with δ.
     """
     result = np.zeros(top + bottom + 1)
-    for shown, probability in numbers_shown(count, null_count, delta):
-        result += probability * _given_shown(count, null_count, top, bottom, epsilon, shown)
+    for shown, probability in shown_numbers(count, null_count, delta):
+        result += probability * _conditional_law(count, null_count, top, bottom, epsilon, shown)
     return result
 
 
 @cached_table
-def numbers_shown(count: int, null_count: int, delta: float) -> list[tuple[tuple[int, ...], float]]:
+def shown_numbers(count: int, null_count: int, delta: float) -> list[tuple[tuple[int, ...], float]]:
     """Return pairs of the largest numbers of shown canaries of both kinds, with their probabilities.
 
     More shown canaries mean fewer wrong guesses, so that numbers between two pairs count as the larger pair. The pairs
@@ -66,7 +66,9 @@ def numbers_shown(count: int, null_count: int, delta: float) -> list[tuple[tuple
     return [*pairs, ((count, null_count), 1.0 - before)]
 
 
-def _given_shown(count: int, null_count: int, top: int, bottom: int, epsilon: float, shown: tuple[int, ...]) -> Array:
+def _conditional_law(
+    count: int, null_count: int, top: int, bottom: int, epsilon: float, shown: tuple[int, ...]
+) -> Array:
     result = np.ones(top + bottom + 1)
     seen, unseen = count - shown[0], null_count - shown[1]
     if seen > 0 and unseen > 0:
@@ -137,9 +139,9 @@ def _add_others(
         # Guesses beyond the side's size fall on the other side.
         beyond, below = max(top - size, 0), max(bottom - (total - size), 0)
         on_high = max(size - top - below, 0)
-        first = convolved(binomial_law(top - beyond, wrong[0]), binomial_law(beyond, 1.0 - wrong[1]))
-        second = convolved(binomial_law(bottom - below, wrong[1]), binomial_law(below, 1.0 - wrong[0]))
-        rest = convolved(binomial_law(on_high, 1.0 - wrong[0]), binomial_law(total - top - bottom - on_high, wrong[1]))
+        first = convolve(binomial_law(top - beyond, wrong[0]), binomial_law(beyond, 1.0 - wrong[1]))
+        second = convolve(binomial_law(bottom - below, wrong[1]), binomial_law(below, 1.0 - wrong[0]))
+        rest = convolve(binomial_law(on_high, 1.0 - wrong[0]), binomial_law(total - top - bottom - on_high, wrong[1]))
         _add(count - top, first, second, (rest[0], sizes[1][i] * rest[1]), result)
 
 
@@ -195,7 +197,7 @@ def binomial_law(trials: int, rate: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def convolved(first: Law, second: Law) -> Law:
+def convolve(first: Law, second: Law) -> Law:
     """Return the law of the sum of two independent counts; it is empty if one of theirs is."""
     # np.convolve takes two seconds longer to compile, and is slower.
     if len(first[1]) == 0 or len(second[1]) == 0:
@@ -317,8 +319,8 @@ def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: fl
     def evidence(audits: Ints, epsilon: float) -> Ints:
         return -count_wrong(before[audits], null_count, declared_guesses(count, null_count, design_delta, epsilon))
 
-    def rejects(epsilon: float, tested: float, values: Ints) -> Bools:
+    def are_rejected(epsilon: float, tested: float, values: Ints) -> Bools:
         guesses = declared_guesses(count, null_count, design_delta, epsilon)
         return -values <= most_wrong(count, null_count, guesses, tested, delta, alpha)
 
-    return BlockTest(evidence, rejects)
+    return BlockTest(evidence, are_rejected)

@@ -21,13 +21,13 @@ from canaryproof.verify.audit.bounds.guesses import (
     RELATIVE,
     Law,
     binomial_law,
-    convolved,
+    convolve,
     count_wrong,
     declared_guesses,
     few_wrong,
-    numbers_shown,
     pooled_order,
     rates_of_labels,
+    shown_numbers,
 )
 from canaryproof.verify.audit.bounds.lower_bound import ScoreSample, cached_table
 from canaryproof.verify.audit.bounds.precedence import (
@@ -109,8 +109,8 @@ def chance(ladder: Ladder, rung: int, epsilon: float, delta: float, allowed: flo
     The result may be a lower bound of that probability that is above ``allowed``, or an upper bound that is not.
     """
     total, rest = 0.0, 1.0
-    for shown, probability in numbers_shown(ladder.count, ladder.null_count, delta):
-        given = _given_shown(ladder, rung, epsilon, shown)
+    for shown, probability in shown_numbers(ladder.count, ladder.null_count, delta):
+        given = _conditional_probability(ladder, rung, epsilon, shown)
         total, rest = total + probability * given, rest - probability
         # The probability of reaching a rung rises with the number of shown canaries.
         if total + rest * given > allowed:
@@ -137,7 +137,7 @@ def _limits(ladder: Ladder, rung: int) -> Ints:
     return np.array(sorted(limits.items()), dtype=np.int64).reshape(-1, 2)
 
 
-def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ...]) -> float:
+def _conditional_probability(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ...]) -> float:
     seen, unseen = ladder.count - shown[0], ladder.null_count - shown[1]
     total = seen + unseen
     # Only observed labels come before the walk, and only unobserved ones after it.
@@ -152,7 +152,9 @@ def _given_shown(ladder: Ladder, rung: int, epsilon: float, shown: tuple[int, ..
     side, (high, low) = rates_of_labels(seen, unseen, epsilon)
     labels = seen, unseen, high, 1.0 - low, binomial_law(total, side)
     lowest, law = binomial_law(total, seen / total)
-    return max(1.0 - _unreached(labels, limits, first, last, rounded, int(most[rung])) / float(law[seen - lowest]), 0.0)
+    return max(
+        1.0 - _probability_below(labels, limits, first, last, rounded, int(most[rung])) / float(law[seen - lowest]), 0.0
+    )
 
 
 def _moments(ladder: Ladder, position: int) -> tuple[float, float]:
@@ -173,23 +175,23 @@ def _moments(ladder: Ladder, position: int) -> tuple[float, float]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _unreached(labels: Labels, limits: Ints, first: int, last: int, rounded: Ints, most: int) -> float:
+def _probability_below(labels: Labels, limits: Ints, first: int, last: int, rounded: Ints, most: int) -> float:
     """Return the probability that the number of observed labels is right, and that no count reaches the rung."""
     seen, unseen, _, _, (smallest, weights) = labels
     # Each walk would be compiled again for the type that numba has for a literal 0 in a tuple.
     zero = int(np.int64(0))
-    begun = _walked(_steps(labels, limits, zero, first), ((zero, np.ones(1)), (zero, weights[: int(smallest == 0)])))
+    begun = _walk(_steps(labels, limits, zero, first), ((zero, np.ones(1)), (zero, weights[: int(smallest == 0)])))
     ended = (zero, weights[:0]), (zero, weights[:0])
     steps = _steps(labels, limits, first, last)
     # Each part has one rounded number of unobserved labels before ``first``.
     before = -1
     for number in rounded:
-        part = _walked(steps, (_within(begun[0], before + 1, number), _within(begun[1], before + 1, number)))
+        part = _walk(steps, (_within(begun[0], before + 1, number), _within(begun[1], before + 1, number)))
         # Wrong guesses are unobserved labels before ``first`` and observed ones from ``last`` on.
         least = most + 1 - number - seen + last
-        ended = _added(ended[0], _within(part[0], least, unseen)), _added(ended[1], _within(part[1], least, unseen))
+        ended = _add(ended[0], _within(part[0], least, unseen)), _add(ended[1], _within(part[1], least, unseen))
         before = number
-    lowest, law = _walked(_steps(labels, limits, last, seen + unseen), ended)[1]
+    lowest, law = _walk(_steps(labels, limits, last, seen + unseen), ended)[1]
     return law[unseen - lowest] if 0 <= unseen - lowest < len(law) else 0.0
 
 
@@ -208,10 +210,8 @@ def _steps(labels: Labels, limits: Ints, start: int, stop: int) -> list[Step]:
         # With these sizes of the high side, the low side begins within the step.
         begin, end = max(start + 1, smallest), min(position, largest)
         if begin <= end:
-            between = _begun(weights[begin - smallest : end - smallest + 1], high, low)
-            between = convolved(
-                binomial_law(begin - start, high), convolved(binomial_law(position - end, low), between)
-            )
+            between = _low_side_law(weights[begin - smallest : end - smallest + 1], high, low)
+            between = convolve(binomial_law(begin - start, high), convolve(binomial_law(position - end, low), between))
         # More labels of a kind than there are cannot lead to the right number.
         steps.append((stays, between, binomial_law(position - start, low), max(least, position - seen), unseen))
         start = position
@@ -219,19 +219,19 @@ def _steps(labels: Labels, limits: Ints, start: int, stop: int) -> list[Step]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _walked(steps: list[Step], state: tuple[Law, Law]) -> tuple[Law, Law]:
+def _walk(steps: list[Step], state: tuple[Law, Law]) -> tuple[Law, Law]:
     """Walk some steps, and drop states that are outside of a step's limits."""
     upper, lower = state
     for stays, between, below, least, most in steps:
-        moved = convolved(below, lower)
+        moved = convolve(below, lower)
         if len(between[1]) > 0:
-            moved = _added(moved, convolved(between, upper))
-        upper, lower = _within(convolved(stays, upper), least, most), _within(moved, least, most)
+            moved = _add(moved, convolve(between, upper))
+        upper, lower = _within(convolve(stays, upper), least, most), _within(moved, least, most)
     return upper, lower
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _begun(weights: Array, high: float, low: float) -> Law:
+def _low_side_law(weights: Array, high: float, low: float) -> Law:
     """Return the law of unobserved labels on the low side, which begins before each label with these weights."""
     upper, lower, then_upper, then_lower = np.zeros((4, len(weights) + 2))
     upper[1], lower[1] = 1.0, weights[0]
@@ -252,7 +252,7 @@ def _begun(weights: Array, high: float, low: float) -> Law:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _added(first: Law, second: Law) -> Law:
+def _add(first: Law, second: Law) -> Law:
     """Add two parts of a law."""
     if len(first[1]) == 0 or len(second[1]) == 0:
         return second if len(first[1]) == 0 else first
@@ -288,7 +288,7 @@ class LadderTable:
         self.last_not_rejecting = np.full(BLOCK, -1, dtype=np.int64)
         self.first_rejecting = np.full(BLOCK, sure, dtype=np.int64)
 
-    def rejects(self, tested: float, reached: Ints) -> Bools:
+    def can_reject(self, tested: float, reached: Ints) -> Bools:
         """Tell which of the reached rungs reject an ε of the block."""
         low, high = self.last_not_rejecting, self.first_rejecting
         at = int(np.searchsorted(EPSILONS, tested)) % BLOCK
@@ -331,13 +331,15 @@ def ladder_bound(scores: ScoreSample, limit: float, delta: float, alpha: float, 
         reached += [np.searchsorted(c, n, side="right") for c, n in zip(counts, beyond[audits].T, strict=True)]
         return np.asarray(np.max(reached, axis=0) - 1)
 
-    def rejects(declared: float, tested: float, reached: Ints) -> Bools:
-        return ladder_table(ladder(declared), delta, alpha, sure).rejects(tested, reached)
+    def are_rejected(declared: float, tested: float, reached: Ints) -> Bools:
+        return ladder_table(ladder(declared), delta, alpha, sure).can_reject(tested, reached)
 
     # A block that some rank rejects at that rung as a whole needs no more tests.
     values = precedence(scores, limit, NESTED * float(LEVELS[sure]))
     blocks = (np.searchsorted(EPSILONS, values) + 1) // BLOCK
     values = EPSILONS[np.maximum(blocks * BLOCK - 1, 0)]
     left = np.flatnonzero(values < enough)
-    values[left] = last_before([BlockTest(lambda at, declared: evidence(left[at], declared), rejects)], values[left])
+    values[left] = last_before(
+        [BlockTest(lambda at, declared: evidence(left[at], declared), are_rejected)], values[left]
+    )
     return values

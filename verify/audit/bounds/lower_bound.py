@@ -171,7 +171,7 @@ class ScoreSample:
         return self.null.log_tail(self.observed)
 
     @property
-    def separated(self) -> "ScoreSample":
+    def perfect_separation(self) -> "ScoreSample":
         """As many scores, perfectly separated from the null: the best that could be seen."""
         observed = np.arange(1.0, self.count + 1.0)[np.newaxis]
         unobserved = None if self.unobserved is None else -np.arange(1.0, self.null_count + 1.0)[np.newaxis, ::-1]
@@ -214,8 +214,8 @@ def prepare(
     """
     if (unobserved is None) == (null is None):
         raise ValueError("either unobserved scores or an exact null must be given")
-    seen = _checked("observed", observed)
-    unseen = None if unobserved is None else _checked("unobserved", unobserved)
+    seen = _check("observed", observed)
+    unseen = None if unobserved is None else _check("unobserved", unobserved)
     if unseen is not None and len(unseen) != len(seen):
         raise ValueError(f"unobserved: there must be as many audits as for observed, {len(seen)}, not {len(unseen)}")
     if null is not None and null.atoms is not None and not np.all(known := np.isin(seen, null.atoms)):
@@ -225,14 +225,14 @@ def prepare(
     return ScoreSample(
         np.sort(seen, axis=1),
         None if unseen is None else np.sort(unseen, axis=1),
-        lambda: (_shuffled(seen), None if unseen is None else _shuffled(unseen)),
+        lambda: (_shuffle(seen), None if unseen is None else _shuffle(unseen)),
         null,
         Inclusion(inclusion),
         independent or Inclusion(inclusion) is Inclusion.INDEPENDENT,
     )
 
 
-def _checked(name: str, scores: ArrayLike) -> Array:
+def _check(name: str, scores: ArrayLike) -> Array:
     array = np.atleast_2d(np.asarray(scores, dtype=np.float64))
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name}: an audit must have at least one score, in one row")
@@ -241,7 +241,7 @@ def _checked(name: str, scores: ArrayLike) -> Array:
     return array
 
 
-def _shuffled(scores: Array) -> Array:
+def _shuffle(scores: Array) -> Array:
     # A file may hold sorted scores, whose halves differ.
     return scores[:, np.random.default_rng(0).permutation(scores.shape[1])]
 
@@ -366,7 +366,7 @@ class Method:
     needs: str = ""
     version: int = 1
 
-    def serves(self, scores: ScoreSample) -> bool:
+    def can_use(self, scores: ScoreSample) -> bool:
         """Whether the scores have what the method needs."""
         return not self.needs or (scores.null is None) == (self.needs == "unobserved")
 
@@ -392,7 +392,7 @@ class Method:
             If δ or α is outside its domain, or the method does not serve these scores.
         """
         check_levels(delta, alpha)
-        if not self.serves(scores):
+        if not self.can_use(scores):
             raise ValueError(f"{self.name} needs {'an exact null' if self.needs == 'null' else 'unobserved scores'}")
         return self.compute(scores, delta, alpha)
 
@@ -410,7 +410,7 @@ class Method:
             None if math.isnan(threshold) else threshold,
             self.assumptions,
             self.coverage(scores),
-            float(self.values(scores.separated, delta, alpha)[0][0]),
+            float(self.values(scores.perfect_separation, delta, alpha)[0][0]),
             None if self.upper is None else float(self.upper(scores, delta, alpha)[0][0]),
         )
 

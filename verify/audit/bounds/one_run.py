@@ -166,7 +166,7 @@ def steinke(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Arr
     before = _unobserved_before(scores)
     values = np.full(len(before), math.inf)
     for design, at in designs(before.shape[1] - 1, delta):
-        values = np.minimum(values, _rejected(before, scores.null_count, design, at, alpha, values))
+        values = np.minimum(values, _largest_rejected_epsilon(before, scores.null_count, design, at, alpha, values))
     return values, np.full(len(values), math.nan)
 
 
@@ -176,7 +176,9 @@ def _unobserved_before(scores: ScoreSample) -> Ints:
     return pooled_order(scores.observed, scores.unobserved)[1]
 
 
-def _rejected(before: Ints, null_count: int, design: float, delta: float, alpha: float, enough: Array) -> Array:
+def _largest_rejected_epsilon(
+    before: Ints, null_count: int, design: float, delta: float, alpha: float, enough: Array
+) -> Array:
     """Return the largest ε up to which all are rejected; from ``enough`` on, none is tested."""
     total = before.shape[1] - 1
     values, left, begin = np.zeros(len(before)), np.arange(len(before)), 0.0

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import optimize, special
 
 from canaryproof.kernels.arrays import Array, Ints
-from canaryproof.verify.audit.bounds.guesses import binomial_law, convolved
+from canaryproof.verify.audit.bounds.guesses import binomial_law, convolve
 from canaryproof.verify.audit.levels import POWER
 
 
@@ -85,7 +85,7 @@ class Crowd:
         total, law = 0, (0, np.ones(1))
         for number, count in self.groups:
             rate = float(special.ndtr(math.sqrt(number) * (trace - 1.0 / claimed)))
-            total, law = total + count, convolved(law, binomial_law(count, rate))
+            total, law = total + count, convolve(law, binomial_law(count, rate))
         first, probabilities = law
         return float(probabilities[max(least_count(total, level) - first, 0) :].sum())
 

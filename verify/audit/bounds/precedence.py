@@ -146,7 +146,7 @@ def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
     # A test that does not reject an ε rejects no larger one.
     left = np.ones(counts.shape, dtype=np.bool_)
 
-    def rejected(audits: Ints, index: int) -> Bools:
+    def are_rejected(audits: Ints, index: int) -> Bools:
         by = left[audits]
         for i in np.flatnonzero(by.any(axis=0)):
             by[:, i] &= counts[audits, i] >= critical_count(*tests[i], delta, level, index)
@@ -154,10 +154,10 @@ def precedence(scores: ScoreSample, delta: float, alpha: float) -> Array:
         left[audits[any_rejects]] = by[any_rejects]
         return np.asarray(any_rejects)
 
-    return EPSILONS[np.maximum(last_rejected(len(counts), rejected), 0)]
+    return EPSILONS[np.maximum(last_rejected_index(len(counts), are_rejected), 0)]
 
 
-def last_rejected(audits: int, rejected: Callable[[Ints, int], Bools]) -> Ints:
+def last_rejected_index(audits: int, rejected: Callable[[Ints, int], Bools]) -> Ints:
     """Return for each audit the index of the largest ε that a nested test rejects, −1 where it rejects none."""
     low, high = np.full(audits, -1), np.full(audits, len(EPSILONS))
     while np.any(high - low > 1):

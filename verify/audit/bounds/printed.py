@@ -44,7 +44,7 @@ def canife(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Arra
     CANIFE does not cut the bound at 0; this function does.
     """
     assert scores.unobserved is not None
-    _, thresholds = sweep(scores, _counted(scores.count, delta), _counted(scores.null_count, delta, False), delta)
+    _, thresholds = sweep(scores, _rate_table(scores.count, delta), _rate_table(scores.null_count, delta, False), delta)
     # Without any error ε̂ is infinite, the largest value.
     lowest = scores.observed[:, 0]
     thresholds = np.where(lowest > scores.unobserved[:, -1], lowest, thresholds)
@@ -81,7 +81,7 @@ def _limits(
     return values, np.where(values > 0.0, thresholds, math.nan)
 
 
-def _counted(count: int, delta: float, right: bool = True) -> Rates:
+def _rate_table(count: int, delta: float, right: bool = True) -> Rates:
     """Tabulate counted rates of error by the number of scores on the right or on the wrong side of the threshold."""
     wrong = np.arange(count + 1) / count
     counted = rates(wrong[::-1] if right else wrong, 1.0 - (wrong[::-1] if right else wrong), delta)

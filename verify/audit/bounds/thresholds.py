@@ -3,7 +3,7 @@
 Andrew et al. (arXiv 2302.03098), Equation (1): ε ≥ log((1 − δ − FNR)/FPR) and ε ≥ log((1 − δ − FPR)/FNR). Both rise
 when a rate falls, so that upper limits of the rates give lower bounds of ε. Two families of bounds are valid. In one,
 limits hold at all declared ranks at once (``band``). In the other, thresholds do not depend on the scores that are
-counted (``fixed``, ``bonferroni``). Thresholds chosen on one half of the scores serve ``bayesian``.
+counted (``fixed_threshold``, ``bonferroni``). Thresholds chosen on one half of the scores serve ``bayesian``.
 """
 
 import math
@@ -68,7 +68,7 @@ def _exact(
 
 
 @njit(cache=True, nogil=True)
-def _sampled(
+def _sweep_sample(
     observed: Array,
     unobserved: Array,
     log_miss: Array,
@@ -126,7 +126,7 @@ def sweep(
         return _exact(scores.observed, at, log_tails, miss.log_rate, miss.log_rest, delta, by_value)
     assert scores.unobserved is not None
     assert alarm is not None
-    return _sampled(
+    return _sweep_sample(
         scores.observed,
         scores.unobserved,
         miss.log_rate,
@@ -162,7 +162,7 @@ def alarms(count: int, delta: float, alpha: float, method: Limits = "clopper-pea
     )
 
 
-def shared(alpha: float, exact: bool) -> float:
+def alpha_share(alpha: float, exact: bool) -> float:
     """Return the share of α for each rate: all of it where only FNR is estimated, half of it otherwise."""
     return alpha if exact else 0.5 * alpha
 
@@ -196,7 +196,7 @@ def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
     """
     states, lowest, level_before = np.ones(1), 0, 0.0
     for level, rank in zip(levels, ranks, strict=True):
-        states, lowest = _moved(states, lowest, count * (level - level_before))
+        states, lowest = _add_poisson(states, lowest, count * (level - level_before))
         level_before = level
         # At most rank − 1 points may lie below the level.
         states = states[: max(rank - lowest, 0)]
@@ -207,7 +207,7 @@ def staying_above(levels: Array, ranks: NDArray[np.int64], count: int) -> float:
     return float((states * ends).sum() / _poisson(np.array([count]), count)[0])
 
 
-def _moved(states: Array, lowest: int, mean: float) -> tuple[Array, int]:
+def _add_poisson(states: Array, lowest: int, mean: float) -> tuple[Array, int]:
     """Add a Poisson variable to the number of points; return the likely states and the lowest of them."""
     if mean > 0.0:
         # By Chernoff's bounds, the probability beyond is negligible.
@@ -272,7 +272,7 @@ def local_level(count: int, alpha: float, skipped: int = 0, ratio: float = _RATI
         failing = 1.0 - staying_above(levels, ranks, count) + rounding
         low, high = (low, rung) if failing <= alpha else (rung, high)
         # The function is nearly linear, so that secants take a third of a bisection's steps.
-        excess = math.log(_expected(failing) / _expected(alpha))
+        excess = math.log(_poisson_mean(failing) / _poisson_mean(alpha))
         if (secant := (excess - before[1]) / (rung - before[0])) < 0.0:
             slope = secant
         before = rung, excess
@@ -280,7 +280,7 @@ def local_level(count: int, alpha: float, skipped: int = 0, ratio: float = _RATI
     return math.exp(-_RUNG * high)
 
 
-def _expected(probability: float) -> float:
+def _poisson_mean(probability: float) -> float:
     """Return the mean of a Poisson variable that is positive with a probability."""
     return -math.log1p(-min(max(probability, 1e-300), 1.0 - 1e-9))
 
@@ -365,7 +365,7 @@ def threshold_counts(scores: ScoreSample, tails: Array, alpha: float) -> Thresho
 
 def best_of_thresholds(scores: ScoreSample, tails: Array, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the best bound over thresholds where the null has these tails, each at the same share of α."""
-    each = shared(alpha / len(tails), scores.null is not None)
+    each = alpha_share(alpha / len(tails), scores.null is not None)
     at = threshold_counts(scores, tails, each)
     miss = misses(scores.count, delta, each)
     values = _equation_1(miss, at.hits, at.log_alarm, _log_rest(at.log_alarm, delta))
@@ -375,7 +375,7 @@ def best_of_thresholds(scores: ScoreSample, tails: Array, delta: float, alpha: f
     return np.maximum(value, 0.0), np.where(value > 0.0, thresholds, math.nan)
 
 
-def fixed(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
+def fixed_threshold(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
     """Return the bound at the one threshold where the null's tail is 1/√(k + 1)."""
     return best_of_thresholds(scores, np.full(1, 1.0 / math.sqrt(scores.count + 1.0)), delta, alpha)
 
@@ -406,7 +406,7 @@ def split_counts(scores: ScoreSample, delta: float, alpha: float) -> SplitCounts
     if first is None:
         thresholds = np.full(len(scores.observed), math.nan)
     else:
-        each = shared(alpha, scores.null is not None)
+        each = alpha_share(alpha, scores.null is not None)
         alarm = None if scores.null is not None else alarms(first.null_count, delta, each)
         _, thresholds = sweep(first, misses(first.count, delta, each), alarm, delta)
     # A missing threshold may be any number, as its counts are not used.
@@ -468,7 +468,7 @@ METHODS = (
     Method(
         "fixed-threshold",
         "Clopper–Pearson at one threshold, where the null's tail is 1/√(k + 1)",
-        fixed,
+        fixed_threshold,
         ("independent scores",),
         if_independent,
         ("1",),

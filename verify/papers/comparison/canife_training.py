@@ -226,7 +226,7 @@ class Bench:
         return {
             name: bound_record(method.bound(prepared, self.plan.delta, 1.0 - CONFIDENCE))
             for name, method in METHODS.items()
-            if method.serves(prepared)
+            if method.can_use(prepared)
         }
 
 

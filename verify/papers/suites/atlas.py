@@ -121,7 +121,7 @@ def coin_bounds(observed: Array, unobserved: Array, delta: float) -> Iterator[Re
 
 def _values(scores: ScoreSample, delta: float, methods: Mapping[str, Method]) -> Iterator[Report]:
     for name, method in methods.items():
-        if method.serves(scores):
+        if method.can_use(scores):
             values, _ = method.values(scores, delta, ALPHA)
             yield name, values, values
 

@@ -348,7 +348,7 @@ def attack(context: Context) -> dict[str, Any]:
     client = np.full(_COORDINATES, _COORDINATES**-0.5)
     accused = {
         name: int(
-            mechanisms.accuses(
+            mechanisms.are_impossible_alone(
                 mechanisms.coarse_release(vector, _BITS, sigma, rng, _ATTACKED), others, _BITS, sigma
             ).sum()
         )

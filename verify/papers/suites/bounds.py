@@ -253,7 +253,7 @@ def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) ->
     rows = []
     for cell in cells:
         for delta, truth in cell.truth.items():
-            bounds = [method.values(scores, delta, alpha)[0] for scores in cell.audits if method.serves(scores)]
+            bounds = [method.values(scores, delta, alpha)[0] for scores in cell.audits if method.can_use(scores)]
             if bounds:
                 rows.append(_row(cell, delta, truth, np.concatenate(bounds)))
     return rows
@@ -466,7 +466,9 @@ def _caps() -> tuple[dict[str, Any], ...]:
     return tuple(
         {
             "method": name,
-            **{f"{count}": float(method.values(s.separated, 1e-6, ALPHA)[0][0]) for count, s in scores.items()},
+            **{
+                f"{count}": float(method.values(s.perfect_separation, 1e-6, ALPHA)[0][0]) for count, s in scores.items()
+            },
         }
         for name, method in METHODS.items()
         if method.needs != "null"

@@ -232,7 +232,7 @@ def _of_a_curve(shape: str, scores: ScoreSample, delta: float) -> dict[str, floa
     """Return the means of bounds that need a Gaussian trade-off curve, where there is one."""
     if shape not in _WITH_THE_CURVE or scores.count > _MOST_UNOBSERVED:
         return {}
-    methods = [METHODS[name] for name in _OF_A_CURVE if METHODS[name].serves(scores)]
+    methods = [METHODS[name] for name in _OF_A_CURVE if METHODS[name].can_use(scores)]
     return {method.name: float(method.values(scores, delta, _ALPHA)[0].mean()) for method in methods}
 
 

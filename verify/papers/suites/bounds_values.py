@@ -74,7 +74,7 @@ def values(context: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     for number, case in enumerate(_cases(context)):
         for name, expected in _EXPECTED.items():
-            if not METHODS[name].serves(case.sample):
+            if not METHODS[name].can_use(case.sample):
                 continue
             value = float(METHODS[name].values(case.sample, case.delta, case.alpha)[0][0])
             low, high = expected(case)

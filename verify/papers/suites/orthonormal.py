@@ -463,7 +463,7 @@ def _proven(sample: ScoreSample) -> list[Method]:
         for method in METHODS.values()
         if not method.printed
         and method.upper is None
-        and method.serves(sample)
+        and method.can_use(sample)
         and method.coverage(sample) is Coverage.PROVEN
     ]
 

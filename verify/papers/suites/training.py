@@ -167,7 +167,7 @@ def bounds(context: Context) -> Outcome:
     rows: list[dict[str, Any]] = []
     for name, truth, audits in _cells(context, runs):
         for method in METHODS.values():
-            if method.printed or not all(method.serves(audit) for audit in audits):
+            if method.printed or not all(method.can_use(audit) for audit in audits):
                 continue
             if any(method.coverage(audit) is Coverage.HEURISTIC for audit in audits):
                 continue

@@ -130,7 +130,7 @@ def _audit(
 ) -> AuditRecord:
     null = cosine_null(dim) if unobserved is None and dim is not None else None
     prepared = prepare(observed, unobserved, null, inclusion=inclusion)
-    serving = tuple(name for name, method in METHODS.items() if method.serves(prepared))
+    serving = tuple(name for name, method in METHODS.items() if method.can_use(prepared))
     # Forced, as a training is of interest whatever its scores look like.
     scores = Scores(observed, unobserved, dim, inclusion)
     result = audit(scores, delta, confidence, bounds=serving, force=True)

@@ -22,11 +22,11 @@ from canaryproof.kernels.reference import gaussian_mechanism as reference
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import (
     as_claim,
+    epsilon_delta,
     from_event,
     gaussian,
     noise_multiplier,
     poisson,
-    stated,
 )
 from tests.rows import chequered
 
@@ -189,7 +189,7 @@ def test_composition_lies_between_distributions_rounded_down_and_up(sigma, rate,
 @pytest.mark.parametrize(("sigma", "rate", "rounds"), [(1.0, 1 / 8, 64), (0.5, 0.01, 100), (20.0, 0.999, 100)])
 def test_distributions_of_sampled_rounds_are_those_that_the_library_makes(sigma, rate, rounds):
     claim = poisson(sigma, rate=rate, rounds=rounds)
-    library = pld.PLDAccountant(value_discretization_interval=accountant._interval(claim))
+    library = pld.PLDAccountant(value_discretization_interval=accountant._discretisation_interval(claim))
     library.compose(Repeated(Sampled(rate, Gaussian(sigma)), rounds))
     epsilon, delta = accountant._losses(claim)
     # Their transforms may lose 1e-14 a round, and they lose some 1e-16.
@@ -267,7 +267,7 @@ def test_replacement_beyond_floats_of_distributions(sigma, rate, delta):
         ("a removal and an addition", "rounds that", "exact Gaussian mechanism, as if")
     )
     # A removal alone is no more than a replacement.
-    assert truth_of_one_round(sigma, rate, delta) <= epsilon <= claim.unsampled(1).epsilon(delta)
+    assert truth_of_one_round(sigma, rate, delta) <= epsilon <= claim.with_known_rounds(1).epsilon(delta)
     step = poisson(sigma, rate=rate, rounds=1)
     assert epsilon <= 2.0 * step.epsilon(max(1e-300, delta * delta)) + 1e-9
 
@@ -333,7 +333,7 @@ def test_known_rounds_are_monotone(sigma, taken, exponent, factor):
     epsilon = claim.epsilon(delta)
     assert claim.epsilon(min(delta * factor, 0.999)) <= epsilon
     assert gaussian(min(1e6, sigma * factor), participations=taken, rounds=10**6).epsilon(delta) <= epsilon
-    assert claim.unsampled(max(0, taken - 1)).epsilon(delta) <= epsilon
+    assert claim.with_known_rounds(max(0, taken - 1)).epsilon(delta) <= epsilon
     assert gaussian(sigma, participations=taken, neighbours="replace").epsilon(delta) >= epsilon
 
 
@@ -368,7 +368,7 @@ def are_monotone(sigma, rate, rounds, delta, factor):
     claim = poisson(sigma, rate=rate, rounds=rounds)
     epsilon, tolerance = claim.epsilon(delta), 1.0 + 1e-6
     assert truth_of_one_round(sigma, rate, delta) <= epsilon * tolerance if delta < rate else epsilon >= 0.0
-    assert epsilon <= claim.unsampled(rounds).epsilon(delta)
+    assert epsilon <= claim.with_known_rounds(rounds).epsilon(delta)
     assert poisson(sigma, rate=rate, rounds=rounds, neighbours="replace").epsilon(delta) >= epsilon / tolerance
     assert claim.epsilon(min(0.5, delta * factor)) <= epsilon * tolerance
     assert poisson(sigma * factor, rate=rate, rounds=rounds).epsilon(delta) <= epsilon * tolerance
@@ -396,7 +396,7 @@ def test_nothing_left_to_chance_is_known():
 def test_extremes_are_served(mechanism, neighbours):
     sigma, rate, rounds = mechanism
     claim = poisson(sigma, rate=rate, rounds=rounds, neighbours=neighbours)
-    known = claim.unsampled(rounds)
+    known = claim.with_known_rounds(rounds)
     for delta in (1e-5, 1e-300):
         assert 0.0 <= claim.epsilon(delta) <= known.epsilon(delta) < math.inf
         assert claim.basis(delta)
@@ -446,7 +446,7 @@ def test_power_of_a_sampled_claim_lies_between_those_of_knowing_less_and_more():
     power = claim.power(alpha)
     assert np.all(np.diff(power) > 0.0)
     assert np.all(power >= alpha)
-    assert np.all(power <= claim.unsampled(64).power(alpha))
+    assert np.all(power <= claim.with_known_rounds(64).power(alpha))
     for delta in (1e-3, 1e-6, 1e-9):
         # Sums over few values of the mean are finer than one pair.
         assert np.all(power <= (delta + math.exp(claim.epsilon(delta)) * alpha) * (1.0 + 1e-3))
@@ -454,7 +454,7 @@ def test_power_of_a_sampled_claim_lies_between_those_of_knowing_less_and_more():
 
 
 def test_a_stated_epsilon_is_all_that_is_known():
-    claim = stated(1.0, 1e-5)
+    claim = epsilon_delta(1.0, 1e-5)
     assert claim.attacker == "unstated"
     assert claim.epsilon(1e-5) == claim.epsilon(1e-3) == 1.0
     assert claim.epsilon(9e-6) == math.inf
@@ -503,7 +503,7 @@ def test_quantile_of_participations_is_binomial():
         assert special.bdtr(n, 64, 0.125) >= probability
         assert n == 0 or special.bdtr(n - 1, 64, 0.125) < probability
     assert claim.participation_quantile(1.0) <= 64
-    assert claim.unsampled(8).participation_quantile(0.9) == 8
+    assert claim.with_known_rounds(8).participation_quantile(0.9) == 8
 
 
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
@@ -534,7 +534,7 @@ def test_rounds_of_several_rates_compose():
     for delta in (1e-5, 1e-40):
         assert fewer.epsilon(delta) < claim.epsilon(delta) < more.epsilon(delta)
     assert claim.attacker == "sampling"
-    assert claim.unsampled(4) == gaussian(1.0, participations=4, rounds=20)
+    assert claim.with_known_rounds(4) == gaussian(1.0, participations=4, rounds=20)
     assert from_event(event, neighbours="replace").basis(1e-40).endswith("as if in all of 20 rounds")
 
 
@@ -577,8 +577,8 @@ def test_events_without_an_accounting_are_refused(event):
 
 
 def test_numbers_claims_and_events_are_claims():
-    assert as_claim(3, 1e-6) == stated(3.0, 1e-6)
-    assert as_claim(3.0, 1e-6, "replace") == stated(3.0, 1e-6, neighbours="replace")
+    assert as_claim(3, 1e-6) == epsilon_delta(3.0, 1e-6)
+    assert as_claim(3.0, 1e-6, "replace") == epsilon_delta(3.0, 1e-6, neighbours="replace")
     claim = gaussian(1.0, neighbours="replace")
     assert as_claim(claim, 1e-6) is as_claim(claim, 1e-6, "replace") is claim
     assert as_claim(Gaussian(1.0), 1e-6) == gaussian(1.0)
@@ -601,18 +601,18 @@ RANGE = "must lie between 0.01 and 1e+06, not"
         (lambda: gaussian(1, rounds=0), "rounds: must be a whole number from 1 to 1e9, not 0"),
         (lambda: gaussian(1, neighbours="x"), "neighbours: must be one of add-or-remove, replace, not 'x'"),
         (lambda: poisson(1, rate=1.1, rounds=2), "rate: must lie between 0 and 1, not 1.1"),
-        (lambda: stated(0, 1e-5), "epsilon: must lie between 0.001 and 10000, not 0"),
+        (lambda: epsilon_delta(0, 1e-5), "epsilon: must lie between 0.001 and 10000, not 0"),
         (lambda: as_claim("3", 1e-5), "claim: must lie between 0.001 and 10000, not '3'"),
         (lambda: as_claim(SAMPLED, 1e-5, "replace"), "neighbours: must be add-or-remove, as in the claim, not replace"),
         (lambda: from_event(3), "event: must be a dp_accounting.DpEvent, not 3"),
         (lambda: from_event(Gaussian(0.0)), f"event: noise_multiplier: {RANGE} 0.0"),
         (lambda: SAMPLED.power([0.5, 2]), "false_positive_rate: must lie between 0 and 1, not 2"),
         (lambda: SAMPLED.tradeoff("x"), "false_positive_rate: must be numbers, not 'x'"),
-        (lambda: SAMPLED.unsampled(10), "participations: must be a whole number from 0 to 9, not 10"),
+        (lambda: SAMPLED.with_known_rounds(10), "participations: must be a whole number from 0 to 9, not 10"),
         (lambda: SAMPLED.participation_quantile(2), "probability: must lie between 0 and 1, not 2"),
-        (lambda: stated(1, 1e-5).unsampled(1),
-         "unsampled: must be asked of a claim with one noise multiplier for all rounds"),
-        (lambda: stated(1, 1e-5).participation_quantile(0.5),
+        (lambda: epsilon_delta(1, 1e-5).with_known_rounds(1),
+         "with_known_rounds: must be asked of a claim with one noise multiplier for all rounds"),
+        (lambda: epsilon_delta(1, 1e-5).participation_quantile(0.5),
          "participation_quantile: must be asked of a claim with rounds or with a sampling rate"),
         (lambda: noise_multiplier(1, 1e-5, rate=0.1), "rounds: must be given with a rate"),
         (lambda: noise_multiplier(1, 1e-5, rate=0.1, rounds=9, participations=2),
@@ -637,7 +637,7 @@ def test_delta_lies_in_its_range(delta):
 def test_claims_say_what_they_are():
     assert str(gaussian(1.0)) == "noise multiplier 1, 1 of 1 round known to the attacker (neighbours: add-or-remove)"
     assert str(SAMPLED) == "noise multiplier 1, 9 rounds of Poisson sampling at 0.1 (neighbours: add-or-remove)"
-    assert str(stated(3, 1e-5, neighbours="replace")) == "ε = 3 at δ = 1e-05 (neighbours: replace)"
+    assert str(epsilon_delta(3, 1e-5, neighbours="replace")) == "ε = 3 at δ = 1e-05 (neighbours: replace)"
     assert str(from_event(dp_accounting.LaplaceDpEvent(2.0))).startswith("1 × LaplaceDpEvent(noise_multiplier=2.0)")
 
 
@@ -652,7 +652,7 @@ def test_the_library_is_loaded_for_sampling_alone():
     code = (
         "import sys, canaryproof as cp\n"
         "claim = cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)\n"
-        "claim.unsampled(8).epsilon(1e-5), claim.unsampled(8).power(0.1)\n"
+        "claim.with_known_rounds(8).epsilon(1e-5), claim.with_known_rounds(8).power(0.1)\n"
         "cp.accounting.as_claim(3.0, 1e-5).tradeoff(0.1)\n"
         "assert 'dp_accounting' not in sys.modules\n"
         "claim.epsilon(1e-5)\n"

@@ -124,7 +124,7 @@ def of_rounds(sizes: np.random.Generator, rng: np.random.Generator) -> Audit:
     options["claim"] = (
         accountant.gaussian(claimed, participations=scores.record.participations)
         if which == 0 and options["delta"]
-        else accountant.stated(4.0, options["delta"])
+        else accountant.epsilon_delta(4.0, options["delta"])
         if which == 1 and options["delta"]
         else None
     )

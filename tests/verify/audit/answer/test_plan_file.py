@@ -49,7 +49,7 @@ def carried_out(planned):
     if isinstance(planned, type(PLANS["release"]())) and not planned.all_rounds:
         canaries = cp.Canaries(SECRET.seed, planned.count, DIM)
         release = canaries.sum(np.arange(planned.count)) + planned.release_noise * rng.normal(size=DIM)
-        claim = cp.accounting.stated(planned.claim, planned.delta, neighbours=planned.neighbours)
+        claim = cp.accounting.epsilon_delta(planned.claim, planned.delta, neighbours=planned.neighbours)
         asked = {"noise_multiplier": planned.release_noise, "neighbours": planned.neighbours}
         return cp.audit_release(release, canaries, planned.delta, claim=claim, **asked)
     begin = next(i for i, line in enumerate(lines) if line.startswith("total += "))

@@ -61,7 +61,7 @@ AUDITS: dict[str, Callable[[], Audit]] = {
     "cosines, δ = 1e-300": lambda: audit(scores("cosines"), 1e-300, claim=40.0),
     "cosines, δ = 0.1": lambda: audit(scores("cosines"), 0.1, 0.8, claim=0.5),
     "strong cosines": lambda: audit(scores("strong"), 1e-5, claim=2.0),
-    "wide cosines": lambda: audit(scores("wide"), 1e-5, claim=accountant.stated(8.0, 1e-6)),
+    "wide cosines": lambda: audit(scores("wide"), 1e-5, claim=accountant.epsilon_delta(8.0, 1e-6)),
     "two cosines": lambda: audit(scores("few"), 1e-5, claim=1.0),
     "absent canaries": lambda: audit(scores("absent"), 1e-6, claim=3.0),
     "separated cosines": lambda: audit(scores("separated"), 1e-12, claim=2000.0, bounds=EXACT),

@@ -79,7 +79,7 @@ KINDS = {
         audit(LIKELIHOOD, 1e-5, claim=accountant.poisson(1.0, rate=0.25, rounds=ROUNDS, neighbours="replace")),
         LIKELIHOOD,
     ),
-    "largest": lambda: (audit(LARGEST, 1e-5, claim=accountant.stated(3.0, 1e-6)), LARGEST),
+    "largest": lambda: (audit(LARGEST, 1e-5, claim=accountant.epsilon_delta(3.0, 1e-6)), LARGEST),
 }
 RELEASE = released(1.0)[0]
 WRONG = Scores(-0.1 + RNG.normal(size=100) / 30.0, dim=DIM)
@@ -353,7 +353,7 @@ def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
         accountant.gaussian(1.5, participations=3, rounds=9, neighbours="replace"),
         accountant.gaussian(1.5, participations=0),
         accountant.poisson(1.5, rate=0.25, rounds=9),
-        accountant.stated(2.0, 1e-7),
+        accountant.epsilon_delta(2.0, 1e-7),
         accountant.from_event(EVENT),
         accountant.from_event(dp_accounting.dp_event.ZCDpEvent(0.1)),
         accountant.from_event(dp_accounting.dp_event.TruncatedSubsampledGaussianDpEvent(100, 0.1, 20, 1.0)),

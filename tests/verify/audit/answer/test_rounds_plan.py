@@ -266,7 +266,7 @@ def test_the_lines_have_the_figures_of_the_plan_and_audit_what_it_claims(taken, 
         audited = audited.replace(")))", ', neighbours="replace")))')
     if own is not None:
         audited = OWN.format(
-            'cp.accounting.stated(100.5, 2e-05, neighbours="replace")' if neighbours == "replace" else "100.5"
+            'cp.accounting.epsilon_delta(100.5, 2e-05, neighbours="replace")' if neighbours == "replace" else "100.5"
         )
     assert list(lines) == [*(SAMPLED if taken is None else KNOWN)[:-1], audited]
     scores, line = trained(planned, 1.0, 11, known=False)

@@ -306,8 +306,8 @@ def test_a_release_has_the_bounds_of_its_cosines() -> None:
 def test_a_claim_of_a_larger_delta_is_refused() -> None:
     rule = r"^claim: must have a finite ε at δ = 1e-06, and ε = 3 at δ = 1e-05 \(neighbours: add-or-remove\) has none$"
     with pytest.raises(ValueError, match=rule):
-        audit(Scores(run(), dim=DIM), 1e-6, claim=accountant.stated(3.0, 1e-5))
-    assert audit(Scores(run(), dim=DIM), 1e-5, claim=accountant.stated(3.0, 1e-6)).claim == 3.0
+        audit(Scores(run(), dim=DIM), 1e-6, claim=accountant.epsilon_delta(3.0, 1e-5))
+    assert audit(Scores(run(), dim=DIM), 1e-5, claim=accountant.epsilon_delta(3.0, 1e-6)).claim == 3.0
 
 
 def test_a_bound_that_does_not_serve_is_refused() -> None:
@@ -580,15 +580,17 @@ def test_a_claim_that_counts_on_sampling_does_not_hold_against_known_rounds() ->
     clients = trained(0.8, 4, rate=0.25)
     claim = accountant.poisson(0.8, rate=0.25, rounds=10)
     taken = clients.scores("known rounds").record.participations  # type: ignore[union-attr]
-    with pytest.raises(ValueError, match=rf"^claim: counts on rounds .*: claim\.unsampled\({taken}\), whose ε is "):
+    with pytest.raises(
+        ValueError, match=rf"^claim: counts on rounds .*: claim\.with_known_rounds\({taken}\), whose ε is "
+    ):
         audit(clients.scores("known rounds"), 1e-5, claim=claim)
     with pytest.raises(ValueError, match=f"^claim: must be for {taken} participations"):
-        audit(clients.scores("known rounds"), 1e-5, claim=claim.unsampled(1))
+        audit(clients.scores("known rounds"), 1e-5, claim=claim.with_known_rounds(1))
     result = audit(clients.scores("likelihood"), 1e-5, claim=claim)
     assert result.claim == claim.epsilon(1e-5)
     assert result.estimate is not None
     assert result.estimate.name == "composed"
-    assert audit(clients.scores("known rounds"), 1e-5, claim=claim.unsampled(taken)).verdict == "consistent"
+    assert audit(clients.scores("known rounds"), 1e-5, claim=claim.with_known_rounds(taken)).verdict == "consistent"
 
 
 def by_own_rounds(noise: float, seed: int, rate: float = 0.25) -> Scores:
@@ -990,7 +992,7 @@ def test_neighbours_of_replacement_have_twice_the_distance() -> None:
     assert replaced.standardised_mean == pytest.approx(2.0 / sigma, abs=0.2)
     assert "neighbours: replace" in str(replaced)
     # Canaries that are only added bound such an ε from below, and notice less.
-    stated = accountant.stated(3.0, DELTA, neighbours="replace")
+    stated = accountant.epsilon_delta(3.0, DELTA, neighbours="replace")
     added = audit(Scores(observed, noise[1] / 1e3, dim), DELTA, claim=stated)
     assert "moves a sum half as far" in " ".join(str(added).split())
     assert added.noticed is not None
@@ -1111,7 +1113,7 @@ def test_a_claim_that_knows_no_rounds_is_refused_with_the_one_that_does() -> Non
             audit(Scores(run(), dim=DIM, record=record), 1e-5, claim=claim)
         # The claim has 10 rounds.
         epsilon = float(gaussian_mechanism.epsilon(1e-5, 0.8 / math.sqrt(min(taken, 10))))
-        instead = f"claim.unsampled({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
+        instead = f"claim.with_known_rounds({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
         assert str(caught.value).endswith(instead)
 
 

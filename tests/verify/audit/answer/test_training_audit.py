@@ -162,6 +162,6 @@ def test_what_cannot_be_audited_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"^canaries: have seen 0 steps, and the training 1$"):
         trainer.call("on_step_end")
     with pytest.raises(ValueError, match=r"^claim: must have a noise multiplier"):
-        cp.TrainingAudit(trainer.canaries, cp.accounting.stated(3.0, DELTA), DELTA)
+        cp.TrainingAudit(trainer.canaries, cp.accounting.epsilon_delta(3.0, DELTA), DELTA)
     with pytest.raises(AttributeError, match="no attribute 'of_anything'"):
         _ = trainer.audit.of_anything

@@ -13,8 +13,8 @@ from canaryproof.verify.audit.blindspots.fault_map import (
     COLUMNS,
     INSTRUMENTS,
     MappedFault,
+    detector_of,
     fault_map,
-    noticed_by,
     summary,
 )
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS
@@ -45,14 +45,14 @@ def test_each_fault_of_the_atlas_the_suite_and_the_examples_is_a_row():
 def test_a_row_has_an_instrument_or_the_reason_why_none_notices_it():
     for fault in fault_map().values():
         assert bool(fault.reason) == (fault.instrument is None), fault.name
-        assert (fault.noticed_by == "none") == (fault.instrument is None)
+        assert (fault.detector == "none") == (fault.instrument is None)
         assert set(fault.rounds) <= set(COLUMNS)
         assert not fault.instrument or fault.rounds[fault.instrument] == min(
             fault.rounds[name] for name in INSTRUMENTS if name in fault.rounds
         )
-    assert fault_map()["low-rank"].noticed_by == "residual (0.1)"
+    assert fault_map()["low-rank"].detector == "residual (0.1)"
     # Where two notice it equally early, a replay is named: it needs no statistics.
-    assert fault_map()["batch-twice"].noticed_by == "replay"
+    assert fault_map()["batch-twice"].detector == "replay"
 
 
 def test_a_row_is_read_field_by_field():
@@ -64,7 +64,8 @@ def test_a_row_is_read_field_by_field():
         rounds={"residual": 1},
         reason="",
     )
-    rows = list(csv.DictReader(io.StringIO((ROOT / "verify" / "check" / "fault_map.csv").read_text(encoding="utf-8"))))
+    table = ROOT / "verify" / "audit" / "blindspots" / "fault_map.csv"
+    rows = list(csv.DictReader(io.StringIO(table.read_text(encoding="utf-8"))))
     assert [row["name"] for row in rows] == list(fault_map())
     for row in rows:
         fault = fault_map()[row["name"]]
@@ -74,14 +75,14 @@ def test_a_row_is_read_field_by_field():
 
 
 def test_what_notices_a_row_of_the_atlas_is_told_in_a_few_words():
-    assert {noticed_by(name) for name in NO_FAULTS} == {"no fault of a training"}
-    assert noticed_by("less-noise") == "residual (0.8)"
+    assert {detector_of(name) for name in NO_FAULTS} == {"no fault of a training"}
+    assert detector_of("less-noise") == "residual (0.8)"
     unnoticed = MappedFault("x", "a title", "", "", {"audit, 100 canaries": 1}, "a reason")
-    assert (unnoticed.instrument, unnoticed.noticed_by) == (None, "none")
-    assert replace(unnoticed, setting="2").noticed_by == "none (2)"
+    assert (unnoticed.instrument, unnoticed.detector) == (None, "none")
+    assert replace(unnoticed, setting="2").detector == "none (2)"
     # The first that notices it, and of several the one that is later in the table.
     rounds = {"residual": 3, "canaries": 2, "sampling record": 2, "audit, 100 canaries": 1}
-    assert replace(unnoticed, rounds=rounds).noticed_by == "sampling record"
+    assert replace(unnoticed, rounds=rounds).detector == "sampling record"
 
 
 def test_each_row_without_a_reason_is_simulated_and_no_other():

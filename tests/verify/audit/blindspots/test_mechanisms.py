@@ -29,30 +29,36 @@ from canaryproof.verify.papers.accounting.analytical import pld
 def test_the_attack_accuses_nobody_who_was_there(vector, bits, sigma, seed):
     releases = mechanisms.coarse_release(vector, bits, sigma, np.random.default_rng(seed), 20)
     assert releases.dtype == np.float32
-    assert mechanisms.possible(releases, vector, bits, sigma).all()
+    assert mechanisms.are_possible(releases, vector, bits, sigma).all()
 
 
 @pytest.mark.parametrize("bits", [4, 12, 16])
 def test_all_values_of_the_noise_are_possible_and_the_next_number_is_not(bits):
     quantiles = special.ndtri((np.arange(2**bits) + 0.5) / 2**bits)
     values = (np.float32(0.8) * quantiles.astype(np.float32))[:, np.newaxis]
-    assert mechanisms.possible(values, np.zeros(1), bits, 0.8).all()
+    assert mechanisms.are_possible(values, np.zeros(1), bits, 0.8).all()
     next_one = np.nextafter(values, np.float32(np.inf))
     apart = ~np.isin(next_one, values)
     assert apart.any()
-    assert (mechanisms.possible(next_one, np.zeros(1), bits, 0.8) == ~apart).all()
+    assert (mechanisms.are_possible(next_one, np.zeros(1), bits, 0.8) == ~apart).all()
 
 
 @pytest.mark.parametrize("sigma", [0.5, 2.0])
 def test_the_attack_wins_at_the_granularity_of_single_precision(sigma):
     rng = np.random.default_rng(4)
     client = np.array([1.0])
-    told = mechanisms.accuses(mechanisms.coarse_release(client, 24, sigma, rng, 20_000), np.zeros(1), 24, sigma)
+    told = mechanisms.are_impossible_alone(
+        mechanisms.coarse_release(client, 24, sigma, rng, 20_000), np.zeros(1), 24, sigma
+    )
     # The claim allows δ = 1e-5 where nobody is accused wrongly.
     assert told.mean() > 0.75
     spread, others = np.full(1000, 1.0 / math.sqrt(1000.0)), rng.standard_normal(1000)
-    assert mechanisms.accuses(mechanisms.coarse_release(spread + others, 24, sigma, rng, 50), others, 24, sigma).all()
-    assert not mechanisms.accuses(mechanisms.coarse_release(others, 24, sigma, rng, 50), others, 24, sigma).any()
+    assert mechanisms.are_impossible_alone(
+        mechanisms.coarse_release(spread + others, 24, sigma, rng, 50), others, 24, sigma
+    ).all()
+    assert not mechanisms.are_impossible_alone(
+        mechanisms.coarse_release(others, 24, sigma, rng, 50), others, 24, sigma
+    ).any()
 
 
 def test_coarse_noise_has_the_drawn_norms():

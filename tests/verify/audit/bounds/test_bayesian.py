@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.verify.audit.bounds import bayesian
-from canaryproof.verify.audit.bounds.bayesian import Rate, allowed
+from canaryproof.verify.audit.bounds.bayesian import Rate, allowed_range
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
 from canaryproof.verify.audit.bounds.thresholds import split_counts
@@ -26,11 +26,11 @@ def epsilon(fnr, fpr, delta):
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.99), st.sampled_from([0.0, 1e-5, 0.1]))
 def test_the_region_is_where_epsilon_is_small_enough(fnr, fpr, delta):
     least = epsilon(fnr, fpr, delta)
-    low, high = allowed(np.array(fnr), least + 1e-9, delta)
+    low, high = allowed_range(np.array(fnr), least + 1e-9, delta)
     assert low <= fpr + 1e-9
     assert fpr <= high + 1e-9
     if least > 1e-6:
-        low, high = allowed(np.array(fnr), 0.999 * least, delta)
+        low, high = allowed_range(np.array(fnr), 0.999 * least, delta)
         assert not low <= fpr <= high
 
 
@@ -88,7 +88,7 @@ def test_both_rates_turned_or_swapped_leave_the_probability(misses, hits, alarms
     fnr, fpr = Rate(misses, hits), Rate(alarms, passes)
     found = bayesian.exceedance(fnr, fpr, least, delta)
     assert -1e-12 <= found <= 1.0 + 1e-12
-    for one, other in ((fpr, fnr), (fnr.turned, fpr.turned)):
+    for one, other in ((fpr, fnr), (fnr.complement, fpr.complement)):
         assert bayesian.exceedance(one, other, least, delta) == pytest.approx(found, rel=1e-12, abs=1e-12)
 
 
@@ -99,9 +99,9 @@ def test_of_a_million_scores_no_piece_is_missed():
 
 
 def test_with_a_known_rate_the_probability_is_that_of_an_interval():
-    low, high = allowed(np.array(0.05), 1.0, 1e-5)
+    low, high = allowed_range(np.array(0.05), 1.0, 1e-5)
     law = stats.beta(20.5, 80.5)
-    found = bayesian.exceedance_known(Rate(20, 80), 0.05, 1.0, 1e-5)
+    found = bayesian.exceedance_at_tail(Rate(20, 80), 0.05, 1.0, 1e-5)
     assert found == pytest.approx(law.cdf(low) + law.sf(high), rel=1e-12)
 
 
@@ -119,5 +119,5 @@ def test_the_posterior_interval_leaves_half_of_alpha_at_either_end():
                 alarms, null_count = int(counts.alarms[0]), counts.half.null_count
                 probability = bayesian.exceedance(fnr, Rate(alarms, null_count - alarms), end, 1e-5)
             else:
-                probability = bayesian.exceedance_known(fnr, math.exp(counts.log_tails[0]), end, 1e-5)
+                probability = bayesian.exceedance_at_tail(fnr, math.exp(counts.log_tails[0]), end, 1e-5)
             assert probability == pytest.approx(above, abs=1e-8)

@@ -12,7 +12,7 @@ NULL = normal_null()
 FUNCTIONS = {
     "fixed-sequence": fixed_sequence.fixed_sequence,
     "band": thresholds.simultaneous,
-    "fixed-threshold": thresholds.fixed,
+    "fixed-threshold": thresholds.fixed_threshold,
     "bonferroni": thresholds.bonferroni,
     "normal-scores": gaussian.normal_scores,
     "gaussian-dp": gaussian.gaussian_dp,

@@ -49,7 +49,7 @@ def every_bound(prop: str = "", **needed: object) -> pytest.MarkDecorator:
 
 def served(method: Method, seen: object, unseen: object, null: object = NULL) -> list:
     """Samples of these scores, with unobserved ones and with an exact null, as far as a method takes them."""
-    return [scores for scores in (prepare(seen, unseen), prepare(seen, null=null)) if method.serves(scores)]
+    return [scores for scores in (prepare(seen, unseen), prepare(seen, null=null)) if method.can_use(scores)]
 
 
 def value(method, scores, delta=1e-5, alpha=0.05):
@@ -140,7 +140,7 @@ def test_scores_that_lie_where_those_of_the_null_do_show_nothing(method, count):
 def test_it_takes_scores_that_the_null_never_has(method, delta):
     for masses in ([0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]):
         scores = prepare([0.0, 1.0, 1.0, 1.0, 2.0, 2.0], null=discrete_null([0.0, 1.0, 2.0], masses))
-        if method.serves(scores):
+        if method.can_use(scores):
             # Such a score proves that the canary took part.
             found = value(method, scores, delta)
             assert found >= 0.0
@@ -161,14 +161,14 @@ def test_beside_unobserved_scores_it_goes_by_ranks_alone(method):
     seen, unseen = np.rint(4.0 * SEEN), np.rint(4.0 * UNSEEN)
     ranks = np.unique(np.concatenate([seen, unseen]), return_inverse=True)[1].astype(float)
     scores, ranked = prepare(seen, unseen), prepare(ranks[: len(seen)], ranks[len(seen) :])
-    assert not method.serves(scores) or value(method, scores) == value(method, ranked) > 0.0
+    assert not method.can_use(scores) or value(method, scores) == value(method, ranked) > 0.0
 
 
 @every_bound()
 def test_the_unit_of_the_scores_does_not_matter(method):
     # Powers of two change no digit.
     scores, scaled = prepare(SEEN, null=NULL), prepare(0.25 * SEEN, null=normal_null(0.25))
-    assert not method.serves(scores) or value(method, scores) == value(method, scaled)
+    assert not method.can_use(scores) or value(method, scores) == value(method, scaled)
 
 
 @every_bound()
@@ -264,6 +264,6 @@ def test_it_refuses_levels_outside_their_domain(method):
 @every_bound()
 def test_it_refuses_scores_that_it_does_not_serve(method):
     for scores in (prepare(SEEN, UNSEEN), prepare(SEEN, null=NULL)):
-        if not method.serves(scores):
+        if not method.can_use(scores):
             with pytest.raises(ValueError, match=rf"^{method.name} needs (an exact null|unobserved scores)$"):
                 method.values(scores, 1e-5, 0.05)

@@ -97,9 +97,9 @@ def test_many_scores_have_as_many_thresholds_as_few(count):
 
 
 def test_perfect_separation():
-    assert fixed_sequence(prepare([1.0], null=NULL).separated, 1e-6, 0.05)[0][0] == math.inf
+    assert fixed_sequence(prepare([1.0], null=NULL).perfect_separation, 1e-6, 0.05)[0][0] == math.inf
     # One score that the null cannot reach says nothing at δ = α or more.
-    assert fixed_sequence(prepare([1.0], null=NULL).separated, 0.05, 0.05)[0][0] == 0.0
+    assert fixed_sequence(prepare([1.0], null=NULL).perfect_separation, 0.05, 0.05)[0][0] == 0.0
     # From unobserved scores: all 1,000 above the largest of 1,000.
     cap = fixed_sequence(prepare(np.ones(1000), np.zeros(1000)), 1e-6, 0.05)[0][0]
     # Perfect separation of 1,000 and 1,000 has the probability α where e^ε is about 2,000/−log(α): all of α serves it.
@@ -191,7 +191,7 @@ def test_each_test_has_level_alpha_at_every_value_of_its_block(middle, alpha):
         law, sums = -np.diff([1.0, *worst_tail(epsilon, NULL.log_tail(places), 2e-3), 0.0]), np.ones(1)
         for _ in range(40):
             sums = np.convolve(sums, law)
-        critical = next(value for value in range(len(sums) + 1) if test.rejects(middle, epsilon, value))
+        critical = next(value for value in range(len(sums) + 1) if test.are_rejected(middle, epsilon, value))
         assert sums[critical:].sum() <= alpha
         # Not much is wasted: one less would be too many.
         assert sums[critical - 1 :].sum() > alpha

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from canaryproof.verify.audit.bounds.guesses import guess_test, numbers_shown, wrong_at_most, wrong_guesses
+from canaryproof.verify.audit.bounds.guesses import guess_test, shown_numbers, wrong_at_most, wrong_guesses
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 
 
@@ -145,7 +145,7 @@ def test_critical_numbers_of_wrong_guesses_fall_with_epsilon_and_delta(seed, del
     def critical(epsilon, at, alpha):
         test = guess_test(scores, delta, at, alpha)
         # The most that rejects.
-        return next(-wrong for wrong in range(count + null_count, -2, -1) if test.rejects(middle, epsilon, -wrong))
+        return next(-wrong for wrong in range(count + null_count, -2, -1) if test.are_rejected(middle, epsilon, -wrong))
 
     base = critical(middle, delta, 0.05)
     assert base <= critical(1.1 * middle, delta, 0.05)
@@ -156,7 +156,7 @@ def test_critical_numbers_of_wrong_guesses_fall_with_epsilon_and_delta(seed, del
 @pytest.mark.parametrize(("count", "null_count", "delta"), [(500, 200, 0.01), (30, 90, 0.2), (7, 7, 0.0)])
 def test_numbers_shown_have_their_law(count, null_count, delta):
     beyond = 1.0
-    for (seen, unseen), probability in numbers_shown(count, null_count, delta):
+    for (seen, unseen), probability in shown_numbers(count, null_count, delta):
         assert seen <= count
         assert unseen <= null_count
         beyond -= probability

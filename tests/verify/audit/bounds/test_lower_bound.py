@@ -59,11 +59,11 @@ def test_discrete_tails_include_their_place():
 
 
 def test_separated_scores_are_told_apart():
-    scores = prepare(np.zeros((3, 7)), np.zeros((3, 4))).separated
+    scores = prepare(np.zeros((3, 7)), np.zeros((3, 4))).perfect_separation
     assert scores.observed.min() > scores.unobserved.max()
     assert (scores.count, scores.null_count) == (7, 4)
     assert np.all(np.diff(scores.unobserved) > 0.0)
-    null = prepare([0.0, 0.0], null=normal_null()).separated.null
+    null = prepare([0.0, 0.0], null=normal_null()).perfect_separation.null
     assert np.all(np.isneginf(null.log_tail(np.array([-5.0, 1.0]))))
 
 

@@ -12,7 +12,7 @@ from canaryproof.verify.audit.bounds.precedence import (
     count_tail,
     counts_beyond,
     declared_ranks,
-    last_rejected,
+    last_rejected_index,
     least_counts,
     order_statistic,
     precedence,
@@ -94,4 +94,4 @@ def test_one_pair_of_scores_shows_nothing():
 @given(st.lists(st.integers(-1, len(EPSILONS) - 1), min_size=1, max_size=9))
 def test_the_last_rejected_is_found(last):
     expected = np.array(last)
-    assert last_rejected(len(last), lambda audits, index: index <= expected[audits]).tolist() == last
+    assert last_rejected_index(len(last), lambda audits, index: index <= expected[audits]).tolist() == last

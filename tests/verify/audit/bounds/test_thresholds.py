@@ -15,7 +15,7 @@ from canaryproof.verify.audit.bounds.thresholds import (
     band_ranks,
     best_of_thresholds,
     bonferroni,
-    fixed,
+    fixed_threshold,
     local_level,
     rates,
     simultaneous,
@@ -154,7 +154,7 @@ def equation_1(fnr, fpr, delta):
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-5, 0.2]), st.sampled_from([0.01, 0.3]))
 def test_one_threshold_is_clopper_and_pearson(seed, delta, alpha):
     seen = 1.0 + np.random.default_rng(seed).normal(size=60)
-    value, threshold = fixed(prepare(seen, null=normal_null()), delta, alpha)
+    value, threshold = fixed_threshold(prepare(seen, null=normal_null()), delta, alpha)
     t = stats.norm.isf(1.0 / math.sqrt(61.0))
     expected = equation_1(miss_limit(np.sum(seen < t), 60, alpha), 1.0 / math.sqrt(61.0), delta)
     assert value[0] == pytest.approx(expected, rel=1e-9, abs=1e-12)

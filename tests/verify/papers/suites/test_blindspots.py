@@ -91,7 +91,7 @@ def test_nothing_is_said_where_faults_are_seen_in_half_of_the_audits(check, monk
 
 
 def test_no_refutation_without_an_attack_that_wins(monkeypatch):
-    monkeypatch.setattr(mechanisms, "accuses", lambda releases, *_: (releases == releases).all(axis=-1))
+    monkeypatch.setattr(mechanisms, "are_impossible_alone", lambda releases, *_: (releases == releases).all(axis=-1))
     won = blindspots.attack(CONTEXT)
     assert won["with"] == won["without"] == won["releases"]
     assert blindspots._refutation(CONTEXT).verdict is Verdict.INCONCLUSIVE

@@ -146,7 +146,7 @@ def both_at_full_alpha(scores, delta, alpha):
 
 
 def without_delta(scores, _delta, alpha):
-    return thresholds.fixed(scores, 0.0, alpha)
+    return thresholds.fixed_threshold(scores, 0.0, alpha)
 
 
 def best_of_all(scores, delta, alpha):
