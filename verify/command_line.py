@@ -21,9 +21,9 @@ from typing import Any
 
 import click
 
+from canaryproof.kernels.successors import current_options
 from canaryproof.verify.audit.cli.options import INTERRUPTED, one_line
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.successors import current_options
 
 _BAD_INPUT, _TERMINATED = 2, 143
 _NO_MEMORY = "not enough memory"

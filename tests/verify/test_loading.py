@@ -37,7 +37,6 @@ def test_help_loads_no_library_that_computes_and_none_of_the_commands():
         "canaryproof.verify.audit.cli.options",
         "canaryproof.verify.audit.files",
         "canaryproof.verify.audit.files.errors",
-        "canaryproof.verify.audit.successors",
         "canaryproof.verify.command_line",
     }
 

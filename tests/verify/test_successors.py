@@ -1,5 +1,6 @@
 """What has left goes on by its successor's name, with a warning; or the error says what to do instead."""
 
+import copy
 import json
 from dataclasses import dataclass
 
@@ -7,14 +8,23 @@ import pytest
 from click.testing import CliRunner
 
 import canaryproof
+from canaryproof import typing
+from canaryproof.kernels.public import set_module
+from canaryproof.kernels.successors import SUCCESSORS
 from canaryproof.verify.audit.files import json_records
-from canaryproof.verify.audit.successors import SUCCESSORS
 from canaryproof.verify.command_line import main
 
 
 @dataclass(frozen=True)
 class Entry:
     width: int
+
+    @property
+    def depth(self):
+        return self.nothing
+
+
+ROWS = {scope: dict(rows) for scope, rows in SUCCESSORS.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -23,6 +33,7 @@ def made_up_rows(monkeypatch):
         "canaryproof": {"cut": ("split", "0.9"), "inspect": ("watch(training)", "0.9")},
         "canaryproof plan": {"--dimension": ("--dim", "0.9"), "--steps": ("--rounds and --rate", "0.9")},
         "Entry": {"breadth": ("width", "0.9"), "size": ("width and height", "0.9")},
+        "canaryproof.accounting": {"laplacian": ("gaussian", "0.9")},
     }
     for scope, rows in made_up.items():
         monkeypatch.setitem(SUCCESSORS, scope, rows)
@@ -35,6 +46,41 @@ def test_a_name():
     with pytest.raises(AttributeError, match=r"^inspect has left canaryproof in 0\.9: use watch\(training\)$"):
         _ = canaryproof.inspect
     assert "cut" not in dir(canaryproof)
+
+
+def test_a_name_of_a_module():
+    with pytest.warns(DeprecationWarning, match=r"^laplacian has left canaryproof\.accounting in 0\.9: use gaussian$"):
+        assert canaryproof.accounting.laplacian is canaryproof.accounting.gaussian
+    with pytest.raises(AttributeError, match=r"has no attribute 'poison'$"):
+        _ = canaryproof.accounting.poison
+
+
+def test_an_attribute():
+    entry = set_module("canaryproof")(Entry)(3)
+    with pytest.warns(DeprecationWarning, match=r"^breadth has left Entry in 0\.9: use width$") as warned:
+        assert entry.breadth == 3
+    assert warned[0].filename == __file__
+    with pytest.raises(AttributeError, match=r"^size has left Entry in 0\.9: use width and height$"):
+        _ = entry.size
+    # Also where a property fails, the error is that of Python.
+    for name in ("other", "depth"):
+        with pytest.raises(AttributeError, match=r"^'Entry' object has no attribute '(other|nothing)'$"):
+            getattr(entry, name)
+    assert copy.deepcopy(entry) == entry
+    assert not hasattr(entry, "height")
+
+
+def test_what_stands_in_for_public_names_is_there():
+    rows = {scope: rows for scope, rows in ROWS.items() if not scope.startswith("canaryproof ")}
+    for scope, left in rows.items():
+        owner = canaryproof if scope == "canaryproof" else public(scope.rpartition(".")[2])
+        for successor, _ in left.values():
+            assert owner is None or hasattr(owner, successor), f"{scope}.{successor}"
+
+
+def public(name):
+    """A public class or module; of a record of a file, None."""
+    return next((getattr(module, name) for module in (canaryproof, typing) if name in module.__all__), None)
 
 
 @pytest.mark.parametrize("written", [["--dimension", "100000"], ["--dimension=100000"]])

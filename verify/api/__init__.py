@@ -27,7 +27,6 @@ by Opacus, ``OpacusCanaries`` inserts them. The modules ``two_gaussians``, ``gau
 """
 
 import sys
-import warnings
 from collections.abc import Callable
 from importlib import import_module
 from importlib.machinery import ModuleSpec
@@ -71,12 +70,9 @@ def __getattr__(name: str) -> Any:
         globals()[name] = version("canaryproof")
         return globals()[name]
     if name not in _names:
-        from canaryproof.verify.audit.successors import current
+        from canaryproof.kernels.successors import current_name
 
-        try:
-            name = current(__name__, name, lambda line: warnings.warn(line, DeprecationWarning, stacklevel=4))
-        except ValueError as error:
-            raise AttributeError(str(error)) from None
+        name = current_name(__name__, name)
     return _load(name)
 
 

@@ -41,12 +41,22 @@ from scipy import optimize, special
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.files.json_records import Count, Event
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
+else:
+    # Hidden from type checkers, for which every name would exist.
+
+    def __getattr__(name: str) -> Any:
+        successor = current_name("canaryproof.accounting", name)
+        if successor == name:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return globals()[successor]
+
 
 Neighbours = Literal["add-or-remove", "replace"]
 Attacker = Literal["known rounds", "sampling", "unstated"]

@@ -15,11 +15,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
+from canaryproof.kernels.successors import current_keys
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import content, opened
 from canaryproof.verify.audit.rules import line, number, one_of, short_repr, shorten, whole
-from canaryproof.verify.audit.successors import current_keys
 
 
 @dataclass(frozen=True, kw_only=True)

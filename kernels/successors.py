@@ -6,12 +6,21 @@ A row stays for one minor version at least.
 
 import logging
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-# Successor and version by scope: ``canaryproof`` for names; for options the command, as ``canaryproof audit``; and for
-# keys the record that a file is read into, or ``experiment``.
-SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {}
+# Successor and version by scope: for names ``canaryproof`` or a module of its, as ``canaryproof.accounting``; for
+# attributes the class; for options the command, as ``canaryproof audit``; and for keys the record that a file is read
+# into, or ``experiment``.
+SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
+    "canaryproof.accounting": {"stated": ("epsilon_delta", "0.3")},
+    "Claim": {"unsampled": ("with_known_rounds", "0.3")},
+    "Enclosure": {"tight": ("is_tight", "0.3")},
+    "Method": {"serves": ("can_use", "0.3")},
+    "RoundTraces": {"measures": ("noise_source", "0.3")},
+    "ScoreSample": {"separated": ("perfect_separation", "0.3")},
+}
 
 
 _warn = logging.getLogger("canaryproof").warning
@@ -27,6 +36,17 @@ def current(scope: str, old: str, warn: Callable[[str], None] = _warn) -> str:
         raise ValueError(line)
     warn(line)
     return successor
+
+
+def current_name(scope: str, old: str) -> str:
+    """Return the successor of a name or an attribute, with a warning at the line of who asked, or as an AttributeError.
+
+    It is for a ``__getattr__`` to call.
+    """
+    try:
+        return current(scope, old, lambda line: warnings.warn(line, DeprecationWarning, stacklevel=5))
+    except ValueError as error:
+        raise AttributeError(str(error)) from None
 
 
 def current_options(command: str, arguments: Sequence[str]) -> list[str]:
