@@ -1,13 +1,17 @@
 """What importing and using the package leaves behind in a process: nothing of others' is changed."""
 
 import json
+import pickle
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import canaryproof as cp
+
 USE = """
-import decimal, json, locale, logging, os, random, signal, sys, warnings
+import decimal, json, locale, logging, os, pickle, random, signal, sys, warnings
 from collections import defaultdict
 from pathlib import Path
 
@@ -43,6 +47,9 @@ def state():
     }
 
 before = state()
+# The package is loaded by a pickle.
+with open("audit.pickle", "rb") as file:
+    again = pickle.load(file)
 import canaryproof as cp
 
 for name in cp.__all__:
@@ -66,18 +73,27 @@ for name, module in list(sys.modules.items()):
     if getattr(module, "__file__", None) and name.startswith("canaryproof"):
         named[str(Path(module.__file__).resolve())].add(name)
 changed = [name for name in before if before[name] != after[name]]
-print(json.dumps({"changed": changed, "names": sorted(map(sorted, named.values()))}))
+print(json.dumps({"changed": changed, "names": sorted(map(sorted, named.values())), "again": str(again)}))
 """
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory):
-    done = subprocess.run(
-        [sys.executable, "-c", USE], capture_output=True, text=True, check=False, cwd=tmp_path_factory.mktemp("use")
-    )
+def audit():
+    return cp.audit(cp.Scores(np.random.default_rng(0).normal(0.002, 0.001, 300), dim=10**6), 1e-6, claim=3.0)
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory, audit):
+    folder = tmp_path_factory.mktemp("use")
+    (folder / "audit.pickle").write_bytes(pickle.dumps(audit))
+    done = subprocess.run([sys.executable, "-c", USE], capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     return json.loads(done.stdout)
+
+
+def test_a_pickle_of_another_process_is_read(left, audit):
+    assert left["again"] == str(audit)
 
 
 def test_the_users_process_stays_as_it_was(left):
