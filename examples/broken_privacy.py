@@ -38,9 +38,11 @@ from canaryproof import (
     SamplingTests,
     accounting,
     audit,
+    flatten,
     plan,
     plan_rounds,
     replay,
+    shuffled_epochs,
 )
 
 COUNTS, SEEDS, HONEST_SEEDS, STEPS = (10, 100), range(3), range(100, 124), 16
@@ -175,7 +177,7 @@ def jax_privacy_claim(example, fault):
 def flower(example, fault, seed):
     """Train with Flower's strategy: canaries are nodes, and each round's cohort is a part of all nodes."""
     members = example.ROUNDS * example.CLIENTS - Inspection.canaries
-    participation = example.shuffled_epochs(example.ROUNDS * example.CLIENTS, example.CLIENTS, 1, seed)
+    participation = shuffled_epochs(example.ROUNDS * example.CLIENTS, example.CLIENTS, 1, seed)
     model = example.first_model(np.random.default_rng(seed))
     strategy = example.PrivateFedAvg(participation, NOISE_MULTIPLIER, seed, fault or "")
     # No attacker's canaries join the sum.
@@ -201,7 +203,7 @@ def flower_step(example, fault):
     """Return a round of Flower's strategy as a function of updates of clients, its dimension and its divisor."""
     strategy = example.PrivateFedAvg(None, NOISE_MULTIPLIER, 0, fault or "")
     strategy.model = example.first_model(np.random.default_rng(0))
-    dim = len(example.flatten(strategy.model))
+    dim = len(flatten(strategy.model))
 
     def step(updates):
         total = strategy.clipped(updates) if len(updates) else 0.0
