@@ -7,8 +7,8 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, svg
-from canaryproof.reports.markdown import table, without_tags
+from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE, STYLE, svg
+from canaryproof.verify.audit.markup.markdown import table, without_tags
 from canaryproof.verify.papers.check.results import Result, Run
 
 PAGE, COVERAGE, ERRORS = "auditors.md", "auditors-coverage.svg", "auditors-accountants.svg"

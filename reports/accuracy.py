@@ -8,9 +8,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, panels
-from canaryproof.reports.markdown import interval, table
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.digits import interval
+from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, panels
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.evidence import EnclosuresCompared, KernelErrors, SweepErrors, records
 

@@ -14,10 +14,11 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge
-from canaryproof.reports.markdown import Section, page
 from canaryproof.reports.page import Page
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
+from canaryproof.verify.audit.markup.digits import number
+from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge
+from canaryproof.verify.audit.markup.markdown import Section, page
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.evidence import AtlasCell, MechanismAtlas, records
 
@@ -405,18 +406,14 @@ def _audits(mechanisms: Mapping[str, MechanismAtlas]) -> str:
 
 def _largest(measured: MechanismAtlas) -> str:
     rows = rows_at(measured)
-    return _number(rows[worst(rows)].truth[0])
+    return number(rows[worst(rows)].truth[0])
 
 
 def _cell(cell: Sight | None) -> str:
     if cell is None:
         return "–"
-    epsilon = "" if cell.epsilon is None else f"; {_number(cell.epsilon)}"
+    epsilon = "" if cell.epsilon is None else f"; {number(cell.epsilon)}"
     return f"{_SIGNS[cell.verdict][0]} {share(cell.rate)}{epsilon}".strip()
-
-
-def _number(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 1000.0 else f"{value:,.0f}"
 
 
 _SHOWN = ("adaptive", "fixed-sequence", "normal-scores", "one-run-gaussian", "canife")
@@ -433,8 +430,8 @@ def _mechanism(name: str, measured: MechanismAtlas) -> Section:
             (cell,) = (other for other in rows_at(measured, count) if other.value == row.value)
             rate, low, high = cell.rate
             alarms.append(f"{share(rate)} [{share(low)}, {share(high)}]; {share(cell.predicted)}")
-        epsilons = [_number(row.methods[method].epsilon[1]) if method in row.methods else "–" for method in shown]
-        lines.append((label(row.value), _number(row.truth[1]), *epsilons, _number(row.unlimited[0]), *alarms))
+        epsilons = [number(row.methods[method].epsilon[1]) if method in row.methods else "–" for method in shown]
+        lines.append((label(row.value), number(row.truth[1]), *epsilons, number(row.unlimited[0]), *alarms))
     header = (
         measured.parameter,
         "true ε",
@@ -459,7 +456,7 @@ def _summary(measured: MechanismAtlas) -> str:
     if harmless(measured):
         alarms = share(cell.rate)
         return f"the truth is nowhere above what is claimed, and false alarms come in up to {alarms} of audits"
-    epsilon = "" if cell.epsilon is None else f" with ε̂ {_number(cell.epsilon)}"
+    epsilon = "" if cell.epsilon is None else f" with ε̂ {number(cell.epsilon)}"
     truth, alarms = _largest(measured), share(cell.rate)
     return f"where the true ε is {truth}, adaptive {cell.verdict}{epsilon} and alarms in {alarms}"
 

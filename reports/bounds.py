@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from canaryproof.reports.figures import BLACK, BLUE, GREY, ORANGE, STYLE, panels
-from canaryproof.reports.markdown import table
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREY, ORANGE, STYLE, panels
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.evidence import GridOfShapes, ShapeBounds, records
 

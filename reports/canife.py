@@ -7,8 +7,9 @@ from dataclasses import astuple
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, svg
-from canaryproof.reports.markdown import Section, made_by, page, rounded, without_tags
+from canaryproof.verify.audit.markup.digits import plus_minus
+from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, svg
+from canaryproof.verify.audit.markup.markdown import Section, environment_line, page, without_tags
 from canaryproof.verify.papers.records.benchmark_record import (
     BenchmarkRecord,
     EstimateOrBound,
@@ -83,7 +84,7 @@ def render(record: BenchmarkRecord) -> dict[str, str]:
 
 def text(record: BenchmarkRecord) -> str:
     """Make the page, as Markdown."""
-    return page(TITLE, _headline(record), [about(record)], sections(record), made_by(record.environment))
+    return page(TITLE, _headline(record), [about(record)], sections(record), environment_line(record.environment))
 
 
 def figures(record: BenchmarkRecord) -> dict[str, Figure]:
@@ -100,8 +101,9 @@ def _headline(record: BenchmarkRecord) -> str:
         if method.name == STRONGEST
     )
     return (
-        f"The analytical ε is {number(_analytical(scenario))}: {strongest}CANIFE gives {spread(printed.epsilon)}, "
-        f"{100.0 * printed.epsilon.mean / printed.cap:.1f}% of the largest value that it can take."
+        f"The analytical ε is {three_digits(_analytical(scenario))}: {strongest}CANIFE gives "
+        f"{spread(printed.epsilon)}, {100.0 * printed.epsilon.mean / printed.cap:.1f}% of the largest value that it "
+        "can take."
     )
 
 
@@ -129,7 +131,7 @@ def sections(record: BenchmarkRecord) -> list[Section]:
     return parts
 
 
-def number(value: float) -> str:
+def three_digits(value: float) -> str:
     """Render ε with three digits."""
     if math.isinf(value):
         return "∞" if value > 0.0 else "−∞"
@@ -143,8 +145,8 @@ def spread(summary: SpreadRecord) -> str:
         return f"∞ in {summary.infinite}"
     # Equal numbers differ by rounding at most.
     if not deviation > 1e-6 * abs(mean):
-        return number(mean)
-    return f"{rounded(mean, deviation)} ± {rounded(deviation, deviation)}"
+        return three_digits(mean)
+    return plus_minus(mean, deviation)
 
 
 def _mean(numbers: Sequence[float]) -> float:
@@ -169,14 +171,14 @@ def _methods(record: BenchmarkRecord) -> Section:
     rows = []
     for method in scenario.methods:
         low, high = (_mean([getattr(value, end) for value in method.values]) for end in ("low", "high"))
-        between = f"{number(low)} – {number(high)}" if low < high else "—"
+        between = f"{three_digits(low)} – {three_digits(high)}" if low < high else "—"
         rows.append(
             (
                 method.name,
                 spread(method.epsilon),
                 between,
                 method.kind,
-                "none" if math.isinf(method.cap) else number(method.cap),
+                "none" if math.isinf(method.cap) else three_digits(method.cap),
                 *astuple(method.needs),
                 _costs(record, method.family),
             )
@@ -188,8 +190,8 @@ def _methods(record: BenchmarkRecord) -> Section:
         "round, composed. An estimate or a composed estimate may be above or below ε; a lower bound is above it in at "
         "most 5% of trainings where its coverage is proven, and a posterior interval is no confidence interval. The "
         "analytical "
-        f"ε is {number(_analytical(scenario))} ({scenario.analytical.rule}); CANIFE's own accountant gives "
-        f"{number(record.rdp)} for the true noise. CANIFE's cap is what one error or none in each audited round "
+        f"ε is {three_digits(_analytical(scenario))} ({scenario.analytical.rule}); CANIFE's own accountant gives "
+        f"{three_digits(record.rdp)} for the true noise. CANIFE's cap is what one error or none in each audited round "
         "composes to. That of Algorithm 2 is the ε̂ of a release that is the sum of its canaries and nothing else. "
         "Algorithm 3's estimate takes largest cosines for Gaussian, which they are not, and where canaries take part "
         "by chance some never do. At known rounds the cosine of a release with the sum of its canaries measures the "
@@ -232,12 +234,12 @@ def _counts(record: BenchmarkRecord) -> Section:
         (
             f"{row.scores:,}",
             spread(row.round),
-            number(row.round_cap),
+            three_digits(row.round_cap),
             f"{row.separated} of {row.audits}",
             *(
                 cell
                 for reading in (row.as_printed, row.at_reciprocal)
-                for cell in (spread(reading.epsilon), number(reading.cap))
+                for cell in (spread(reading.epsilon), three_digits(reading.cap))
             ),
         )
         for row in record.counts
@@ -248,8 +250,8 @@ def _counts(record: BenchmarkRecord) -> Section:
     mean, cap = few.as_printed.epsilon.mean, few.as_printed.cap
     note = (
         f"At {few.scores} scores CANIFE's ε̂ is {100.0 * mean / cap:.1f}% of its cap{_only(mean, cap)}. Unlimited "
-        f"scores of the same canaries, whose law is known exactly, compose to {number(limit)}: all of the gap but "
-        f"{100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {many.scores:,} scores close "
+        f"scores of the same canaries, whose law is known exactly, compose to {three_digits(limit)}: all of the gap "
+        f"but {100.0 * max(0.0, cap - mean) / (limit - mean):.1g}% is the cap's, and {many.scores:,} scores close "
         f"{100.0 * (many.as_printed.epsilon.mean - mean) / (limit - mean):.2g}% of it. ε̂ of a round is at "
         "δ = 1/n, and its law's at the training's δ."
     )
@@ -266,7 +268,7 @@ def _scenarios(record: BenchmarkRecord) -> Section:
     scenarios = record.scenarios
     header = ["", *(scenario.name for scenario in scenarios)]
     rows: list[tuple[str, ...]] = [
-        ("analytical ε without the fault", *(number(_analytical(scenario)) for scenario in scenarios)),
+        ("analytical ε without the fault", *(three_digits(_analytical(scenario)) for scenario in scenarios)),
         ("accuracy", *(f"{100.0 * _mean(scenario.accuracies):.1f}%" for scenario in scenarios)),
     ]
     for position, method in enumerate(scenarios[0].methods):
@@ -294,7 +296,7 @@ def _difference(before: Sequence[MethodValue], after: Sequence[MethodValue]) -> 
     mean = _mean(differences)
     squares = sum((difference - mean) ** 2 for difference in differences)
     error = math.sqrt(squares / (len(differences) - 1) / len(differences))
-    return f" ({rounded(mean, error)} ± {rounded(error, error)})"
+    return f" ({plus_minus(mean, error)})"
 
 
 def _canaries(record: BenchmarkRecord) -> Section:
@@ -309,7 +311,7 @@ def _canaries(record: BenchmarkRecord) -> Section:
     )
     note = (
         "Mean ± deviation over all audited rounds. The cosine is the root mean square of those with the updates of a "
-        f"batch of the training's clients, {number(record.setting.dim**-0.5)} = 1/√d for a random canary. In "
+        f"batch of the training's clients, {three_digits(record.setting.dim**-0.5)} = 1/√d for a random canary. In "
         "trial rounds the server has its fault. Scores with and without the canary are C² = 1 apart where its "
         "update has the clip norm, with the noise's deviation σC where it is orthogonal to all mock clients; what "
         "these add is the deviation that a cohort's clients give the score."
@@ -336,14 +338,14 @@ def _cap(row: EstimateOrBound) -> str:
     """Return the cap of a bound. Those of estimates stand in the first table."""
     if row.kind == "estimate":
         return "–"
-    return "none" if math.isinf(row.cap) else number(row.cap)
+    return "none" if math.isinf(row.cap) else three_digits(row.cap)
 
 
 def _sweep(record: BenchmarkRecord) -> Section:
     sweep = record.sweep
     rows: list[tuple[str, ...]] = [("accuracy", *(f"{100.0 * scenario.accuracies[0]:.1f}%" for scenario in sweep))]
     rows += [
-        (method.name, *(number(rate.methods[position].epsilon.mean) for rate in sweep))
+        (method.name, *(three_digits(rate.methods[position].epsilon.mean) for rate in sweep))
         for position, method in enumerate(sweep[0].methods)
     ]
     note = "One training each, with Poisson samples: how much the rate, which is not printed, matters to each method."

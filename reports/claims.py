@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from canaryproof.reports.markdown import interval, table
+from canaryproof.verify.audit.markup.digits import interval
+from canaryproof.verify.audit.markup.markdown import literal, table
 from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL
 from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
@@ -187,7 +188,7 @@ def described(evidence: Mapping[str, Any], path: str, room: int) -> str:
     return "\n\n".join(parts)
 
 
-def number(value: Any) -> str:
+def scalar(value: Any) -> str:
     """Render a value of JSON's with the digits that it may deserve: six, where nothing is known of its error."""
     if value is None:
         return "–"
@@ -224,14 +225,14 @@ def _cell(value: Any) -> str:
             low, high = value
             if math.isfinite(high - low) and high - low <= _NARROW * max(abs(low), abs(high)):
                 return _escaped(interval((low, high)))
-            return _escaped(f"[{number(low)}, {number(high)}]")
+            return _escaped(f"[{scalar(low)}, {scalar(high)}]")
         shown = ", ".join(map(_cell, value[:_MOST_ITEMS]))
         return _cut(shown + (f", … ({len(value):,})" if len(value) > _MOST_ITEMS else ""))
     if isinstance(value, Mapping):
         return _cut(
             ", ".join(f"{_escaped(str(key))}: {_cell(part)}" for key, part in list(value.items())[:_MOST_ITEMS])
         )
-    return _cut(number(value))
+    return _cut(scalar(value))
 
 
 def _cut(shown: str) -> str:
@@ -246,8 +247,7 @@ def _named(key: str) -> str:
 
 def _escaped(words: str) -> str:
     """Take from text what has a meaning in Markdown."""
-    words = words if len(words) <= _LONGEST_CELL else words[:_LONGEST_CELL] + "…"
-    return "".join(f"\\{c}" if c in "\\`*_[]<>#&~" else c for c in " ".join(words.split()))
+    return literal(words if len(words) <= _LONGEST_CELL else words[:_LONGEST_CELL] + "…")
 
 
 def _fitting(rows: Sequence[Sequence[str]], room: int) -> list[Sequence[str]]:

@@ -12,9 +12,10 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from canaryproof.reports.figures import BLUE, GREY, ORANGE, STYLE, panels
-from canaryproof.reports.markdown import plus_minus, rounded, table
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.digits import percent, plus_minus, round_to_error
+from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE, STYLE, panels
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Result, Run, Verdict
 from canaryproof.verify.papers.records.evidence import ConvergenceMeasured, Series, is_of, records
 
@@ -106,10 +107,10 @@ def _digits(value: float) -> str:
 def _slope(row: Series) -> str:
     low, high = row.slope_interval
     # As many digits as the interval's width earns.
-    slope, low_end, high_end = (rounded(value, (high - low) / 4.0) for value in (row.fitted_slope, low, high))
+    slope, low_end, high_end = (round_to_error(value, (high - low) / 4.0) for value in (row.fitted_slope, low, high))
     fitted_to = {"exact": row.exact_label, "bound": row.bound_label or "bound", "simulated": "simulated"}[row.slope_of]
     return (
-        f"Fitted slope ({fitted_to}) {slope} [{low_end}, {high_end}] ({100.0 * row.confidence:.10g}%), "
+        f"Fitted slope ({fitted_to}) {slope} [{low_end}, {high_end}] ({percent(row.confidence)}), "
         f"proven in the limit {_digits(row.proven_slope)}."
     )
 

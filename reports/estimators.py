@@ -7,9 +7,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-from canaryproof.reports.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
-from canaryproof.reports.markdown import interval, table
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.digits import interval
+from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Result, Run
 from canaryproof.verify.papers.records.evidence import (
     DefaultEstimator,

@@ -23,9 +23,9 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from canaryproof.reports import canife
-from canaryproof.reports.figures import png, svg
 from canaryproof.reports.html import environment, html, tables
 from canaryproof.reports.pages import FILES, RESULTS, Chapter, as_written, chapters, figures_of, markdown_of
+from canaryproof.verify.audit.markup.figures import png, svg
 from canaryproof.verify.papers.check.results import Run, Subject
 from canaryproof.verify.papers.records.report_input import Material
 

@@ -21,8 +21,8 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings, in_passing
-from canaryproof.reports.figures import inline
 from canaryproof.reports.pages import Chapter, pictures_of
+from canaryproof.verify.audit.markup.figures import inline
 from canaryproof.verify.papers.check.results import FALSE_ALARM_BUDGET, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
 from canaryproof.verify.papers.records.report_input import Material

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from canaryproof.reports.markdown import Section, page
 from canaryproof.reports.page import Page
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
+from canaryproof.verify.audit.markup.markdown import Section, page
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.evidence import InstrumentSight, InstrumentsMeasured, records
 

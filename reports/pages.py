@@ -21,9 +21,9 @@ from canaryproof.reports import (
     summary,
     training,
 )
-from canaryproof.reports.figures import svg
-from canaryproof.reports.markdown import without_tags
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.figures import svg
+from canaryproof.verify.audit.markup.markdown import without_tags
 from canaryproof.verify.papers.check.results import Result, Run
 from canaryproof.verify.papers.records.report_input import Material
 

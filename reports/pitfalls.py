@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from scipy import stats
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, panels
-from canaryproof.reports.markdown import table
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, panels
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.evidence import (
     BoundCoverage,

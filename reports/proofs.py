@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from canaryproof.reports.markdown import table
 from canaryproof.reports.page import Page
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Result, Run, Subject
 from canaryproof.verify.papers.records.evidence import ProofLine, records
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from canaryproof.reports import estimators
 from canaryproof.reports.claims import TITLES, documents, page_name, statements
-from canaryproof.reports.markdown import table
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run, Subject, Verdict, false_alarms
 
 

@@ -3,7 +3,6 @@
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import ROUND_FLOOR, Decimal
 from typing import Any, NamedTuple
 
 import matplotlib as mpl
@@ -11,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
-from canaryproof.reports.markdown import Section, code, page, plus_minus, without_tags, words
+from canaryproof.verify.audit.markup.digits import plus_minus, round_down
+from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.verify.audit.markup.markdown import Section, code, literal, page, without_tags
 from canaryproof.verify.papers.records.training_record import (
     DATA_KNOWN,
     DATA_UNKNOWN,
@@ -426,8 +426,8 @@ def render(document: ExperimentRecord) -> dict[str, str]:
 
 def text(document: ExperimentRecord, timings: Sequence[TrainingSeconds] = ()) -> str:
     """Make the page, as Markdown, with what the trainings took if that is given."""
-    parts = [about(document), *(f"**Warning:** {words(warning)}" for warning in warnings(document))]
-    return page(words(document.title or document.name), _headline(document), parts, sections(document, timings))
+    parts = [about(document), *(f"**Warning:** {literal(warning)}" for warning in warnings(document))]
+    return page(literal(document.title or document.name), _headline(document), parts, sections(document, timings))
 
 
 def figures(document: ExperimentRecord) -> dict[str, Figure]:
@@ -472,12 +472,12 @@ def _between(values: Sequence[float]) -> str:
 def about(document: ExperimentRecord) -> str:
     """Say what was done."""
     cells = document.cells
-    like = f" Analogue of {words(document.source)}." if document.source else ""
+    like = f" Analogue of {literal(document.source)}." if document.source else ""
     clients, dim, rounds = (_range([getattr(cell, name) for cell in cells]) for name in ("clients", "dim", "rounds"))
     return (
         f"{code(f'canaryproof train {document.name} --size {document.size}')}, seed {document.seed}, "
-        f"repetitions: {document.repetitions}.{like} Data: {words(cells[0].federation)}, {clients} clients; "
-        f"{words(cells[0].settings['model']['name'])} with d = {dim} parameters; {rounds} rounds."
+        f"repetitions: {document.repetitions}.{like} Data: {literal(cells[0].federation)}, {clients} clients; "
+        f"{literal(cells[0].settings['model']['name'])} with d = {dim} parameters; {rounds} rounds."
     )
 
 
@@ -537,11 +537,8 @@ def _estimate(cell: CellRecord, attack: str, name: str) -> str:
 
 
 def _down(values: Sequence[float]) -> str:
-    """Render the mean of bounds with three digits, rounded down, as rounded up it would be none."""
-    mean = statistics.fmean(values)
-    if not mean or not math.isfinite(mean):
-        return f"{mean:.3g}"
-    return f"{Decimal(mean).quantize(Decimal(1).scaleb(Decimal(mean).adjusted() - 2), rounding=ROUND_FLOOR):f}"
+    """Render the mean of bounds, rounded down."""
+    return round_down(statistics.fmean(values))
 
 
 def _analytical(cell: CellRecord) -> str:

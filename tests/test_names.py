@@ -23,10 +23,13 @@ QUANTITIES = {"delta", "epsilon", "log_delta", "noise_multiplier"}
 # Rooms whose functions all have names of their kind: a predicate's, a command's or a noun.
 SETTLED = (
     "kernels",
-    *(f"verify/audit/{room}" for room in ("rules.py", "levels.py", "accounting", "estimators", "bounds", "blindspots")),
+    *(
+        f"verify/audit/{room}"
+        for room in ("rules.py", "levels.py", "accounting", "estimators", "bounds", "blindspots", "markup")
+    ),
 )
 # How many functions of the other rooms are still named by a past participle. Each renaming lowers it.
-UNSETTLED = 378
+UNSETTLED = 370
 PREDICATE = ("is", "has", "can", "are")
 IRREGULAR = """
     begun born bought brought broken built burnt caught chosen dealt done drawn driven eaten fallen fed felt

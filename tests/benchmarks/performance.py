@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from canaryproof.reports.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
-from canaryproof.reports.markdown import Section, made_by, page
+from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, svg
+from canaryproof.verify.audit.markup.markdown import Section, environment_line, page
 
 
 def threads_of(row: Mapping[str, Any]) -> str:
@@ -159,7 +159,7 @@ def text(document: Mapping[str, Any]) -> str:
     """Make the page, as Markdown."""
     met = [target["met"] for target in document["targets"]]
     found = f"{met.count(True)} of {len(met)} aims are met."
-    return page("Performance", found, [about(document)], sections(document), made_by(document["environment"]))
+    return page("Performance", found, [about(document)], sections(document), environment_line(document["environment"]))
 
 
 def figures(document: Mapping[str, Any]) -> dict[str, Figure]:
@@ -291,8 +291,8 @@ def _algorithm_1(document: Mapping[str, Any]) -> Section:
         if "skipped" in row:
             rows.append((row["label"], "", f"skipped: {row['skipped']}", "", ""))
         else:
-            made_by = str(row["threads"]) if row["label"] == "canaryproof" else ""
-            rows.append((row["label"], made_by, _seconds(row), _nanoseconds(row), _ratio(row, ours)))
+            environment_line = str(row["threads"]) if row["label"] == "canaryproof" else ""
+            rows.append((row["label"], environment_line, _seconds(row), _nanoseconds(row), _ratio(row, ours)))
     rows.append(("memory: stored canaries, read once", str(stored["threads"]), "", _nanoseconds(stored), ""))
     limit = stored["seconds"] / stored["coordinates"] / (ours["seconds"] / ours["coordinates"])
     gigabytes = 4e-9 * stored["coordinates"]

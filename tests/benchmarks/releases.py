@@ -9,7 +9,7 @@ from typing import Any
 import numba
 
 from canaryproof.kernels.slices import BLOCK
-from canaryproof.reports.markdown import Section, made_by, page
+from canaryproof.verify.audit.markup.markdown import Section, environment_line, page
 from tests.benchmarks.kernels import environment
 from tests.benchmarks.performance import digits
 from tests.benchmarks.processes import FailedError, answer
@@ -104,7 +104,7 @@ def _measured(dim: int, part: Callable[[str], object]) -> Release:
 
 def render(document: Mapping[str, Any]) -> dict[str, str]:
     """Make the page, as Markdown, by its file name."""
-    last = made_by(document["environment"])
+    last = environment_line(document["environment"])
     return {"releases.md": page("Large releases", _finding(document), [about(document)], sections(document), last)}
 
 

@@ -6,7 +6,7 @@ import matplotlib as mpl
 import pytest
 from hypothesis import given
 
-from canaryproof.reports.figures import svg
+from canaryproof.verify.audit.markup.figures import svg
 from tests.benchmarks import performance
 from tests.benchmarks.performance import digits, render
 from tests.reports.damage import FEW, damaged, reported_or_refused

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.reports.figures import svg
+from canaryproof.verify.audit.markup.figures import svg
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from other_tools import __main__ as command
 from other_tools import accountants, page

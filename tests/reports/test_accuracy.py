@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from canaryproof.reports import accuracy
-from canaryproof.reports.figures import description
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
+from canaryproof.verify.audit.markup.figures import description
 from canaryproof.verify.papers.check.results import Check, Context, Level, Run, perform
 from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.suites import numerics

@@ -5,9 +5,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from canaryproof.reports import bounds
-from canaryproof.reports.figures import BLUE, ORANGE, description, svg
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
+from canaryproof.verify.audit.markup.figures import BLUE, ORANGE, description, svg
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from tests.reports.made_up import legend_of
 

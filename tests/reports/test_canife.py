@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.reports import canife
-from canaryproof.reports.canife import number, render, sections, spread, values
-from canaryproof.reports.figures import GREY, svg
+from canaryproof.reports.canife import render, sections, spread, three_digits, values
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.verify.audit.files.json_records import read, written
+from canaryproof.verify.audit.markup.figures import GREY, svg
 from canaryproof.verify.papers.check.results import Level, Run
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord, ScenarioRecord, SpreadRecord
 from canaryproof.verify.papers.records.report_input import Material
@@ -203,7 +203,9 @@ def test_without_a_sweep_there_is_no_table_of_rates(document):
 
 
 def test_numbers_are_rendered():
-    assert [number(x) for x in (math.inf, -math.inf, math.nan, 1.23456, 1234.5)] == ["∞", "−∞", "—", "1.23", "1.23e+03"]
+    shown = {math.inf: "∞", -math.inf: "−∞", 1.0: "1.00", 12.0: "12.0", 1.23456: "1.23", 1234.5: "1.23e+03"}
+    assert {value: three_digits(value) for value in shown} == shown
+    assert three_digits(math.nan) == "—"
     assert spread(SpreadRecord(1.0, math.nan, 0)) == "1.00"
     assert spread(SpreadRecord(2.3648, 1e-16, 0)) == "2.36"
     assert spread(SpreadRecord(2.3648, 0.012, 0)) == "2.365 ± 0.012"

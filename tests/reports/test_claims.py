@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 from made_up import claim
 
-from canaryproof.reports.claims import described, documents, findings, number, page_name, rule, text
+from canaryproof.reports.claims import described, documents, findings, page_name, rule, scalar, text
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
@@ -98,7 +98,7 @@ def test_objects_of_objects_are_tables_whose_names_come_first():
     ],
 )
 def test_values_are_readable(value, shown):
-    assert number(value) == shown
+    assert scalar(value) == shown
 
 
 def test_enclosures_keep_all_digits_and_intervals_do_not():

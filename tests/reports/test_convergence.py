@@ -7,8 +7,8 @@ import pytest
 
 from canaryproof.reports import convergence
 from canaryproof.reports.convergence import picture_name
-from canaryproof.reports.figures import BLUE, GREY, ORANGE
 from canaryproof.reports.pages import render
+from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import ConvergenceMeasured, records
 

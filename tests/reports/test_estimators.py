@@ -1,7 +1,7 @@
 import pytest
 
 from canaryproof.reports import estimators
-from canaryproof.reports.figures import description
+from canaryproof.verify.audit.markup.figures import description
 from canaryproof.verify.papers.check.results import Level, Run
 from tests.reports import made_up
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from canaryproof.reports import summary
-from canaryproof.reports.figures import description
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import FILES, chapters, figures_of, pictures_of, render
+from canaryproof.verify.audit.markup.figures import description
 from canaryproof.verify.papers.check.results import Context, Design, Level, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.claims import simulated_tables
 from canaryproof.verify.papers.records.output_files import write_files

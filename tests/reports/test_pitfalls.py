@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 import pytest
 
 from canaryproof.reports import pitfalls
-from canaryproof.reports.figures import BLUE, GREEN, ORANGE
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
+from canaryproof.verify.audit.markup.figures import BLUE, GREEN, ORANGE
 from canaryproof.verify.papers.check.results import Level, Run
 from canaryproof.verify.papers.records.evidence import NominalCoverage, records
 from tests.reports.made_up import claim, legend_of

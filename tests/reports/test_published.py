@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from canaryproof.reports import canife, pages, training
-from canaryproof.reports.markdown import without_tags
 from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.markup.markdown import without_tags
 from canaryproof.verify.papers.check.results import Context, Level, Run, Subject, perform
 from canaryproof.verify.papers.check.verdicts import is_fixed
 from canaryproof.verify.papers.claims.needs_data import NeedsData

@@ -7,7 +7,6 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
-from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,17 +15,18 @@ import numpy as np
 import pytest
 from click.shell_completion import ShellComplete
 from click.testing import CliRunner, Result
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels import exact_law
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.answer.run_audit import audit
-from canaryproof.verify.audit.answer.text import answer, rounded, rounded_down, summary
+from canaryproof.verify.audit.answer.text import answer, summary
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.cli import audit_command as audit_commands
 from canaryproof.verify.audit.cli import progress
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.audit.markup.digits import round_to_error
 from canaryproof.verify.command_line import _status, main, one_line
 from tests.memory import RESET
 
@@ -92,7 +92,9 @@ def test_audit_answers_first_in_few_lines(folder: Path) -> None:  # noqa: ARG001
     found = audit(Scores(COSINES, dim=10**6), 1e-6, noise_multiplier=4.22)
     assert found.estimate is not None
     text = lines(*arguments)
-    value, low = (rounded(x, found.estimate.standard_error) for x in (found.estimate.epsilon, found.estimate.low))
+    value, low = (
+        round_to_error(x, found.estimate.standard_error) for x in (found.estimate.epsilon, found.estimate.low)
+    )
     assert text[0].startswith(f"ε̂ = {value} (95%: {low} to ")
     assert words("\n".join(text)).startswith(answer(found))
     assert "Consistent with the claimed ε = 1" in answer(found)
@@ -114,14 +116,14 @@ def test_details_print_estimates_checks_and_meaning(folder: Path) -> None:  # no
     assert "estimator ε̂ standard error 95% interval" in text
     for estimate in found.estimates:
         value, error, low, high = (
-            rounded(x, estimate.standard_error)
+            round_to_error(x, estimate.standard_error)
             for x in (estimate.epsilon, estimate.standard_error, estimate.low, estimate.high)
         )
         assert f"{estimate.name} {value} {error} {low} – {high} " in text
         assert f"{estimate.name} {estimate.assumes} " in text
         assert "{} in [{!r}, {!r}] ".format(estimate.name, *estimate.certified) in text
-    mean = rounded(found.standardised_mean, found.mean_error)
-    assert f"standardised mean √d·μ̂ {mean} ± {rounded(found.mean_error, found.mean_error)} " in text
+    mean = round_to_error(found.standardised_mean, found.mean_error)
+    assert f"standardised mean √d·μ̂ {mean} ± {round_to_error(found.mean_error, found.mean_error)} " in text
     assert f"equal variances p = {found.variance_p_value:.2g} " in text
     assert found.normality is not None
     assert f"A² = {found.normality.statistic:.3g}, p = {found.normality.p_value:.2g} " in text
@@ -214,7 +216,7 @@ def test_a_claim_that_is_not_known_cannot_fail(folder: Path) -> None:  # noqa: A
 def test_a_picture_is_written_once(folder: Path) -> None:
     arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--plot")
     assert output(*arguments, "a.svg") == output(*arguments[:-1])
-    assert (folder / "a.svg").read_text().startswith("<?xml")
+    assert (folder / "a.svg").read_text().startswith("<svg ")
     output(*arguments, "a.PNG")
     assert (folder / "a.PNG").read_bytes().startswith(b"\x89PNG")
     assert refusal(*arguments, "a.svg") == "a.svg: must not exist already"
@@ -726,45 +728,6 @@ def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("value", "error", "digits"),
-    [
-        (1.23456, 0.1, "1.23"),
-        (1.23456, 0.0996, "1.23"),
-        (1.23456, 0.0994, "1.235"),
-        (12345.6, 171.0, "12350"),
-        (-0.001, 0.1, "0.00"),
-        (0.0, 0.14, "0.00"),
-        (0.1, 0.1, "0.10"),
-        (3.0, 0.0, "3"),
-        (2.0 / 3.0, 0.0, "0.667"),
-        (1234567.0, 1e4, "1.235e+06"),
-        (1234567.0, 1e7, "1e+06"),
-        (1234567.0, 1e8, "0"),
-        (1.5e-9, 1e-10, "1.50e-09"),
-        (1.5e-9, 1e-300, "1.5000000000000000e-09"),
-        (float("inf"), 1.0, "inf"),
-        (0.9, float("nan"), "0.9"),
-    ],
-)
-def test_rounding_to_two_digits_of_the_error(value: float, error: float, digits: str) -> None:
-    assert rounded(value, error) == digits
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(0.0, allow_infinity=False))
-@example(1.75e308, 1e308)
-@example(-1.797e308, 2e306)
-def test_rounding_errs_less_than_the_second_digit(value: float, error: float) -> None:
-    text = rounded(value, error)
-    if error > 0.0:
-        # In fractions, as what is rounded up may be no float.
-        assert abs(Fraction(text) - Fraction(value)) <= max(
-            Fraction(51, 1000) * Fraction(error), Fraction(1e-9) * abs(Fraction(value))
-        )
-    assert len(text) < 25
-    assert not text.startswith("-0") or float(text) < 0.0
-
-
 def test_the_group_can_be_called_from_python() -> None:
     assert main.main(["--version"], standalone_mode=False) == 0
     with pytest.raises(click.UsageError):
@@ -863,17 +826,6 @@ def test_bounds_in_json_name_their_kind_and_an_infinite_cap_is_null(folder: Path
 )
 def test_bounds_that_cannot_be_had_are_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:  # noqa: ARG001
     assert message in refusal("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", *arguments)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.0, "0"), (1.2399999, "1.23"), (0.00123456, "0.00123"), (12345.6, "12300"), (2.0, "2.00")]
-)
-def test_bounds_are_rounded_down(value: float, text: str) -> None:
-    assert rounded_down(value) == text
-
-
-def test_what_is_infinite_is_said_so() -> None:
-    assert rounded_down(float("inf")) == "inf"
 
 
 def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001

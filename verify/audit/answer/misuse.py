@@ -35,7 +35,6 @@ from canaryproof.verify.audit.answer.shape import (
     fit,
     missing_below,
     missing_share,
-    plain,
     some_left_a_trace,
     some_missing,
     two_clusters,
@@ -44,6 +43,7 @@ from canaryproof.verify.audit.answer.shape import (
 )
 from canaryproof.verify.audit.canaries.scores import RoundsRecord
 from canaryproof.verify.audit.levels import EPSILON, LEVEL, POWER
+from canaryproof.verify.audit.markup.digits import number, plus_minus
 
 # Largest number of an audit's tests without that of the trace (``declared`` lists them). No audit has both a release's
 # norm, with two tests, and a record of rounds, with one.
@@ -340,12 +340,12 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
         _in_single_precision(np.concatenate([scores for _, scores in facts.groups])), return_inverse=True
     )
     copies = [np.bincount(part, minlength=len(values)) for part in np.split(counts, [facts.count]) if len(part)]
-    for (name, scores), number in zip(facts.groups, copies, strict=True):
-        again = len(scores) - int(np.count_nonzero(number))
+    for (name, scores), repeats in zip(facts.groups, copies, strict=True):
+        again = len(scores) - int(np.count_nonzero(repeats))
         if facts.cosines:
             p_value = _excess(again, _coincidences(scores, 0.5 * len(scores), facts.quartiles))
         else:
-            once, twice, thrice = (int(np.count_nonzero(number == n)) for n in (1, 2, 3))
+            once, twice, thrice = (int(np.count_nonzero(repeats == n)) for n in (1, 2, 3))
             p_value = _pairs_p_value(twice, (once, thrice), 1.5, len(scores))
         if p_value < _LEVEL:
             yield MisuseWarning(
@@ -388,7 +388,7 @@ def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int)
 
     def rejects(log_level: float) -> bool:
         share = math.exp(log_level) / (3.0 * given)
-        limits = [float(special.gammainccinv(number + 1.0, share)) for number in others]
+        limits = [float(special.gammainccinv(count + 1.0, share)) for count in others]
         return float(special.pdtrc(pairs - 1, math.sqrt(factor * limits[0] * limits[1]))) < share
 
     low, high = math.log(1e-100), 0.0
@@ -549,7 +549,7 @@ def _log_exceedance(scores: Array, dim: int) -> Array:
 
 
 def _shown(z: Array) -> str:
-    return f"in the null's deviations, their mean is {plain(z.mean())} and their deviation {plain(z.std())}"
+    return f"in the null's deviations, their mean is {number(z.mean(), 2)} and their deviation {number(z.std(), 2)}"
 
 
 def _normal_p_value(z: Array, rounding: float) -> float:
@@ -592,7 +592,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
     if narrow < _LEVEL:
         yield MisuseWarning(
             "narrow",
-            f"The observed scores' deviation is {plain(ratio)} times the null's.",
+            f"The observed scores' deviation is {number(ratio, 2)} times the null's.",
             "Check the dimension, and that scores are cosines. Largest cosines over rounds need unobserved ones beside "
             "them.",
             p_value,
@@ -608,13 +608,13 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         best = "clusters"
     if best == "missing":
         share = 100.0 * missing_share(z)[0]
-        yield _fewer(f"It is as if {plain(share)}% of the canaries left a trace and the others none.", p_value)
+        yield _fewer(f"It is as if {number(share, 2)}% of the canaries left a trace and the others none.", p_value)
     elif best == "clusters":
         yield _clustered("observed", p_value)
     else:
         yield MisuseWarning(
             "wide",
-            f"The observed scores' deviation is {plain(ratio)} times the null's.",
+            f"The observed scores' deviation is {number(ratio, 2)} times the null's.",
             "Check that all canaries took part, equally often and with one norm.",
             p_value,
             withholds=Withheld.ESTIMATE,
@@ -680,7 +680,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
     if p_value >= _TRACE_LEVEL:
         return
-    message = f"{_trace_found(facts)}; the claimed noise alone would leave {plain(expected, 3)}."
+    message = f"{_trace_found(facts)}; the claimed noise alone would leave {number(expected)}."
     if _seen(facts):
         yield MisuseWarning(
             "weak-trace",
@@ -732,7 +732,7 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         yield MisuseWarning(
             "absent",
             f"The canaries are not in this release: their trace is {_trace_found(facts)}, and in a release of this "
-            f"norm it would be {plain(expected, 3)}.",
+            f"norm it would be {number(expected)}.",
             "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
             "canary norm.",
             p_value,
@@ -740,13 +740,11 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         )
         yield from length
         return
-    message = (
-        f"The canaries' trace in this release is that of vectors of norm {plain(weight, 3)} ± {plain(error, 1)}, not 1."
-    )
+    message = f"The canaries' trace in this release is that of vectors of norm {plus_minus(weight, error)}, not 1."
     if length and facts.noise_multiplier is not None:
         ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
         if abs(weight - ratio) <= 4.0 * error:
-            message = f"{message} The release is {plain(ratio, 3)} times as long as claimed, too."
+            message = f"{message} The release is {number(ratio)} times as long as claimed, too."
             yield _other_units(message, weight, p_value)
             return
     yield from length
@@ -756,7 +754,7 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         distinct = excess > 7.0 * math.sqrt(2.0 / facts.count)
         mixed = float(facts.observed.var()) / scale**2 > 1.0 + 0.5 * excess
         if (distinct and mixed) or (not distinct and facts.noise_multiplier is not None and not length):
-            yield _fewer(f"{message} It is as if {plain(100.0 * weight)}% of the canaries were there.", p_value)
+            yield _fewer(f"{message} It is as if {number(100.0 * weight, 2)}% of the canaries were there.", p_value)
             return
         if not distinct:
             yield _fewer(f"{message} Either canaries are missing, or the release is in other units.", p_value)
@@ -768,7 +766,7 @@ def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "units",
         message,
-        f"Divide the release by the canaries' norm in it, some {plain(weight, 3)}, or mend it if it was meant to be 1. "
+        f"Divide the release by the canaries' norm in it, some {number(weight)}, or mend it if it was meant to be 1. "
         "Until then the estimate norm means nothing.",
         p_value,
         withholds=Withheld.NOTHING,
@@ -791,7 +789,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "less-noise",
             f"The release is {short:.3g} times as long as the claimed noise: its noise multiplier is at most "
-            f"{plain(norm / math.sqrt(dim), 3)}, not {facts.noise_multiplier:.4g}.",
+            f"{number(norm / math.sqrt(dim))}, not {facts.noise_multiplier:.4g}.",
             "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
             "noise is missing.",
             p_short,
@@ -800,7 +798,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
     elif p_long < _LEVEL and long > _LONG:
         yield MisuseWarning(
             "dilution",
-            f"The release is {plain(long, 3)} times as long as the claimed noise with the canaries. Canaries see data "
+            f"The release is {number(long)} times as long as the claimed noise with the canaries. Canaries see data "
             f"as noise: their trace is {1.0 / long:.2g} of what the claimed noise alone would leave.",
             "Do not read a low ε̂ as evidence of the claimed noise. Audit a release with less data, or each round; "
             "check the claimed multiplier.",

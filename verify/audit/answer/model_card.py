@@ -12,9 +12,10 @@ from typing import Any
 
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.run_audit import Audit
-from canaryproof.verify.audit.answer.text import percent, rounded, rounded_down
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import read_json
+from canaryproof.verify.audit.markup.digits import percent, round_down, round_to_error
+from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.audit.rules import short_repr
 
 _FIELDS = ("answer", "verdict", "claim", "delta", "confidence", "neighbours", "count", "null_count", "dim", "kind")
@@ -80,11 +81,10 @@ def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
             f"{name}: must be what this version's canaryproof audit --json prints; it has no field {missing[0]}"
         )
     try:
-        rows = [f"| {' | '.join(cell.replace('|', '/') for cell in row)} |" for row in _rows(record)]
+        rows = table(("fact", "this audit", "not known"), _rows(record))
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise InputError(f"{name}: a field is not as canaryproof audit --json prints it ({error})") from error
-    head = ["## Privacy audit", "", str(record["answer"]), "", "| fact | this audit | not known |", "|---|---|---|"]
-    return "\n".join([*head, *rows, ""])
+    return f"## Privacy audit\n\n{record['answer']}\n\n{rows}\n"
 
 
 def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -128,8 +128,8 @@ def _bound(record: Mapping[str, Any], at: str) -> tuple[str, str]:
     if record["bound"] is None:
         return "none", "whether anything leaks"
     row = _row(record["bounds"], record["bound"])
-    value = "∞" if row["low"] is None else rounded_down(row["low"])
-    cap = "" if row["cap"] is None else f", at most {rounded_down(row['cap'])} from so many canaries"
+    value = "∞" if row["low"] is None else round_down(row["low"])
+    cap = "" if row["cap"] is None else f", at most {round_down(row['cap'])} from so many canaries"
     return f"ε ≥ {value} at {at} (`{row['name']}`, {row['coverage']}{cap})", "how much more leaks"
 
 
@@ -153,4 +153,4 @@ def _digits(measured: Mapping[str, Any], *names: str) -> Iterator[str]:
     """Print numbers with two digits of their standard error; infinite ones are None in JSON."""
     error = math.inf if measured["standard_error"] is None else measured["standard_error"]
     for name in names:
-        yield "∞" if measured[name] is None else rounded(measured[name], error)
+        yield "∞" if measured[name] is None else round_to_error(measured[name], error)

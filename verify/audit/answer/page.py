@@ -1,14 +1,11 @@
 """An audit as pages: its report in Markdown and HTML, and what a notebook shows."""
 
 import base64
-import io
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -16,24 +13,17 @@ from matplotlib.figure import Figure
 
 from canaryproof.verify.audit.answer import picture, text
 from canaryproof.verify.audit.answer.result import ESTIMATE, AuditResult, AuditRow, ClaimVerdict, EstimateRow
-from canaryproof.verify.audit.answer.text import number, rounded_down
 from canaryproof.verify.audit.answer.trade_off import trade_off_curve
 from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS
 from canaryproof.verify.audit.estimators.noise_multiplier import Evidence
 from canaryproof.verify.audit.levels import POWER
+from canaryproof.verify.audit.markup.digits import number, percent, round_down
+from canaryproof.verify.audit.markup.figures import inline
+from canaryproof.verify.audit.markup.markdown import literal, table
 
 # Faults of a mechanism that no random canaries see, whatever their number.
 _UNSEEN = ("unclipped", "memorised", "released-outright", "few-states")
-# Colours of the pictures, and the variables of the page for them. White is a figure's ground; the page has its own.
-_COLOURS = {
-    "#0072b2": "var(--blue)",
-    "#d55e00": "var(--orange)",
-    "#009e73": "var(--green)",
-    "#666666": "var(--grey)",
-    "#000000": "currentColor",
-    "#ffffff": "none",
-}
 
 
 @dataclass(frozen=True)
@@ -74,12 +64,12 @@ def html(result: AuditResult, document: dict[str, Any]) -> str:
 
 def markdown(result: AuditResult, document: dict[str, Any]) -> str:
     """Return a report as Markdown; tables stand in place of the pictures."""
-    parts = [f"# {_title(result)}", _plain(document["answer"])]
+    parts = [f"# {_title(result)}", literal(document["answer"])]
     for section in _sections(result, document, "audit.md"):
         parts.append(f"## {section.title}")
-        parts += map(_plain, section.words)
+        parts += map(literal, section.words)
         if section.rows:
-            parts.append(_table(section.header, section.rows))
+            parts.append(table(section.header, [list(map(literal, row)) for row in section.rows]))
         if section.lines:
             parts.append("\n".join(["```sh", *section.lines, "```"]))
     return "\n\n".join(parts) + "\n"
@@ -126,8 +116,7 @@ def _rows(rows: Sequence[AuditRow]) -> Iterator[tuple[str, ...]]:
 
 
 def _end(row: AuditRow, value: float) -> str:
-    # A lower bound that is rounded up is invalid.
-    return number(value) if row.kind == ESTIMATE or math.isinf(value) else rounded_down(value)
+    return number(value) if row.kind == ESTIMATE else round_down(value)
 
 
 # The sections.
@@ -142,7 +131,7 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     if result.estimates or result.bounds:
         remarks = tuple(text.remarks(result))
         rows = [*_rows(result.estimates), *_rows(result.bounds)]
-        interval, bound = text.percent(result.confidence), text.percent(1.0 - result.level)
+        interval, bound = percent(result.confidence), percent(1.0 - result.level)
         confidence = f"Intervals of estimates have {interval} confidence, and bounds {bound}."
         yield ReportSection("Estimates and bounds", (confidence, *remarks), _HEADINGS, rows)
     if document["curve"] is not None:
@@ -199,20 +188,16 @@ def _curve(result: AuditResult, curve: dict[str, Any]) -> ReportSection:
         for each in curve["true_positive_rates"]
     ]
     rows.append(("advantage", *_pair(curve["advantage"])))
-    rows += [(f"ε at δ = {each['delta']:g}", "", _low(each["low"])) for each in curve["epsilon"]]
+    rows += [(f"ε at δ = {each['delta']:g}", "", round_down(float(each["low"]))) for each in curve["epsilon"]]
     words = (
-        f"All lower limits hold at once with {text.percent(result.confidence)} confidence, if scores are independent. "
+        f"All lower limits hold at once with {percent(result.confidence)} confidence, if scores are independent. "
         "So they are lower than a bound for one δ alone.",
     )
     return ReportSection("Trade-off curve", words, ("of the attack by these scores", "estimate", "lower limit"), rows)
 
 
 def _pair(each: dict[str, Any]) -> tuple[str, str]:
-    return f"{each['estimate']:.3g}", _low(each["low"])
-
-
-def _low(value: float | str) -> str:
-    return rounded_down(float(value))
+    return f"{each['estimate']:.3g}", round_down(float(each["low"]))
 
 
 def _evidence(evidence: dict[str, Any]) -> ReportSection:
@@ -285,39 +270,16 @@ def _origin(document: dict[str, Any], name: str) -> Iterator[ReportSection]:
 
 
 def _pictures(result: AuditResult) -> Iterator[Picture]:
-    yield _inline(picture.draw(result, titled=False), "scores", "Scores against the null; below, ε with the claim.")
+    yield _picture(picture.draw(result, titled=False), "scores", "Scores against the null; below, ε with the claim.")
     mechanism = result.mechanism
     if result.scores.record is not None and mechanism is not None and mechanism.claimed is not None:
         values = mechanism.traces.log_evidence(mechanism.claimed)
         figure = Evidence(np.arange(len(values)), values).plot()
-        yield _inline(figure, "evidence", "Evidence against the claimed noise after each measured round.")
+        yield _picture(figure, "evidence", "Evidence against the claimed noise after each measured round.")
     if not result.withheld:
         caption = "Trade-off curve: errors of an attacker with a threshold, and the errors that the claim leaves."
-        yield _inline(trade_off_curve(result).plot(), "curve", caption)
+        yield _picture(trade_off_curve(result).plot(), "curve", caption)
 
 
-def _inline(figure: Figure, name: str, caption: str) -> Picture:
-    """Render a figure as a part of the page, whose colours and letters it takes; ids begin with its name."""
-    file = io.BytesIO()
-    with mpl.rc_context({"svg.hashsalt": "canaryproof", "svg.fonttype": "none"}):
-        figure.savefig(file, format="svg", metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    drawn = file.getvalue().decode()
-    drawn = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{name}-", drawn[drawn.index("<svg") :])
-    drawn = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn, flags=re.DOTALL)
-    drawn = re.sub("|".join(_COLOURS), lambda match: _COLOURS[match[0].lower()], drawn, flags=re.IGNORECASE)
-    drawn = re.sub(r"font: ([\d.]+px)[^;\"]*", r"font-size: \1", drawn)
-    label = f'<svg role="img" aria-label="{escape(caption)}"'
-    return Picture(Markup(drawn.replace("<svg", label, 1)), caption)
-
-
-# Markdown.
-
-
-def _table(header: Sequence[str], rows: Sequence[tuple[str, ...]]) -> str:
-    lines = [header, ("---",) * len(header), *rows]
-    return "\n".join("| " + " | ".join(_plain(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
-
-
-def _plain(words: str) -> str:
-    """Escape what Markdown would take for a mark."""
-    return re.sub(r"([\\`*_\[\]<])", r"\\\1", " ".join(words.split()))
+def _picture(figure: Figure, name: str, caption: str) -> Picture:
+    return Picture(inline(figure, name, caption), caption)

@@ -1,8 +1,6 @@
 """An audit as a picture: scores against the null, and ε̂ with its interval, the best lower bound and the claim."""
 
-import io
 import math
-from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -11,24 +9,15 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from canaryproof.verify.audit.answer.result import AuditResult
-from canaryproof.verify.audit.answer.text import answer, claimed, percent, shown_bound
+from canaryproof.verify.audit.answer.text import answer, claimed, shown_bound
 from canaryproof.verify.audit.files.reading import ScoreKind
-
-# Okabe and Ito's colours, which colour-blind readers can distinguish.
-_NULL, _OBSERVED, _BOUND, _CLAIM = "#666666", "#0072B2", "#009E73", "#D55E00"
-# With this style, equal audits give equal files on every machine.
-_STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "canaryproof",
-    "svg.fonttype": "path",
-    "font.size": 9.0,
-    "axes.spines.top": False,
-}
-_FORMATS: dict[str, dict[str, Any]] = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+from canaryproof.verify.audit.markup.digits import percent
+from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, png, svg
 
 
 def draw(result: AuditResult, *, titled: bool = True) -> Figure:
     """Draw an audit, with its answer as the title or without."""
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(7.0, 4.6), layout="constrained")
         above, below = figure.subplots(2, 1, height_ratios=(3.0, 1.0))
         _draw_scores(above, result)
@@ -40,11 +29,8 @@ def draw(result: AuditResult, *, titled: bool = True) -> Figure:
 
 def data(result: AuditResult, form: str) -> bytes:
     """Return an audit's picture as the bytes of a file, ``svg`` or ``png``."""
-    file = io.BytesIO()
     figure = draw(result)
-    with mpl.rc_context(_STYLE):
-        figure.savefig(file, format=form, dpi=150, metadata=_FORMATS[form])
-    return file.getvalue()
+    return svg(figure).encode() if form == "svg" else png(figure)
 
 
 def _draw_scores(axes: Axes, result: AuditResult) -> None:
@@ -62,14 +48,13 @@ def _draw_scores(axes: Axes, result: AuditResult) -> None:
     bins = np.linspace(low, high, 1 + min(40, 6 + round(1.5 * math.sqrt(len(seen))))).tolist()
     x = np.linspace(low, high, 400)
     if unseen is not None:
-        axes.hist(unseen, bins=bins, density=True, color=_NULL, alpha=0.25, label=f"{len(unseen):,} unobserved")
-    axes.hist(seen, bins=bins, density=True, color=_OBSERVED, alpha=0.35, label=f"{len(seen):,} observed")
-    axes.plot(x, stats.norm.pdf(x), color=_NULL, label="null N(0, 1/d)" if unseen is None else "null, fitted")
+        axes.hist(unseen, bins=bins, density=True, color=GREY, alpha=0.25, label=f"{len(unseen):,} unobserved")
+    axes.hist(seen, bins=bins, density=True, color=BLUE, alpha=0.35, label=f"{len(seen):,} observed")
+    axes.plot(x, stats.norm.pdf(x), color=GREY, label="null N(0, 1/d)" if unseen is None else "null, fitted")
     fitted = stats.norm.pdf(x, seen.mean(), seen.std())
-    axes.plot(x, fitted, color=_OBSERVED, linestyle="--", label="observed, fitted")
+    axes.plot(x, fitted, color=BLUE, linestyle="--", label="observed, fitted")
     axes.set_xlabel(unit)
     axes.set_ylabel("density")
-    axes.spines["right"].set_visible(False)
     axes.legend(frameon=False)
 
 
@@ -77,8 +62,7 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
     estimate, bound = result.estimate, result.bound
     axes.set_yticks([])
     axes.set_ylim(0.0, 3.0)
-    for side in ("left", "right"):
-        axes.spines[side].set_visible(False)
+    axes.spines["left"].set_visible(False)
     axes.set_xlabel(f"ε at δ = {result.delta!r}")
     ends = [1.0, result.claim or 0.0, 0.0 if bound is None else bound.low]
     ends += [] if estimate is None else [estimate.epsilon, estimate.high]
@@ -89,13 +73,13 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
         label = f"estimate {estimate.name}, {percent(result.confidence)} interval"
         label += ", infinite" if math.isinf(estimate.epsilon) else ""
         reach = [[value - low], [max(0.0, high - value)]]
-        axes.errorbar([value], [2.2], xerr=reach, fmt="o", color=_OBSERVED, capsize=4.0, label=label)
+        axes.errorbar([value], [2.2], xerr=reach, fmt="o", color=BLUE, capsize=4.0, label=label)
     if bound is not None:
-        axes.plot([min(bound.low, right)], [1.2], marker=">", color=_BOUND, label=shown_bound(bound), linestyle="none")
+        axes.plot([min(bound.low, right)], [1.2], marker=">", color=GREEN, label=shown_bound(bound), linestyle="none")
     if result.claim is not None:
-        axes.axvline(result.claim, color=_CLAIM, linestyle="--", label=claimed(result.claim))
+        axes.axvline(result.claim, color=ORANGE, linestyle="--", label=claimed(result.claim))
     if bound is not None:
-        axes.hlines(1.2, min(bound.low, right), right, color=_BOUND, linewidth=1.0)
+        axes.hlines(1.2, min(bound.low, right), right, color=GREEN, linewidth=1.0)
     axes.set_xlim(0.0, right)
     if result.withheld:
         axes.set_xticks([])

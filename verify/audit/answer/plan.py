@@ -21,12 +21,12 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.answer.misuse import visible_trace
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, BoundTest, least_count, least_part, residuals
-from canaryproof.verify.audit.answer.text import number, rounded_down
 from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM
 from canaryproof.verify.audit.estimators.noise_multiplier import power
 from canaryproof.verify.audit.levels import POWER
+from canaryproof.verify.audit.markup.digits import number, round_down
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ class AuditPlan:
         missing = "notice that they are missing from the release"
         yield from wrapped(f"{so_many(self.present)} {there if self.all_rounds else missing};", "  ", "    ")
         # A share that is rounded up might not be noticed.
-        share = rounded_down(100.0 * self.short_noise, 2)
+        share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)})"
         yield from wrapped(f"{so_many(self.seeing)} notice {short}.", "  ", "    ")
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)

@@ -18,7 +18,6 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.answer.text import number, percent, rounded_down
 from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
@@ -33,6 +32,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
 from canaryproof.verify.audit.files.other_results import GuessCount, OtherResult, of_frame, read_result
 from canaryproof.verify.audit.files.reading import ScoreColumns
+from canaryproof.verify.audit.markup.digits import number, percent, round_down
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class Review:
     def __str__(self) -> str:
         blocks = [("Reviewed", f"{self.form}: {self.canaries}, at δ = {self.delta:g}")]
         blocks += [("Bound", _bound_line(bound, self.confidence)) for bound in self.bounds]
-        caps = ", ".join(f"{rounded_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
+        caps = ", ".join(f"{round_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
         blocks.append(("Caps", f"so many canaries give at most {caps}"))
         blocks += [("Choice", _choice_line(choice, self.confidence)) for choice in self.choices]
         blocks += [("Unknown", line) for line in self.unknown]
@@ -473,7 +473,7 @@ def _of_sizes(result: OtherResult, delta: float, alpha: float) -> _Parts:
 def _answer(reviewed: Review) -> str:
     at, reported = f"at δ = {reviewed.delta:g}", reviewed.reported
     headline = reviewed.bounds[0] if reviewed.bounds else None
-    valid = "" if headline is None else f"The valid bound is {rounded_down(headline.epsilon)} {at}."
+    valid = "" if headline is None else f"The valid bound is {round_down(headline.epsilon)} {at}."
     if reported is None:
         return (
             f"{valid} No ε is reported that could be judged." if valid else "No ε is reported, and no scores are given."
@@ -488,7 +488,7 @@ def _answer(reviewed: Review) -> str:
         case Opinion.SUPPORTED:
             assert headline is not None
             return (
-                f"{subject} is supported: the valid bound is {rounded_down(headline.epsilon)} with "
+                f"{subject} is supported: the valid bound is {round_down(headline.epsilon)} with "
                 f"{percent(reviewed.confidence)} confidence {at}."
             )
         case Opinion.CONDITIONAL:
@@ -498,7 +498,7 @@ def _answer(reviewed: Review) -> str:
         case Opinion.IMPOSSIBLE:
             text = (
                 f"{subject} is impossible as a lower bound: so many canaries give at most "
-                f"{rounded_down(max(reviewed.caps.values()))}, whatever leaks."
+                f"{round_down(max(reviewed.caps.values()))}, whatever leaks."
             )
         case Opinion.UNSUPPORTED:
             choice = next((each for each in reviewed.choices if reported <= each.epsilon * (1.0 + _CLOSE)), None)
@@ -516,13 +516,13 @@ def _answer(reviewed: Review) -> str:
 def _bound_line(bound: ReviewedBound, confidence: float) -> str:
     also = f"; and {bound.condition}" if bound.condition and bound.condition not in bound.basis else ""
     return (
-        f"{bound.name} ≥ {rounded_down(bound.epsilon)} at {percent(confidence)}, cap {number(bound.cap)}, "
+        f"{bound.name} ≥ {round_down(bound.epsilon)} at {percent(confidence)}, cap {number(bound.cap)}, "
         f"{bound.basis}{also}"
     )
 
 
 def _choice_line(choice: Choice, confidence: float) -> str:
-    line = f"{choice.name} chosen on these scores would print ε ≥ {rounded_down(choice.epsilon)}"
+    line = f"{choice.name} chosen on these scores would print ε ≥ {round_down(choice.epsilon)}"
     if choice.false_share is None:
         return line
     return (

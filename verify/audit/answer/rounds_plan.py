@@ -16,10 +16,10 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, least_count, least_part
-from canaryproof.verify.audit.answer.text import number, rounded_down
 from canaryproof.verify.audit.blindspots.fault_map import summary
 from canaryproof.verify.audit.estimators.noise_multiplier import power
 from canaryproof.verify.audit.levels import POWER
+from canaryproof.verify.audit.markup.digits import number, round_down
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ class RoundsPlan:
         yield f"  {so_many(self.present)} see that they are there;", ""
         data = ", if others' updates are known" if self.known else ""
         # A share that is rounded up might not be noticed.
-        share = rounded_down(100.0 * self.short_noise, 2)
+        share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data}."
         yield f"  {so_many(self.seeing)} notice {short}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} to the variance of all rounds' noise.", "  "

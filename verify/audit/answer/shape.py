@@ -14,6 +14,7 @@ from scipy import special, stats
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit.markup.digits import number
 
 # Level of the test that scores are normal.
 LEVEL = 0.01
@@ -82,11 +83,6 @@ def shape(observed: Array, unobserved: Array | None = None, scale: float | None 
     return ShapeTest(p_value, reason)
 
 
-def plain(value: float, digits: int = 2) -> str:
-    """Print a number in some significant digits, and a large one without an exponent."""
-    return f"{float(f'{value:.{digits}g}'):.15g}"
-
-
 def many_ties(scores: Array) -> bool:
     """Tell whether one value has so large a share of the scores that no Gaussian fits."""
     return bool(np.unique(scores, return_counts=True)[1].max() > max(1.0, _MANY_TIES * len(scores)))
@@ -116,8 +112,8 @@ def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[s
     ratio = float(z.std())
     if float(special.chdtrc(len(z) - 1, len(z) * ratio**2)) < _REASON:
         yield (
-            f"The observed scores' deviation is {plain(ratio)} times the null's. Canaries took part unequally, or the "
-            "dimension is wrong; the bound is wrong, too, then."
+            f"The observed scores' deviation is {number(ratio, 2)} times the null's. Canaries took part unequally, or "
+            "the dimension is wrong; the bound is wrong, too, then."
         )
 
 
@@ -228,7 +224,7 @@ def two_clusters(z: Array) -> Array:
 
 def some_left_a_trace(share: float) -> str:
     """Say that some of the canaries are missing."""
-    left = f"Only some {plain(100.0 * share)}% of the observed canaries left a trace"
+    left = f"Only some {number(100.0 * share, 2)}% of the observed canaries left a trace"
     return f"{left}; the others score like unobserved ones."
 
 

@@ -6,7 +6,6 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -26,6 +25,7 @@ from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.canaries.scores import Score
 from canaryproof.verify.audit.files.reading import ScoreKind
+from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.blindspots.ranges import BlindSpots, Range
@@ -99,8 +99,7 @@ def _noise_digits(mechanism: MechanismTest) -> tuple[str, str, str]:
     """Print a measured noise multiplier and its interval."""
     measured = mechanism.measured
     value, low, high = (
-        rounded(each, measured.standard_error) if math.isfinite(each) else number(each)
-        for each in (measured.value, measured.low, measured.high)
+        round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
     )
     return value, low, high
 
@@ -124,7 +123,7 @@ def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
         return "no lower bound above 0"
     # A bound of asymptotic coverage keeps its confidence in the limit only.
     about = "" if bound.coverage == Coverage.PROVEN else "about "
-    return f"at least {rounded_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
+    return f"at least {round_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
 
 
 def _claim_sentence(result: AuditResult) -> str:
@@ -160,12 +159,12 @@ def _doubt(result: AuditResult) -> str:
     if result.warnings:
         return " But a sign of misuse puts the input in doubt, and no gate passes." if result.doubtful else ""
     if result.noise_epsilon is not None:
-        alone = f"the claimed noise alone has ε = {rounded_down(result.noise_epsilon)} for somebody who takes part"
+        alone = f"the claimed noise alone has ε = {round_down(result.noise_epsilon)} for somebody who takes part"
         return f" But {alone}, and no gate passes."
     if result.trace_test is None or not result.other_trace:
         return ""
     norm, error, p_value = result.trace_test
-    trace = f"the trace in this release is that of canaries of norm {rounded(norm, error)} ± {rounded(error, error)}"
+    trace = f"the trace in this release is that of canaries of norm {plus_minus(norm, error)}"
     return f" But {trace}, not 1 ({shown_p_value(p_value, '1e-300')}): some may be missing, and no gate passes."
 
 
@@ -175,7 +174,7 @@ def _out_of_reach(result: AuditResult, claim: float) -> str:
         return "others' data, or more noise than claimed, would have hidden any lack of noise"
     bound = result.bound
     if bound is not None and bound.cap <= claim:
-        return f"a bound from so many scores ends at {rounded_down(bound.cap)}"
+        return f"a bound from so many scores ends at {round_down(bound.cap)}"
     return "so few scores would have noticed no share of the claimed noise"
 
 
@@ -186,7 +185,7 @@ def claimed(claim: float) -> str:
 
 def shown_bound(bound: AuditRow) -> str:
     """Print a bound with its name, rounded down, as a lower bound that is rounded up is invalid."""
-    return f"{bound.name} ≥ {rounded_down(bound.low)}"
+    return f"{bound.name} ≥ {round_down(bound.low)}"
 
 
 def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *, shell: bool = False) -> str:
@@ -269,7 +268,7 @@ def _noise(result: AuditResult) -> str:
         return ""
     traces, (value, _, _) = mechanism.traces, _noise_digits(mechanism)
     error = mechanism.measured.standard_error
-    shown = f"{value} ± {rounded(error, error)}" if math.isfinite(error) else value
+    shown = f"{value} ± {round_to_error(error, error)}" if math.isfinite(error) else value
     rounds = "1 round" if len(traces.cosines) == 1 else f"{len(traces.cosines):,} rounds"
     test = "" if mechanism.p_value is None else f"; less than claimed: {shown_p_value(mechanism.p_value, '1e-300')}"
     return f"{shown}, of {traces.noise_source}, from {rounds}{test}"
@@ -474,9 +473,9 @@ def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Tabl
         table.add_column(heading, overflow="fold")
     for row in rows:
         # A lower bound that is rounded up is invalid.
-        value = rounded_down(row.low)
+        value = round_down(row.low)
         shown = f"≥ {value}" if math.isinf(row.high) else f"{value} – {number(row.high)}"
-        table.add_row(row.name, say(shown), row.kind, row.basis, rounded_down(row.cap))
+        table.add_row(row.name, say(shown), row.kind, row.basis, say(round_down(row.cap)))
     return table
 
 
@@ -499,11 +498,11 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
     mean, ratio = result.mean_error, result.ratio_error
     yield (
         f"standardised mean {'√d·μ̂' if closed else '(μ̂ − μ₀)/σ₀'}",
-        f"{rounded(result.standardised_mean, mean)} ± {rounded(mean, mean)}",
+        plus_minus(result.standardised_mean, mean),
     )
     yield (
         f"deviation ratio {'√d·σ̂' if closed else 'σ̂/σ₀'}",
-        f"{rounded(result.deviation_ratio, ratio)} ± {rounded(ratio, ratio)}",
+        plus_minus(result.deviation_ratio, ratio),
     )
     yield "equal variances", shown_p_value(result.variance_p_value, "1e-300")
     yield "observed are normal (Anderson–Darling)", _check_cell("A²", result.normality, "5e-31")
@@ -511,7 +510,7 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", result.null_law, "1e-300")
     if result.trace_test is not None:
         norm, error, p_value = result.trace_test
-        shown = f"{rounded(norm, error)} ± {rounded(error, error)}, {shown_p_value(p_value, '1e-300')}"
+        shown = f"{plus_minus(norm, error)}, {shown_p_value(p_value, '1e-300')}"
         yield "norm of the canaries, by their trace in the release", shown
     if result.mechanism is not None:
         yield "noise multiplier, measured", _noise(result)
@@ -659,51 +658,8 @@ def _enough(result: AuditResult, claim: float) -> str:
 # Numbers.
 
 
-def percent(confidence: float) -> str:
-    """Print a confidence in percent."""
-    return f"{100.0 * confidence:.10g}%"
-
-
 def estimate_digits(row: EstimateRow) -> tuple[str, str, str, str]:
     """Print an estimate, its standard error and its interval."""
     error = row.standard_error
-    value, shown, low, high = (rounded(x, error) for x in (row.epsilon, error, row.low, row.high))
+    value, shown, low, high = (round_to_error(x, error) for x in (row.epsilon, error, row.low, row.high))
     return value, shown, low, high
-
-
-def rounded_down(value: float, digits: int = 3) -> str:
-    """Print a number that is not negative, rounded down to some significant digits."""
-    if not value or not math.isfinite(value):
-        return f"{value:.3g}"
-    unit = Decimal(1).scaleb(Decimal(value).adjusted() - digits + 1)
-    return f"{Decimal(value).quantize(unit, rounding=ROUND_FLOOR):f}"
-
-
-def number(value: float) -> str:
-    """Print a number in three digits, or whole."""
-    return "∞" if math.isinf(value) else f"{value:.3g}" if value < 999.5 else f"{value:,.0f}"
-
-
-_ALL_DIGITS = 16  # of a float, after the first
-
-
-def rounded(value: float, error: float) -> str:
-    """Print a number with two digits of its standard error, or with three digits where that is 0."""
-    # Adding 0 turns −0 into 0.
-    if not (error > 0.0 and math.isfinite(value) and math.isfinite(error)):
-        return "inf" if math.isinf(value) else number(value + 0.0)
-    decimals = 1 - _exponent(f"{error:.1e}")
-    try:
-        near = round(value, decimals) + 0.0
-    except OverflowError:  # The rounded number is beyond the largest float.
-        return f"{value:.{decimals + _exponent(f'{value:e}')}e}"
-    if decimals <= 6 and abs(near) < 1e6:
-        return f"{near:.{max(0, decimals)}f}"
-    if not near:
-        return "0"
-    digits = decimals + _exponent(f"{near:e}")
-    return f"{near:.{min(max(0, digits), _ALL_DIGITS)}e}"
-
-
-def _exponent(scientific: str) -> int:
-    return int(scientific.partition("e")[2])

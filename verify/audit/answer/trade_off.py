@@ -142,6 +142,7 @@ class TradeOffCurve:
         from matplotlib.figure import Figure
 
         from canaryproof.verify.audit.accounting.accountant import Claim
+        from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE
 
         figure = Figure(figsize=(7.0, 3.4), layout="constrained")
         linear, small = figure.subplots(1, 2)
@@ -153,12 +154,12 @@ class TradeOffCurve:
         for axes, of in ((linear, (0.0, 1.0)), (small, (1.0, -1.0))):
             ends = np.concatenate([fnr_low, fnr_high[::-1]])
             outline = np.concatenate([low, high[::-1]]), of[0] + of[1] * ends
-            axes.fill(*outline, color="#0072B2", alpha=0.2, linewidth=0.0, label=f"{self.confidence:.0%} band")
-            axes.plot(estimate, of[0] + of[1] * fnr, color="#0072B2", label="measured")
+            axes.fill(*outline, color=BLUE, alpha=0.2, linewidth=0.0, label=f"{self.confidence:.0%} band")
+            axes.plot(estimate, of[0] + of[1] * fnr, color=BLUE, label="measured")
             if self.claim is not None:
                 claimed = of[0] + of[1] * Claim("add-or-remove", statement=(self.claim, self.delta)).tradeoff(rates)
-                axes.plot(rates, claimed, color="#D55E00", linestyle="--", label=f"claimed: ε = {self.claim:.4g}")
-            axes.plot(rates, of[0] + of[1] * (1.0 - rates), color="#666666", linewidth=0.8, label="no privacy is lost")
+                axes.plot(rates, claimed, color=ORANGE, linestyle="--", label=f"claimed: ε = {self.claim:.4g}")
+            axes.plot(rates, of[0] + of[1] * (1.0 - rates), color=GREY, linewidth=0.8, label="no privacy is lost")
             axes.set_xlabel("false positive rate")
             axes.spines[["top", "right"]].set_visible(False)
         linear.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), ylabel="false negative rate")

@@ -102,7 +102,8 @@ def of_audit(
 def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     # Loads compiled kernels.
     from canaryproof.verify.audit.answer.result import ClaimVerdict
-    from canaryproof.verify.audit.answer.text import answer, rounded_down
+    from canaryproof.verify.audit.answer.text import answer
+    from canaryproof.verify.audit.markup.digits import round_down
 
     answered = answer(result)
     signs = "\n".join(f"{warning.kind}: {warning.message} {warning.what_to_do}" for warning in result.warnings)
@@ -117,7 +118,5 @@ def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     yield JUnitCase("the audit decides", answered, "" if decided else str(result.verdict))
     noticed = result.noticed or 0.0
     # A share that is rounded up might not have been noticed.
-    text = (
-        f"noise at {rounded_down(noticed)} of the claim would be noticed with probability 90%; {notice:g} is asked for"
-    )
+    text = f"noise at {round_down(noticed)} of the claim would be noticed with probability 90%; {notice:g} is asked for"
     yield JUnitCase("missing noise would be noticed", text, "" if noticed >= notice else text)

@@ -385,11 +385,13 @@ class Evidence:
         # Matplotlib takes half a second to load.
         from matplotlib.figure import Figure
 
+        from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE
+
         figure = Figure(figsize=(7.0, 3.2), layout="constrained")
         axes = figure.subplots()
-        axes.step(self.rounds + 1, np.exp(np.clip(self.log_values, -700.0, 700.0)), where="post", color="#0072B2")
-        axes.axhline(1.0 / level, color="#D55E00", linestyle="--", label=f"alarm: 1/{level:g}")
-        axes.axhline(1.0, color="#666666", linewidth=0.8)
+        axes.step(self.rounds + 1, np.exp(np.clip(self.log_values, -700.0, 700.0)), where="post", color=BLUE)
+        axes.axhline(1.0 / level, color=ORANGE, linestyle="--", label=f"alarm: 1/{level:g}")
+        axes.axhline(1.0, color=GREY, linewidth=0.8)
         axes.set_yscale("log")
         axes.set_xlabel("rounds")
         axes.set_ylabel("evidence against the claim")

@@ -21,7 +21,7 @@ from canaryproof.verify.papers.records.output_files import check_files, write_fi
 from canaryproof.verify.papers.records.report_input import CANIFE
 
 if TYPE_CHECKING:
-    from canaryproof.reports.markdown import Section
+    from canaryproof.verify.audit.markup.markdown import Section
 
 _EXTRA = ("jax", "flax", "optax")
 

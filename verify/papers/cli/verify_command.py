@@ -219,14 +219,14 @@ class _Artist:
 
     def _drawn(self, suite: Run) -> dict[str, "Figure"]:
         # The reports need matplotlib, which takes a second to import.
-        from canaryproof.reports.figures import drawn
         from canaryproof.reports.pages import figures_of
+        from canaryproof.verify.audit.markup.figures import drawing
 
         figures = figures_of(suite)
         for figure in figures.values():
             # An interrupt waits for one picture at most.
             if not self._stopped:
-                drawn(figure)
+                drawing(figure)
         return figures
 
 

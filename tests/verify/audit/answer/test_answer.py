@@ -18,10 +18,11 @@ from canaryproof.verify.audit.answer import page, picture, report
 from canaryproof.verify.audit.answer import run_audit as module
 from canaryproof.verify.audit.answer.model_card import model_card
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
-from canaryproof.verify.audit.answer.text import details, estimate_digits, percent, rounded_down
+from canaryproof.verify.audit.answer.text import details, estimate_digits
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.markup.digits import percent, round_down
 
 DELTAS, CLAIMS = (0.0, 1e-6, 1e-6, 1e-5, 1e-3, 0.05), (None, 0.1, 1.0, 3.0, 8.0, 40.0, 2000.0)
 NAMED = (("bayesian",), ("jagielski", "band"), ("fixed-threshold", "fixed-sequence"))
@@ -150,7 +151,7 @@ def contradictions(result: Audit) -> Iterator[str]:
         yield from unless("at least" not in answer and "ε̂ =" not in answer, "withheld numbers are in the answer")
         return
     if bound is not None:
-        shown = f"at least {rounded_down(bound.low, 2)}" if bound.low else "no lower bound above 0"
+        shown = f"at least {round_down(bound.low, 2)}" if bound.low else "no lower bound above 0"
         yield from unless(shown in answer.lower() or shown in answer, "the bound's line differs from the answer")
         yield from unless((bound.low > 0.0) <= ("Nothing of the canaries" not in both), "nothing seen beside a bound")
         level = percent(1.0 - result.level)
@@ -216,9 +217,9 @@ def card_contradictions(result: Audit) -> Iterator[str]:
         interval = f"({percent(result.confidence)}: {low} to {high}; `{result.estimate.name}`)"
         estimate = f"ε̂ = {value} at δ = {result.delta:g} {interval}"
     if result.bound is not None:
-        low = rounded_down(result.bound.low).replace("inf", "∞")
+        low = round_down(result.bound.low)
         bound = f"ε ≥ {low} at δ = {result.delta:g} (`{result.bound.name}`, {result.bound.coverage}"
-        bound += "" if math.isinf(result.bound.cap) else f", at most {rounded_down(result.bound.cap)} from so many"
+        bound += "" if math.isinf(result.bound.cap) else f", at most {round_down(result.bound.cap)} from so many"
     if not card["estimate"].startswith(estimate):
         yield "the card has another estimate"
     if not card["lower bound"].startswith(bound):
@@ -294,5 +295,5 @@ def test_no_answer_of_ten_thousand_contradicts_itself() -> None:
 def test_a_contradiction_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
     result = audit(Scores(np.random.default_rng(0).normal(0.7, 1.0, 300) / 1e3, dim=10**6), 1e-6, claim=3.0)
     assert list(contradictions(result)) == []
-    monkeypatch.setattr(module.text, "rounded_down", lambda value, _=3: f"{value + 0.3:.2g}")
+    monkeypatch.setattr(module.text, "round_down", lambda value, _=3: f"{value + 0.3:.2g}")
     assert "the bound's line differs from the answer" in list(contradictions(result))

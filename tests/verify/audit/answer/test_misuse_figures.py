@@ -175,14 +175,14 @@ def test_figures_of_a_trace_that_its_release_contradicts():
     assert found.p_value == pytest.approx(2.0 * stats.norm.cdf((0.05 - expected) / error), rel=1e-6, abs=0.0)
     # Canaries of norm 2, whose trace is twice what a release of this norm has.
     found = warning("units", cosines(2.0 * expected), None, DIM, release_norm=NORM)
-    assert numbers(found.message) == ["2", f"{1.0 / (math.sqrt(COUNT) * expected):.1g}", "1"]
+    assert numbers(found.message) == ["2.000", f"{1.0 / (math.sqrt(COUNT) * expected):.2g}", "1"]
     assert numbers(found.what_to_do)[0] == "2"
     assert found.p_value == pytest.approx(2.0 * stats.norm.sf(expected / error), rel=1e-6, abs=0.0)
     # The same of a release of twice the claimed length.
     found = warning("units", cosines(expected), None, DIM, release_norm=2.0 * NORM, noise_multiplier=SIGMA)
-    assert numbers(found.message) == ["2", f"{2.0 / (math.sqrt(COUNT) * expected):.1g}", "1", "2"]
+    assert numbers(found.message) == ["2.00", f"{2.0 / (math.sqrt(COUNT) * expected):.2g}", "1", "2"]
     found = warning("missing", cosines(0.5 * expected), None, DIM, release_norm=NORM, noise_multiplier=SIGMA)
-    assert numbers(found.message)[0] == "0.5"
+    assert numbers(found.message)[0] == "0.500"
     assert numbers(found.message)[-1] == "50"
 
 
@@ -209,7 +209,7 @@ def test_a_trace_that_the_release_contradicts_has_its_reason(kind, weight, expec
     scores = cosines(weight * expected, math.sqrt(variance))
     found = warning(kind, scores, None, DIM, release_norm=ROOT / expected, **known)
     error = 1.0 / (math.sqrt(COUNT) * expected)
-    trace = f"The canaries' trace in this release is that of vectors of norm {weight:.3g} ± {error:.1g}, not 1."
+    trace = f"The canaries' trace in this release is that of vectors of norm {weight:.3f} ± {error:.2g}, not 1."
     assert found.message == f"{trace} {reason}".rstrip()
 
 

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import canaryproof as cp
-from canaryproof.verify.audit.answer.text import rounded_down
 from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.markup.digits import round_down
 from canaryproof.verify.command_line import main
 from tests.printed import numbers
 
@@ -28,7 +28,7 @@ def test_facts_are_those_of_the_audit(audited):
     facts = rows(cp.model_card(audited))
     assert facts["claim"][0] == "ε = 3.01 at δ = 1e-06, neighbours: add-or-remove"
     assert facts["verdict"][0] == audited.verdict
-    assert f"ε ≥ {rounded_down(audited.bound.low)} at δ = 1e-06" in facts["lower bound"][0]
+    assert f"ε ≥ {round_down(audited.bound.low)} at δ = 1e-06" in facts["lower bound"][0]
     assert f"{int(100 * audited.noticed)}%" in facts["would have been noticed"][0]
     assert all(unknown for _, unknown in facts.values())
 

@@ -6,7 +6,7 @@ from scipy import stats
 from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.verify.audit.answer.misuse import misuse
-from canaryproof.verify.audit.answer.shape import LEVEL, fit, many_ties, missing_share, plain, shape, some_missing
+from canaryproof.verify.audit.answer.shape import LEVEL, fit, many_ties, missing_share, shape, some_missing
 from canaryproof.verify.audit.answer.shape import two_clusters as two_clusters_law
 from canaryproof.verify.audit.levels import LEVEL as TEST_LEVEL
 
@@ -14,11 +14,6 @@ from canaryproof.verify.audit.levels import LEVEL as TEST_LEVEL
 def draws(law, seed=0, count=400):
     rng = np.random.default_rng(seed)
     return rng, law(rng, count)
-
-
-def test_large_figures_have_no_exponent():
-    shown = {(99.6, 2): "100", (123.4, 2): "120", (0.0123, 2): "0.012", (1234.5, 3): "1230", (1.0, 3): "1"}
-    assert {pair: plain(*pair) for pair in shown} == shown
 
 
 @pytest.mark.parametrize("distance", [0.0, 0.01])

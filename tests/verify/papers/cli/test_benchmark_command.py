@@ -4,8 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
-from canaryproof.reports.markdown import Section
 from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.markup.markdown import Section
 from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.claims.canife import rules as canife_rules
 from canaryproof.verify.papers.cli import benchmark_command

@@ -70,11 +70,11 @@ def mark_edge(axis: Axis, edge: float, words: str) -> None:
 _DRAWN: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
 
 
-def drawn(figure: Figure) -> bytes:
-    """Draw a figure as matplotlib's SVG, once; letters are text."""
+def drawing(figure: Figure) -> bytes:
+    """Return a figure as matplotlib's SVG, drawn once; letters are text."""
     if figure not in _DRAWN:
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        _DRAWN[figure] = saved(figure, format="svg", metadata=nothing)
+        _DRAWN[figure] = save(figure, format="svg", metadata=nothing)
     return _DRAWN[figure]
 
 
@@ -84,28 +84,24 @@ _LETTERS = "DejaVu Sans, Verdana, sans-serif"
 
 def svg(figure: Figure) -> str:
     """Render a figure as the text of an SVG file, an element a line, on white."""
-    styles: dict[str, str] = {}
-    root = _compact(drawn(figure), "p", {}, styles)
+    root = _with_styles(drawing(figure), "p", {})
     root.attrib |= {
         "xmlns": "http://www.w3.org/2000/svg",
         "font-family": _LETTERS,
         "stroke-linejoin": "round",
         "stroke-linecap": "butt",
     }
-    sheet = ElementTree.Element("style")
-    sheet.text = "".join(f"\n.{name}{{{style}}}" for style, name in styles.items())
-    root.insert(0, sheet)
     # Blanks between the parts of a text would show.
     return re.sub(r"(?<=>)(?=<(?!/?tspan|/text))", "\n", _text(root)) + "\n"
 
 
 def png(figure: Figure) -> bytes:
     """Render a figure as PNG, 200 dots an inch on white."""
-    return saved(figure, format="png", metadata={"Software": "canaryproof"}, facecolor="white", dpi=200)
+    return save(figure, format="png", metadata={"Software": "canaryproof"}, facecolor="white", dpi=200)
 
 
-def saved(figure: Figure, **options: Any) -> bytes:
-    """Save a figure in the pictures' style, with options of ``Figure.savefig``.
+def save(figure: Figure, **options: Any) -> bytes:
+    """Return a figure as a file in the pictures' style, with options of ``Figure.savefig``.
 
     matplotlib makes ticks when it draws, so that they need the style too.
     """
@@ -121,13 +117,14 @@ def saved(figure: Figure, **options: Any) -> bytes:
     return buffer.getvalue()
 
 
-def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) -> Markup:
+def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str] | None = None) -> Markup:
     """Render a figure as an SVG element of the page: letters are text, colours are the style sheet's.
 
     Ids begin with ``name``, which no other picture of the page has. ``styles`` is the page's: declarations by the class
-    that stands for them in all of its pictures; what is new is added.
+    that stands for them in all of its pictures; what is new is added. Without it the element has its own.
     """
-    root = _compact(drawn(figure), name, _COLOURS, styles)
+    picture = drawing(figure)
+    root = _with_styles(picture, name, _COLOURS) if styles is None else _compact(picture, name, _COLOURS, styles)
     for unused in ("width", "height"):
         root.attrib.pop(unused, None)
     head, _, body = _text(root).partition(">")
@@ -136,6 +133,15 @@ def inline(figure: Figure, name: str, alternative: str, styles: dict[str, str]) 
         f'<title id="{name}-title">{escape(alternative)}</title>'
         f'<desc id="{name}-desc">{escape(description(figure))}</desc>{body}'
     )
+
+
+def _with_styles(picture: bytes, name: str, colours: Mapping[str, str]) -> ElementTree.Element:
+    styles: dict[str, str] = {}
+    root = _compact(picture, name, colours, styles)
+    sheet = ElementTree.Element("style")
+    sheet.text = "".join(f"\n.{name}{{{style}}}" for style, name in styles.items())
+    root.insert(0, sheet)
+    return root
 
 
 def _text(root: ElementTree.Element) -> str:
@@ -228,7 +234,7 @@ def _shorten(element: ElementTree.Element) -> None:
         for key in ("style", "clip-path"):
             values = {child.get(key) for child in element}
             value = values.pop() if len(values) == 1 else None
-            # Of a group that shines through, what overlaps would not be darker.
+            # In a translucent group, shapes that overlap would not be darker.
             if value and key not in element.attrib and not _OPACITY.match(value):
                 element.attrib[key] = value
                 for child in element:

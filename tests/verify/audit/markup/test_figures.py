@@ -6,8 +6,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from canaryproof.reports import figures
-from canaryproof.reports.figures import BLUE, description, drawn, inline, mark_edge, panels, png, svg
+from canaryproof.verify.audit.markup import figures
+from canaryproof.verify.audit.markup.figures import BLUE, description, drawing, inline, mark_edge, panels, png, svg
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def test_ids_begin_with_the_pictures_name_and_all_are_found(figure):
 
 
 def test_a_figure_is_drawn_once(figure):
-    assert drawn(figure) is drawn(figure)
+    assert drawing(figure) is drawing(figure)
 
 
 def test_colours_are_the_pages(figure):
@@ -59,6 +59,13 @@ def test_pictures_of_a_page_share_their_styles(figure):
     known = dict(styles)
     assert inline(figure, "q", "", styles) == re.sub(r'(?<=["# ])p-', "q-", first)
     assert styles == known
+
+
+def test_a_picture_alone_has_its_own_styles(figure):
+    styles = {}
+    shared, alone = inline(figure, "p", "", styles), inline(figure, "p", "")
+    sheet = "".join(f"\n.{name}{{{style}}}" for style, name in styles.items())
+    assert alone.replace(f"<style>{sheet}</style>", "") == shared
 
 
 def test_letters_are_text(figure):
