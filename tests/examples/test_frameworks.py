@@ -182,7 +182,7 @@ for seed in range(200):
     for _ in range(20):
         noisy, state = update(params, state)
         noises.append(flatten(noisy))
-    participation = shuffled_epochs(20, 1, 1, seed, Insertion(200, 100))
+    participation = cp.shuffled_epochs(20, 1, 1, seed, Insertion(200, 100))
     made = Canaries(seed, 200, len(noises[0]))
     sums = matrix @ [made.sum(participation.canaries(t)) for t in range(20)]
     scores.append(float(np.vdot(matrix @ noises, sums) / np.linalg.norm(sums)))
