@@ -41,7 +41,8 @@ def scales_of(block: NDArray[np.floating]) -> NDArray[np.floating]:
     largest = np.maximum(block.max(axis=1), -block.min(axis=1)).astype(np.float64)
     if not (np.isfinite(largest) & (largest > 0.0)).all():
         raise ValueError("vectors must be finite and not zero")
-    limit, number = (1000, np.float64) if block.dtype == np.float64 else (126, np.float32)
+    # By size, as numbers in another order of bytes have another type.
+    limit, number = (1000, np.float64) if block.dtype.itemsize == 8 else (126, np.float32)
     scales: NDArray[np.floating] = np.ldexp(number(1.0), -np.clip(np.frexp(largest)[1], -limit, limit))
     return scales
 

@@ -211,13 +211,12 @@ class CanaryClients:
             If the delta is not finite or of another shape or type, it is not this round's turn, or ``known`` is given
             in some rounds only. Nothing has changed then.
         """
-        if round is not None and round != self.rounds:
-            raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
+        members = self._members_of_turn(round)
         if self._residual is not None and self._residual != (known is not None):
             raise ValueError("known: must be given in every round or in none")
-        vector = _floating(f"delta of round {self.rounds}", delta)
+        vector = float_vector(f"delta of round {self.rounds}", delta)
         if known is not None:
-            others = _floating("known:", known)
+            others = float_vector("known:", known)
             if others.shape != vector.shape:
                 raise ValueError(f"known: must have the delta's shape {vector.shape}, not {others.shape}")
             vector = vector.astype(np.float64) - others
@@ -232,13 +231,13 @@ class CanaryClients:
         if nothing:
             self._zero[self.rounds] = True
         else:
-            members, total = self.participants(self.rounds), self._sum_of(self.rounds)
+            total = self._canary_sum(self.rounds)
             would_be = self._unobserved(self.rounds)
             self._scores.add(scored, members=members, unobserved=would_be)
             self._product += self._along(total, vector)
             self._measure(members, total, vector, residual=known is not None)
         self._residual = known is not None
-        self._seen[self.participants(self.rounds)] = True
+        self._seen[members] = True
         self.rounds += 1
 
     def scores(self, score: str, gram: ArrayLike | None = None) -> Scores:
@@ -405,7 +404,7 @@ class CanaryClients:
         ValueError
             If the vector is zero, not finite, or of another shape or type.
         """
-        array = _floating("final vector", vector)
+        array = float_vector("final vector", vector)
         if self._sharded is None:
             _check_finite(array, "the model diverged: its final vector")
         if self._sharded is None and not array.any(axis=-1).all():
@@ -513,6 +512,12 @@ class CanaryClients:
             counts[checked_canaries(self.participation, t)] += 1.0
         return counts
 
+    def _members_of_turn(self, given: int | None) -> Ints:
+        """Return the canaries of the next round, which must be the given one and one of the planned."""
+        if given is not None and given != self.rounds:
+            raise ValueError(f"round: it is the turn of round {self.rounds}, not of {given!r}")
+        return self.participants(self.rounds)
+
     def _measure(self, members: Ints, total: Array, delta: NDArray[np.floating], *, residual: bool) -> None:
         """Keep the cosine between a round's delta and the sum of the canaries that measure its noise."""
         measuring = members if residual else members[~self._seen[members]]
@@ -569,6 +574,10 @@ class CanaryClients:
             self._sum = number, self._held.sum(self.participants(number))
         return self._sum[1]
 
+    def _canary_sum(self, number: int) -> Array:
+        """Return the sum of the observed canaries in what is scored of a round."""
+        return self._sum_of(number)
+
     def _pair(self, scores: NDArray[np.float64]) -> Pair:
         return scores[..., self._included], scores[..., ~self._included]
 
@@ -585,7 +594,8 @@ def _scores_file(path: Path, rounds: int) -> Path:
     return path.with_name(f"{path.name}.{rounds}")
 
 
-def _floating(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:
+def float_vector(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:
+    """Return floating-point numbers of any library; a ``ValueError`` begins with their name."""
     try:
         return floating(values)
     except ValueError as error:

@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Array, floating
+from canaryproof.kernels._canary_arguments import checked_indices, checked_vectors
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
 
@@ -66,7 +67,8 @@ class GroupedCanaries:
         for norm in self.norms:
             if not 0.0 < norm < math.inf:
                 raise ValueError(f"norms: must be positive and finite, not {norm!r}")
-        _ = self.parts
+        # They refuse seeds and counts for all groups.
+        _ = Canaries(self.seed, self.count, self.dim), self.parts
 
     @property
     def dim(self) -> int:
@@ -92,31 +94,26 @@ class GroupedCanaries:
 
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> Array:
         """Return cosines with one vector or a block; arguments and errors as for ``Canaries.cosines``."""
-        given = floating(vectors)
-        block: NDArray[np.floating] = np.atleast_2d(given)
-        count = self.count if indices is None else len(np.asarray(indices))
-        cosines = self._added(block, count, lambda part, rows: part.cosines(rows, indices))
-        return cosines if given.ndim == 2 else cosines[0]
+        chosen = checked_indices(indices, self.count)
+        cosines = self._added(vectors, len(chosen), lambda part, rows: part.cosines(rows, chosen))
+        return cosines if np.ndim(vectors) == 2 else cosines[0]
 
     def block_cosines(self, vectors: ArrayLike) -> Array:
         """Return cosines with a block of vectors, as ``Canaries.block_cosines`` makes them."""
-        return self._added(floating(vectors), self.count, Canaries.block_cosines)
+        return self._added(vectors, self.count, Canaries.block_cosines)
 
     def _added(
-        self, block: NDArray[np.floating], count: int, cosines: Callable[[Canaries, NDArray[np.floating]], Array]
+        self, vectors: ArrayLike, count: int, cosines: Callable[[Canaries, NDArray[np.floating]], Array]
     ) -> Array:
-        """Add up the groups' inner products with the rows of a block, and divide by the rows' norms."""
-        if block.shape[1:] != (self.dim,):
-            raise ValueError(f"vectors must be of shape ({self.dim},) or (n, {self.dim}), not {block.shape}")
-        lengths = np.linalg.norm(block, axis=1)
-        if not (np.isfinite(lengths) & (lengths > 0.0)).all():
-            raise ValueError("vectors must be finite and not zero")
-        products, end = np.zeros((len(block), count)), 0
-        for weight, part in self.parts:
-            start, end = end, end + part.dim
-            shares = np.linalg.norm(block[:, start:end], axis=1) / lengths
-            # A part may be zero in one group, where it has no direction.
-            some = shares > 0.0
+        """Add up the groups' inner products with vectors, and divide by the vectors' norms."""
+        block, scales = checked_vectors(vectors, self.dim)
+        pieces = np.split(block, np.cumsum(self.sizes)[:-1], axis=1)
+        squares = [np.einsum("i,ij,i,ij->i", scales, piece, scales, piece, dtype=np.float64) for piece in pieces]
+        shares = np.sqrt(squares / np.sum(squares, axis=0))
+        products = np.zeros((len(block), count))
+        for (weight, part), piece, share in zip(self.parts, pieces, shares, strict=True):
+            # A vector may be zero in one group, where it has no direction.
+            some = share > 0.0
             if some.any():
-                products[some] += weight * shares[some, np.newaxis] * cosines(part, block[some, start:end])
+                products[some] += weight * share[some, np.newaxis] * cosines(part, piece[some])
         return np.clip(products, -1.0, 1.0)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Array, floating
+from canaryproof.kernels.arrays import Array, on_host
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.slices import PartialProducts, checked_slice
+from canaryproof.kernels.slices import PartialProducts, checked_part, checked_slice
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 
 
@@ -120,8 +120,8 @@ class ShardedCanaries:
         ValueError
             If the vector is of another shape or type, here, or not finite, in any process.
         """
-        part = floating(vector)
-        if part.shape != (self.held,):
+        part = checked_part(vector, 0, self.held)
+        if len(part) != self.held:
             raise ValueError(f"vector must be of shape ({self.held},), as many as this process holds, not {part.shape}")
         products = np.zeros(self.count)
         for squares, (weight, group, pieces) in zip(self._squares, self._groups, strict=True):
@@ -138,8 +138,8 @@ class ShardedCanaries:
 
         Every process must call it; errors are those of ``products``, and a vector must not be zero.
         """
-        block = floating(vectors)
-        if block.ndim == 1:
+        block = on_host(vectors)
+        if block.ndim < 2:
             return self.products(block).cosines()
         return np.array([self.products(row).cosines() for row in block])
 

@@ -12,9 +12,9 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Array, floating
+from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
-from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
+from canaryproof.verify.audit.canaries.canary_clients import CanaryClients, float_vector
 from canaryproof.verify.audit.canaries.participation import Participation
 from canaryproof.verify.audit.canaries.round_scores import AnyCanaries
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
@@ -86,10 +86,6 @@ class WhitenedClients(CanaryClients):
         self._increments: list[NDArray[np.floating]] = []
         self._sums = np.zeros(canaries.count)
 
-    def total(self, round: int, clip_norm: float) -> Array:  # noqa: A002
-        """Return the sum of the updates of a round, as ``CanaryClients.total``."""
-        return clip_norm * self.canaries.sum(self.participants(round))
-
     def add(self, delta: ArrayLike, round: int | None = None, known: ArrayLike | None = None) -> None:  # noqa: A002
         """Take the increment of the next round.
 
@@ -108,9 +104,8 @@ class WhitenedClients(CanaryClients):
         """
         if known is None:
             raise ValueError("known: must be given, since whitening adds up the data of several rounds")
-        if round is not None and round != self.rounds:
-            raise ValueError(f"round: it is the turn of round {self.rounds}, not of {round!r}")
-        vector, others = floating(delta), floating(known)
+        self._members_of_turn(round)
+        vector, others = float_vector(f"delta of round {self.rounds}", delta), float_vector("known:", known)
         if not vector.shape == others.shape == (self.canaries.dim,):
             shapes = f"{vector.shape} and {others.shape}"
             raise ValueError(f"delta, known: must have the shape ({self.canaries.dim},), not {shapes}")
@@ -171,7 +166,7 @@ class WhitenedClients(CanaryClients):
         """Refuse by ``ValueError``: the increments of all rounds are not written."""
         raise ValueError("save: is not served where noise is correlated, as all increments would be in the file")
 
-    def _sum_of(self, number: int) -> Array:
+    def _canary_sum(self, number: int) -> Array:
         """Return the sum of the observed canaries in a whitened round."""
         return self.canaries.sum(weights=np.where(self._included, self._weights[number], 0.0))
 

@@ -59,53 +59,6 @@ def test_scores_that_are_infinite_or_overflow_stand_for_their_ranks(largest):
     assert scores.ranked
     assert scores.observed.tolist() == [5.5, 2.5, 5.5]
     assert scores.unobserved.tolist() == [4.0, 1.0, 2.5]
-    with pytest.raises(ValueError, match=r"^observed\[1\]: must be a number, not nan$"):
-        Scores([largest, math.nan], [5.0, 7.0], kind="any")
-
-
-def test_canaries_that_replace_others_need_unobserved_ones():
-    assert Scores(VALUES, VALUES, neighbours="replace").neighbours == "replace"
-    with pytest.raises(ValueError, match=r"^unobserved: is needed where canaries replace others"):
-        Scores(VALUES, dim=10, neighbours="replace")
-    with pytest.raises(ValueError, match=r"^neighbours: must be one of add-or-remove, replace, not 'swap'$"):
-        Scores(VALUES, VALUES, neighbours="swap")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "rule"),
-    [
-        (([0.1, math.nan],), "observed[1]: must be finite, not nan"),
-        (([0.1, math.inf],), "observed[1]: must be finite, not inf"),
-        (([0.1, 1.5],), "observed[1]: a cosine must lie in [-1, 1], not 1.5; other scores are of kind any"),
-        (([0.1],), "observed: must have at least 2 values, not 1"),
-        (([0.1, 0.1],), "observed: all 2 values are equal; their variance must not be zero"),
-        (([1, 0],), "observed: values must be floating-point, not int64"),
-        ((["a", "b"],), "observed: values must be floating-point, not <U1"),
-        (([[0.1, 0.2]],), "observed: the array must have one axis, not 2"),
-        ((0.5,), "observed: the array must have one axis, not 0"),
-        (([0.1, [0.2]],), "observed: must be an array of numbers ("),
-        (([0.1, 0.2], [0.1]), "unobserved: must have at least 2 values, not 1"),
-        (([0.1, 0.2], None, 1), "dim: must be a whole number from 2 to 1e12, not 1"),
-        (([0.1, 0.2], None, 2.5), "dim: must be a whole number from 2 to 1e12, not 2.5"),
-        (([0.1, 0.2], None, "10"), "dim: must be a whole number from 2 to 1e12, not '10'"),
-        (([0.1, 0.2], None, math.nan), "dim: must be a whole number from 2 to 1e12, not nan"),
-        (([0.1, 0.2], None, 10, "coins"), "inclusion: must be one of fixed, coin, independent, not 'coins'"),
-        (([0.1, 0.2], None, 10, "fixed", "loss"), "kind: must be one of cosine, any, not 'loss'"),
-        (([0.1, 0.2], None, 10, "fixed", None), "kind: must be one of cosine, any, not None"),
-        (([0.1, 0.2], None, None), "dim: is needed, as there are no unobserved cosines"),
-        (([0.1, 0.2], [0.1, 0.3], 10, "fixed", "any"), "dim: is for cosines; scores of any kind have none"),
-        (
-            ([0.1, 0.2], None, None, "fixed", "any"),
-            "unobserved: is needed for scores of any kind, ",
-        ),
-    ],
-    ids=lambda value: value[:30] if isinstance(value, str) else "",
-)
-def test_a_broken_rule_is_named(arguments, rule):
-    given = arguments if len(arguments) > 1 else (*arguments, None, 10)
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        Scores(*given)
-    assert str(caught.value).startswith(rule)
 
 
 @pytest.mark.parametrize("dim", [10, 10.0, np.int32(10), np.float32(10.0)])

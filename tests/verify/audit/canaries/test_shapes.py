@@ -1,4 +1,3 @@
-import math
 import subprocess
 import sys
 from collections import OrderedDict, namedtuple
@@ -202,8 +201,6 @@ def test_what_is_asked_of_torch(monkeypatch):
     assert flatten(FakeModule().named_parameters()).tolist() == [3, 1, 2]
     parts = split(np.arange(2.0), FakeModule())
     assert [(name, part.bits, part.values.tolist()) for name, part in parts.items()] == [("b", 16, [1]), ("a", 32, [0])]
-    with pytest.raises(ValueError, match=r"^tree: an iterator must give pairs of a name and an array$"):
-        flatten(iter([1.0, 2.0]))
 
 
 def test_arrays_keep_their_dtype():
@@ -248,43 +245,6 @@ def test_split_copies_nothing():
     assert all(np.shares_memory(part, vector) for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("tree", "message"),
-    [
-        (
-            {"a": [np.zeros(2), np.zeros(2, int)]},
-            r"^tree: must be floating-point numbers, not a\.1 has int64; counters",
-        ),
-        ({"steps": 3}, "^tree: must be .* steps has int64"),
-        ([np.zeros(2, bool)], "^tree: must be .* 0 has bool"),
-        (np.zeros(2, complex), "^tree: must be .* not complex128"),
-        (np.zeros(2, np.longdouble), "^tree: must be"),
-        (object(), "^tree: must be .* not object"),
-        (np.zeros(2, "V4"), "^tree: must be"),
-        ({"a": np.zeros(2), 1: np.zeros(2)}, "^tree: must have keys of one type, which have an order, not int, str$"),
-        ({}, "^tree: has no arrays"),
-        (None, "^tree: has no arrays"),
-    ],
-)
-def test_what_is_no_tree_of_floats_is_refused(tree, message):
-    with pytest.raises(ValueError, match=message):
-        flatten(tree)
-
-
-@pytest.mark.parametrize(
-    ("vector", "message"),
-    [
-        (np.zeros(5), "vector must have 6 coordinates, as like has, not 5"),
-        (np.zeros(7), "vector must have 6 coordinates, as like has, not 7"),
-        (np.zeros(0), "vector must have 6 coordinates, as like has, not 0"),
-        (np.zeros((6, 1)), "vector must have one axis, not 2"),
-    ],
-)
-def test_a_vector_of_another_size_is_refused(vector, message):
-    with pytest.raises(ValueError, match=message):
-        split(vector, [np.zeros((2, 2)), np.zeros(2)])
-
-
 STATE = {
     "conv.weight": np.arange(6, dtype=np.float32).reshape(2, 3),
     "bn.weight": np.ones(2, np.float16),
@@ -314,20 +274,11 @@ def test_counters_and_running_statistics_are_named_and_never_have_coordinates():
     # Whoever averages statistics too says so, and a list's items are named by their numbers.
     assert len(flatten(STATE, ["*.num_batches_tracked"])) == 12
     assert len(flatten(list(STATE.values()), ["4"])) == 12
-    with pytest.raises(ValueError, match=r"^skip: must be a list of patterns, not '\*' alone$"):
-        flatten(STATE, "*")
 
 
 def test_sums_of_integers_have_a_scale():
     sums = {"a": np.array([-3, 5], np.int32), "b": np.array([[2**30]], np.int32)}
     assert flatten(sums, scale=2.0**-16).tolist() == [-3 / 2**16, 5 / 2**16, 2.0**14]
-    with pytest.raises(ValueError, match=r"^tree: must be .* a has int32, b has int32"):
-        flatten(sums)
-    with pytest.raises(ValueError, match=r"^tree: must be .* 0 has bool"):
-        flatten([np.zeros(2, bool)], scale=1.0)
-    for scale in (0.0, -1.0, math.inf, math.nan):
-        with pytest.raises(ValueError, match=f"^scale: must be positive and finite, not {scale}"):
-            flatten(sums, scale=scale)
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch, which the extra 'opacus' brings")

@@ -75,19 +75,6 @@ def test_processes_have_the_scores_of_one(name):
             assert group == pytest.approx(expected, abs=1e-12)
 
 
-def test_a_process_that_resumes_has_the_scores_of_one_that_did_not(tmp_path):
-    def process(shards, add_up):
-        path = tmp_path / f"state{shards[0].start}"
-        clients = trained(ShardedCanaries(WHOLE["one norm"], shards, add_up), shards, 0.0)
-        clients.save(path)
-        again = CanaryClients(clients._held, clients.participation, noise_multiplier=0.3)
-        again.load(path)
-        return clients.scores("likelihood").observed, again.scores("likelihood").observed
-
-    for before, after in in_threads(process):
-        assert np.array_equal(before, after)
-
-
 def test_what_is_not_finite_in_one_process_is_refused_in_all():
     def process(shards, add_up):
         canaries = ShardedCanaries(WHOLE["one norm"], shards, add_up)
@@ -103,10 +90,3 @@ def test_what_is_not_finite_in_one_process_is_refused_in_all():
         return clients.rounds
 
     assert in_threads(process) == [0, 0]
-
-
-def test_shards_must_have_every_coordinate_once():
-    with pytest.raises(ValueError, match="shards: must have 5000 coordinates in all processes together, not 4000"):
-        ShardedCanaries(WHOLE["one norm"], [slice(0, 4000)], lambda array: array)
-    with pytest.raises(ValueError, match="coordinates must be a slice"):
-        ShardedCanaries(WHOLE["one norm"], [slice(0, 0)], lambda array: array)
