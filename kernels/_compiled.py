@@ -2,7 +2,7 @@
 
 Each module takes its decorator ``njit`` from here. The cache's folder is named after the digest of all files of the
 package that have compiled functions. numba itself goes by the file of a function alone. It does not notice changed code
-that another file inlines. Where no folder can be written, functions are compiled in memory.
+that another file inlines. Where no folder can be written, functions are compiled in memory, and so they are on Windows.
 
 numba's documented hook for the folder, ``NUMBA_CACHE_LOCATOR_CLASSES``, holds for a whole process, thus also for code
 of others. It has no lock either. Hence this module subclasses numba's cache of a function.
@@ -13,12 +13,12 @@ count on that.
 """
 
 import errno
-import fcntl
 import hashlib
 import logging
 import multiprocessing
 import os
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -34,6 +34,9 @@ from numba.core.event import Listener, register
 from platformdirs import user_cache_path
 
 from canaryproof.kernels.arrays import Array
+
+if sys.platform != "win32":
+    import fcntl
 
 _ROOT = Path(__file__).parents[1]
 # The rooms that may have compiled functions. In a checkout much else lies next to them: tests, an environment.
@@ -121,8 +124,11 @@ def _is_trusted(path: Path) -> bool:
     """Tell whether only the user and root can write a folder, or put another in its place: cached code is run.
 
     Who can write a folder can replace others in it, unless it is sticky. The folder and the one that holds it must be
-    the user's or root's, and closed to the group; those above must be closed to everybody else.
+    the user's or root's, and closed to the group; those above must be closed to everybody else. On Windows, owners and
+    modes say nothing of who can write, so that no folder is trusted.
     """
+    if sys.platform == "win32":
+        return False
     for depth, ancestor in enumerate((path, *path.parents)):
         try:
             status = ancestor.stat()
@@ -139,6 +145,8 @@ def _is_trusted(path: Path) -> bool:
 
 # The cache's folder and the one that holds it, which a variable may name.
 _NEAR = 2
+# Why a folder is not trusted.
+_DISTRUST = "Windows does not say who can write there" if sys.platform == "win32" else "others can write there"
 
 
 class _Locator(caching._CacheLocator):
@@ -190,6 +198,8 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
 
     def _try_to_lock(self) -> bool:
         """Wait for other processes, and lock them out."""
+        if not _is_trusted(folder()):
+            return False
         with suppress(OSError):
             path = Path(self._cache_file._index_path)
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -197,7 +207,8 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
             end = time.monotonic() + _LONGEST
             while time.monotonic() < end:
                 with suppress(BlockingIOError):
-                    fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if sys.platform != "win32":
+                        fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     return True
                 time.sleep(0.05)
         self._unlock()
@@ -220,7 +231,7 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             if not _is_trusted(folder()):
-                raise PermissionError(errno.EPERM, "others can write there")
+                raise PermissionError(errno.EPERM, _DISTRUST)
             super().save_overload(sig, data)
         except OSError as error:
             _log_once(
@@ -243,7 +254,8 @@ class _Notice(Listener):
 
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
-            _log_once(logging.INFO, "compiling; some seconds, once after an installation")
+            once = ", once after an installation" if _is_trusted(folder()) else ""
+            _log_once(logging.INFO, f"compiling; some seconds{once}")
 
     def on_end(self, event: Any) -> None:
         pass

@@ -12,6 +12,7 @@ import pytest
 import canaryproof.kernels
 from canaryproof.kernels import _compiled
 from canaryproof.kernels._compiled import njit
+from tests.windows import NUMBA, as_on_windows
 
 ROOT = Path(canaryproof.kernels.__file__).parents[1]
 DECORATED = "from canaryproof.kernels._compiled import njit\n"
@@ -83,6 +84,15 @@ def test_where_no_folder_can_be_written_functions_are_compiled_in_memory(tmp_pat
     assert printed == ["4", "0"]
     lines = r"cannot keep compiled code in .*compiled-\w+ \([\w ]+\): compiling each time, in memory\n"
     assert re.fullmatch(lines, errors)
+
+
+def test_on_windows_functions_are_compiled_in_memory(tmp_path, said):
+    program = as_on_windows(PROGRAM, NUMBA)
+    printed, errors = said(1, program, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+    assert printed == ["4", "0"]
+    reason = "Windows does not say who can write there"
+    assert re.fullmatch(rf"cannot keep compiled code in .* \({reason}\): compiling each time, in memory\n", errors)
+    assert list((tmp_path / "cache").iterdir()) == []
 
 
 @pytest.mark.deep(beyond=1)

@@ -11,6 +11,7 @@ that exist in the memory of its processes alone, as other users can reach its po
 
 import asyncio
 import logging
+import sys
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -127,8 +128,10 @@ class Cluster:
             if self._address:
                 _check(self._address)
             else:
-                # Its start would make the threads that start workers hear the terminal's interrupts again.
-                resource_tracker.ensure_running()
+                # Its start would make the threads that start workers hear the terminal's interrupts again. Windows has
+                # no such process.
+                if sys.platform != "win32":
+                    resource_tracker.ensure_running()
                 with inherited(), config.set(_OWN):
                     cluster = stack.enter_context(
                         LocalCluster(

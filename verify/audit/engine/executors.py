@@ -7,14 +7,14 @@ its number of threads, are the same everywhere.
 import os
 import pkgutil
 import signal
+import sys
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
-from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, ClassVar, Protocol
 
@@ -159,7 +159,7 @@ def processes_of_a_run(workers: int) -> Iterator[ProcessPoolExecutor]:
     """Give processes that end when this block does, or this process, whatever ends it."""
     processes = get_context("spawn")
     reader, writer = processes.Pipe(duplex=False)
-    with reader, writer, ProcessPoolExecutor(workers, processes, _live_with, (reader,)) as pool:
+    with reader, writer, ProcessPoolExecutor(workers, processes, _live_with, (reader.recv_bytes,)) as pool:
         try:
             yield pool
         except BaseException:
@@ -173,27 +173,30 @@ def processes_of_a_run(workers: int) -> Iterator[ProcessPoolExecutor]:
 def inherited() -> Iterator[None]:
     """Start processes with one thread, deaf to the terminal's interrupts: their parent passes those on.
 
-    Both must hold before a process imports anything: its first call would come after that.
+    Both must hold before a process imports anything: its first call would come after that. On Windows, where nothing is
+    inherited like that, an interrupt reaches them too.
     """
     before = {name: os.environ.get(name) for name in ONE_THREAD}
     os.environ.update(ONE_THREAD)
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if sys.platform != "win32":
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if sys.platform != "win32":
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         for name, value in before.items():
             os.environ.pop(name)
             if value is not None:
                 os.environ[name] = value
 
 
-def _live_with(lifeline: Connection) -> None:
+def _live_with(receive: Callable[[], object]) -> None:
     """End this process when the other end of a pipe closes, as it does even if the process that has it is killed."""
 
     def end_with_parent() -> None:
         try:
-            lifeline.recv_bytes()
+            receive()
         except (EOFError, OSError):
             os._exit(1)
 

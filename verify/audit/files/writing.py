@@ -5,14 +5,17 @@ inside an output folder is refused. The output folder itself may be one, as its 
 """
 
 import errno
-import fcntl
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
 from canaryproof.verify.audit.files.errors import InputError
+
+if sys.platform != "win32":
+    import fcntl
 
 
 @contextmanager
@@ -52,7 +55,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-    if os.name == "posix":
+    if sys.platform != "win32":
         # The new name itself is on disk only when the folder is.
         folder = os.open(path.parent, os.O_RDONLY)
         try:
@@ -80,7 +83,7 @@ def own_folder(path: Path) -> None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keep other runs out of a folder as long as the ``with`` block lasts, or this process.
+    """Keep other runs out of a folder as long as the ``with`` block lasts, or this process; not so on Windows.
 
     Parameters
     ----------
@@ -94,16 +97,19 @@ def locked(folder: Path) -> Iterator[None]:
     OSError
         If it cannot be written.
     """
-    file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(file)
-        raise InputError(f"{folder}: another run is writing to it") from error
-    try:
+    if sys.platform == "win32":
         yield
-    finally:
-        os.close(file)
+    else:
+        file = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(file)
+            raise InputError(f"{folder}: another run is writing to it") from error
+        try:
+            yield
+        finally:
+            os.close(file)
 
 
 def refuse_link(path: Path) -> None:

@@ -6,6 +6,7 @@ Compilation, reading data, and the audits of a repetition's scores, which take s
 """
 
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -57,7 +58,7 @@ class Cost:
         )
         if self.seconds is None or self.longest is None:
             return first, "not measured, as it takes a minute or so"
-        cores = len(os.sched_getaffinity(0))
+        cores = _cores()
         second = (
             f"about {_span(self.seconds)} on {cores} core{'s' if cores != 1 else ''} ({jax.default_backend()}), from "
             f"pieces measured in {self.spent:.0f} s; --engine dask does trainings side by side, the longest in "
@@ -248,10 +249,18 @@ def _measured_canary(dim: int, plan: CanaryPlan | None) -> tuple[float, float, f
         # A sum and all scores take transforms, however many take part.
         every, vector = assembly.canaries(plan, 0, dim), np.ones((1, dim), np.float32)
         return (_timed(lambda: every.block_cosines(vector)) + _timed(every.sum)) / every.count, 0.0, noise
-    count = min(1000, max(4 * len(os.sched_getaffinity(0)), _CANARIES // dim))
+    count = min(1000, max(4 * _cores(), _CANARIES // dim))
     canaries, deltas = Canaries(0, count, dim), np.ones((_DELTAS, dim), np.float32)
     scoring = _timed(lambda: canaries.block_cosines(deltas)) / (count * _DELTAS)
     return scoring, _timed(lambda: canaries.sum(np.arange(count))) / count, noise
+
+
+def _cores() -> int:
+    """Count the processors that this process may use; all of the machine's where the system does not tell."""
+    cores = os.cpu_count() or 1
+    if sys.platform == "linux":
+        cores = len(os.sched_getaffinity(0))
+    return cores
 
 
 def _timed(call: Callable[[], Any]) -> float:

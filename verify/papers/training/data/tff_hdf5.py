@@ -25,6 +25,8 @@ from canaryproof.verify.papers.training.data.federation import PerProcess
 
 if find_spec("h5py") is None:
     raise ImportError("h5py")
+if sys.platform == "win32":
+    raise InputError("releases of TFF in HDF5 are not read on Windows, which cannot limit a reader's memory and time")
 
 _READER = "canaryproof.verify.papers.training.data.tff_hdf5_reader"
 # Bytes of an answer, and of its first line: the output of a crash is not believed.

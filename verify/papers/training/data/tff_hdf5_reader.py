@@ -38,6 +38,8 @@ from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import opened
 from canaryproof.verify.papers.training.data import files
 
+assert sys.platform != "win32"  # whoever asks refuses there
+
 _MOST_CLIENTS = 10**7
 # Bytes of one client's field, and of a chunk of it.
 _LARGEST = 2**28
