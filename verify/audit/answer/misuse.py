@@ -21,7 +21,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,16 +38,15 @@ from canaryproof.verify.audit.answer.shape import (
     some_missing,
     two_clusters,
     valley,
-    valley_p_values,
 )
 from canaryproof.verify.audit.canaries.scores import RoundsRecord
 from canaryproof.verify.audit.levels import EPSILON, LEVEL, POWER
 from canaryproof.verify.audit.markup.digits import number, plus_minus
 
-# Largest number of an audit's tests without that of the trace (``declared`` lists them). No audit has both a release's
+# Largest number of an audit's tests without that of the trace. No audit has both a release's
 # norm, with two tests, and a record of rounds, with one.
 _OTHERS = 20
-_TRACE_LEVEL, _LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
+TRACE_LEVEL, EACH_LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 
 
 @set_module("canaryproof.typing")
@@ -129,7 +127,7 @@ class _Facts:
         if self.unobserved is not None and (width := _interquartile(self.unobserved)):
             return width
         if self.dim is not None:
-            return _QUARTILES / math.sqrt(self.dim)
+            return QUARTILES / math.sqrt(self.dim)
         return _interquartile(np.concatenate([scores for _, scores in self.groups]))
 
     @cached_property
@@ -143,7 +141,7 @@ class _Facts:
             excess = 1.0 / math.sqrt(math.pi) - math.sqrt(self.dim) * mean
         else:
             excess = 1.0 / math.sqrt(math.pi - 1.0) - mean / float(self.unobserved.std())
-        return float(special.ndtr(-math.sqrt(self.null_count) * excess)) < _LEVEL
+        return float(special.ndtr(-math.sqrt(self.null_count) * excess)) < EACH_LEVEL
 
     @property
     def trace(self) -> float:
@@ -250,7 +248,7 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
         )
     # The statistic is its own sum over its own spread, of which this is Hoeffding's tail.
     p_value = min(1.0, 2.0 * math.exp(-0.5 * record.carry_over**2))
-    if p_value < _LEVEL:
+    if p_value < EACH_LEVEL:
         above, why = ("above", "A delta with momentum holds earlier rounds.")
         if record.carry_over < 0.0:
             above, why = ("below", "Others' updates may undo canaries, as a model that has learnt them does.")
@@ -343,11 +341,11 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
     for (name, scores), repeats in zip(facts.groups, copies, strict=True):
         again = len(scores) - int(np.count_nonzero(repeats))
         if facts.cosines:
-            p_value = _excess(again, _coincidences(scores, 0.5 * len(scores), facts.quartiles))
+            p_value = _excess(again, coincidences(scores, 0.5 * len(scores), facts.quartiles))
         else:
             once, twice, thrice = (int(np.count_nonzero(repeats == n)) for n in (1, 2, 3))
             p_value = _pairs_p_value(twice, (once, thrice), 1.5, len(scores))
-        if p_value < _LEVEL:
+        if p_value < EACH_LEVEL:
             yield MisuseWarning(
                 "repeated",
                 f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
@@ -360,11 +358,11 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
     seen, unseen = copies
     if facts.cosines:
         shared = int(np.count_nonzero((seen > 0) & (seen <= _TWICE) & (unseen > 0) & (unseen <= _TWICE)))
-        p_value = _excess(shared, _coincidences(facts.observed, facts.null_count, facts.quartiles))
+        p_value = _excess(shared, coincidences(facts.observed, facts.null_count, facts.quartiles))
     else:
         shared, *alone = (int(np.count_nonzero((seen == n) & (unseen == m))) for n, m in ((1, 1), (2, 0), (0, 2)))
         p_value = _pairs_p_value(shared, alone, 4.0, facts.count + facts.null_count)
-    if p_value < _LEVEL:
+    if p_value < EACH_LEVEL:
         yield MisuseWarning(
             "shared",
             f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
@@ -415,7 +413,7 @@ def _excess(count: int, expected: float) -> float:
     return float(special.pdtrc(count - 1, expected)) if count else 1.0
 
 
-def _coincidences(scores: Array, others: float, quartiles: float) -> float:
+def coincidences(scores: Array, others: float, quartiles: float) -> float:
     """Bound the expected number of scores that are rounded to the value of one of the others.
 
     A cosine's density is at most that of the null, which is below one in the null's interquartile range.
@@ -429,7 +427,7 @@ def _interquartile(scores: Array) -> float:
 
 
 # Interquartile range of N(0, 1).
-_QUARTILES = 1.3489795
+QUARTILES = 1.3489795
 
 
 # The order of observed and unobserved scores.
@@ -449,14 +447,14 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
         else:
             below = -mean / (float(facts.observed.std()) + _rounding(facts.observed)) * math.sqrt(count - 1)
             p_value = float(stats.t.sf(below, count - 1))
-        if p_value < _LEVEL:
+        if p_value < EACH_LEVEL:
             yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
             return
     if facts.unobserved is None:
         return
     # The statistic is bounded, so that the normal law's tail is the heavier one far out.
     p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
-    if p_value >= _LEVEL:
+    if p_value >= EACH_LEVEL:
         return
     seen, unseen = float(facts.observed.mean()), float(facts.unobserved.mean())
     if not facts.cosines:
@@ -510,7 +508,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
         float(special.chdtrc(count - 1, count * z.var())),
         float(special.chdtr(count, (z**2).sum())),
     )
-    if p_value < _LEVEL:
+    if p_value < EACH_LEVEL:
         yield MisuseWarning(
             "null-law",
             f"The unobserved scores are no cosines in {facts.dim:,} dimensions: {_shown(z)}.",
@@ -529,7 +527,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
     step = 0.5 * _resolution(facts.unobserved)
     widths = normal(np.minimum(facts.unobserved + step, 1.0)) - normal(np.maximum(facts.unobserved - step, -1.0))
     p_value = _normal_p_value(normal(facts.unobserved), math.sqrt(float((widths**2).mean())))
-    if p_value < _LEVEL:
+    if p_value < EACH_LEVEL:
         yield MisuseWarning(
             "null-law",
             f"The unobserved scores are neither single cosines in {facts.dim:,} dimensions nor the largest of some: "
@@ -587,9 +585,9 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         narrow, wide = special.fdtr(*freedoms, factor * most), special.fdtrc(*freedoms, factor * least)
         shape = float(stats.ks_2samp(z - z.mean(), unobserved - unobserved.mean(), method="asymp").pvalue)
     p_value = float(min(narrow, wide, shape) if facts.release_norm is not None else narrow)
-    if p_value >= _LEVEL:
+    if p_value >= EACH_LEVEL:
         return
-    if narrow < _LEVEL:
+    if narrow < EACH_LEVEL:
         yield MisuseWarning(
             "narrow",
             f"The observed scores' deviation is {number(ratio, 2)} times the null's.",
@@ -651,7 +649,7 @@ def _valleys(facts: _Facts) -> Iterator[MisuseWarning]:
         return
     for name, scores in facts.groups:
         p_value, where = valley(scores)
-        if p_value < _LEVEL:
+        if p_value < EACH_LEVEL:
             yield _valley(facts, name, where, p_value)
 
 
@@ -678,7 +676,7 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
         return
     expected = 1.0 / math.sqrt(facts.noise_multiplier**2 + facts.count * facts.scale**2)
     p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
-    if p_value >= _TRACE_LEVEL:
+    if p_value >= TRACE_LEVEL:
         return
     message = f"{_trace_found(facts)}; the claimed noise alone would leave {number(expected)}."
     if _seen(facts):
@@ -724,7 +722,7 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
     variance = (1.0 + others) / facts.count
     p_value = 2.0 * float(special.ndtr(-abs(facts.trace - expected) / math.sqrt(variance)))
     length = list(_length(facts, dim, norm))
-    if p_value >= _TRACE_LEVEL:
+    if p_value >= TRACE_LEVEL:
         yield from length
         return
     weight, error = facts.trace / expected, 1.0 / (math.sqrt(facts.count) * expected)
@@ -774,7 +772,7 @@ def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
 
 
 # Ratios of the release's norm to the claimed one that are reported; smaller differences may be rounding of the claim.
-_SHORT, _LONG = 0.98, 1.1
+SHORT, LONG = 0.98, 1.1
 
 
 def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
@@ -785,7 +783,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
     short, long = norm / math.sqrt(square * dim), norm / math.sqrt(square * dim + facts.count)
     p_short = float(special.chdtr(dim, norm**2 / square))
     p_long = float(special.chdtrc(dim, norm**2 / (square + facts.count / dim)))
-    if p_short < _LEVEL and short < _SHORT:
+    if p_short < EACH_LEVEL and short < SHORT:
         yield MisuseWarning(
             "less-noise",
             f"The release is {short:.3g} times as long as the claimed noise: its noise multiplier is at most "
@@ -795,7 +793,7 @@ def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
             p_short,
             withholds=Withheld.NOTHING,
         )
-    elif p_long < _LEVEL and long > _LONG:
+    elif p_long < EACH_LEVEL and long > LONG:
         yield MisuseWarning(
             "dilution",
             f"The release is {number(long)} times as long as the claimed noise with the canaries. Canaries see data "
@@ -816,7 +814,7 @@ def _coin(facts: _Facts) -> Iterator[MisuseWarning]:
     if facts.inclusion != "coin" or facts.unobserved is None:
         return
     p_value = min(1.0, 2.0 * float(special.bdtr(fewer, both, 0.5)))
-    if p_value < _LEVEL:
+    if p_value < EACH_LEVEL:
         yield MisuseWarning(
             "coin",
             f"{facts.count:,} observed and {facts.null_count:,} unobserved scores are not what fair coins decided.",
@@ -868,154 +866,6 @@ def _reach(count: int, null_count: int, confidence: float) -> float:
     return float(stats.t.isf(1.0 - confidence, freedom)) * math.sqrt(1.0 / (count - 1) + unobserved)
 
 
-# Declarations of the tests.
-
-
-@dataclass(frozen=True)
-class MisuseTest:
-    """Tests of misuse with one null hypothesis.
-
-    Attributes
-    ----------
-    kinds
-        The warnings that they give.
-    tests
-        Their number.
-    level
-        The sum of their levels.
-    null
-        The null hypothesis, which holds in every honest audit.
-    alternative
-        An alternative that they notice with probability ``POWER``, for the given numbers of scores.
-    """
-
-    kinds: tuple[str, ...]
-    tests: int
-    level: float
-    null: str
-    alternative: str
-
-
-def _declared(kinds: tuple[str, ...], tests: int, null: str, alternative: str) -> MisuseTest:
-    return MisuseTest(kinds, tests, tests * _LEVEL, null, alternative)
-
-
-def declared(count: int, null_count: int, dim: int) -> tuple[MisuseTest, ...]:
-    """List the tests of an audit by its numbers of observed and unobserved scores, the latter 0 if there are none.
-
-    Deviations in the alternatives are those of normal scores, in units of the null's deviation.
-    """
-    once = float(special.ndtri(POWER))
-    trace = (once - float(special.ndtri(_LEVEL))) / math.sqrt(count)
-    narrow, wide = _visible_ratio(count, tail=0), _visible_ratio(count, tail=1)
-    norm = (float(-special.ndtri(_LEVEL)) + once) / math.sqrt(2.0 * dim)
-    # Both are rounded away from the claim, as they lie close to the least that is warned of.
-    short, long = math.floor(1e3 * (_SHORT - norm)) / 1e3, math.ceil(1e3 * (_LONG + norm)) / 1e3
-    repetitions = _visible_repetitions(count, 0.5 * count)
-    tests = [
-        _declared(
-            ("repeated",),
-            2 if null_count else 1,
-            "scores are independent, rounded to the digits that they have; a cosine's density is at most the null's",
-            f"{repetitions} repetitions of {count:,} observed cosines, in single precision",
-        ),
-        _declared(
-            ("sign", "swapped", "order"),
-            2 if null_count else 1,
-            "observed scores are not below the null, and cosines not below 0 on average",
-            f"a mean of {_visible_order(count, null_count) if null_count else trace:.2g} deviations below the null",
-        ),
-        _declared(
-            ("narrow", "wide", "missing", "clusters"),
-            3,
-            "observed cosines have no less than the null's variance; in a release they are normal, with that variance",
-            f"a deviation in a release less than {narrow:.3g} or more than {wide:.3g} times the null's",
-        ),
-        _declared(
-            ("clusters", "missing"),
-            2 if null_count else 1,
-            "cosines with a release have one mode",
-            f"two equal clusters {_visible_clusters(count):.2g} deviations apart",
-        ),
-        MisuseTest(
-            ("absent", "missing", "units", "no-trace", "weak-trace"),
-            1,
-            _TRACE_LEVEL,
-            "the trace is what the release's norm says, or not less than what the claimed noise leaves",
-            f"a trace that is off by {visible_trace(count):.2g} deviations",
-        ),
-        _declared(
-            ("less-noise", "dilution", "carry-over"),
-            2,
-            "the release is the claimed noise with the canaries; later rounds do not depend on earlier ones' canaries",
-            f"a norm less than {short:g} or more than {long:g} times the claimed",
-        ),
-    ]
-    if null_count:
-        narrow, wide = (_visible_ratio(null_count, tail) for tail in (0, 1))
-        tests += [
-            _declared(
-                ("shared",),
-                1,
-                "no canary's score is in both groups",
-                f"{_visible_repetitions(count, null_count)} cosines that are in both, in single precision",
-            ),
-            _declared(
-                ("null-law",),
-                7,
-                "unobserved cosines are those of uniform directions with one release, or the largest over rounds",
-                f"a deviation more than {wide:.3g} times the null's, or less than {narrow:.3g} times with a mean of 0",
-            ),
-            _declared(
-                ("coin",),
-                1,
-                "each canary's inclusion was decided by a fair coin",
-                f"a share of observed scores that is off by {_visible_share(count + null_count):.2g}",
-            ),
-        ]
-    return tuple(tests)
-
-
 def visible_trace(count: int) -> float:
     """Return the error of a trace that is noticed, in the null's deviations."""
-    return float(special.ndtri(POWER) - special.ndtri(0.5 * _TRACE_LEVEL)) / math.sqrt(count)
-
-
-def _visible_ratio(count: int, tail: int) -> float:
-    """Return the ratio of deviations that is noticed, below or above 1."""
-    critical = special.chdtri(count - 1, 1.0 - _LEVEL if tail == 0 else _LEVEL)
-    return math.sqrt(critical / special.chdtri(count - 1, 1.0 - POWER if tail == 0 else POWER))
-
-
-def _visible_order(count: int, null_count: int) -> float:
-    """Return the shift of a normal mean that the rank test notices, by its asymptotic efficiency 3/π."""
-    reach = float(-special.ndtri(_LEVEL) + special.ndtri(POWER))
-    return reach * math.sqrt(math.pi / 3.0 * (1.0 / count + 1.0 / null_count))
-
-
-def _visible_repetitions(count: int, others: float) -> int:
-    normal = special.ndtri((np.arange(count) + 0.5) / count)
-    return int(stats.poisson.isf(_LEVEL, _coincidences(normal, others, _QUARTILES))) + 1
-
-
-def _visible_clusters(count: int) -> float:
-    """Return the distance of two equal normal clusters between which a valley is noticed."""
-    for apart in np.arange(2.0, 20.0, 0.05):
-        centres, widths = np.linspace(-0.5, 0.5, 9), np.linspace(0.2, 1.0, 17)[:, np.newaxis] * apart
-        edges = [0.5 * count * _both(centres + offset * widths, apart) for offset in (-1.5, -0.5, 0.5, 1.5)]
-        left, middle, right = (after - before for before, after in pairwise(edges))
-        # Each count is taken to be a deviation or two worse than expected.
-        z = math.sqrt(2.0) * float(special.ndtri(POWER))
-        worse = middle + z * np.sqrt(middle), *(np.maximum(0.0, x - z * np.sqrt(x)) for x in (left, right))
-        p_values = valley_p_values(*(np.floor(x).astype(np.int64) for x in (worse[1], worse[0], worse[2])))
-        if p_values.min() < _LEVEL:
-            return float(apart)
-    return math.inf
-
-
-def _both(x: Array, apart: float) -> Array:
-    return np.asarray(special.ndtr(x - 0.5 * apart) + special.ndtr(x + 0.5 * apart))
-
-
-def _visible_share(count: int) -> float:
-    return 0.5 * float(-special.ndtri(0.5 * _LEVEL) + special.ndtri(POWER)) / math.sqrt(count)
+    return float(special.ndtri(POWER) - special.ndtri(0.5 * TRACE_LEVEL)) / math.sqrt(count)

@@ -22,6 +22,7 @@ from canaryproof.verify.audit.files import reading
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.power import least_share
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.papers.suites.misuse_tests import misuse_tests
 
 DELTA = 1e-6
 # Relative tolerance of each number: far above rounding, far below any fault.
@@ -335,7 +336,7 @@ def _honest(context: Context) -> Outcome:
             "allowed": allowed,
             "kinds": sorted(set(kinds)),
             "tests": [
-                dataclasses.asdict(test) | {"kinds": list(test.kinds)} for test in misuse.declared(1000, 1000, 10**6)
+                dataclasses.asdict(test) | {"kinds": list(test.kinds)} for test in misuse_tests(1000, 1000, 10**6)
             ],
         },
         Design(

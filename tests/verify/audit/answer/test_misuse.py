@@ -6,8 +6,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.answer.misuse import Withheld, declared, misuse, visible_trace
-from canaryproof.verify.audit.levels import LEVEL, POWER
+from canaryproof.verify.audit.answer.misuse import Withheld, misuse
 
 SIGMA = 1.54
 
@@ -278,75 +277,6 @@ def test_a_misuse_is_noticed(mistake, kind, withholds, seed, count, dim):
     for warning in found:
         assert warning.message.endswith(".")
         assert warning.what_to_do.endswith(".")
-
-
-def test_levels_of_all_tests_sum_to_the_level_of_an_audit():
-    assert sum(test.level for test in declared(300, 300, 10**6)) == pytest.approx(LEVEL)
-    assert sum(test.level for test in declared(300, 0, 10**6)) < LEVEL
-
-
-COUNT, DIM = 400, 10**6
-ALTERNATIVES = {test.kinds: test.alternative for test in declared(COUNT, COUNT, DIM)}
-
-
-def first_number(*kinds):
-    """Read the first number of an alternative."""
-    return next(float(word) for word in ALTERNATIVES[kinds].split() if word.replace(".", "").isdigit())
-
-
-def ranks_below(rng):
-    shift = first_number("sign", "swapped", "order")
-    return (rng.standard_normal(COUNT) - shift, rng.standard_normal(COUNT)), {"kind": "any"}
-
-
-def narrower(rng):
-    ratio = first_number("narrow", "wide", "missing", "clusters")
-    return (ratio * rng.standard_normal(COUNT) / math.sqrt(DIM), None, DIM), {}
-
-
-def two_modes(rng):
-    apart = first_number("clusters", "missing")
-    scores = rng.standard_normal(COUNT) + apart * rng.integers(0, 2, COUNT)
-    return (scores / math.sqrt(DIM), None, DIM), {"release_norm": 3.0 * math.sqrt(DIM)}
-
-
-def other_trace(rng):
-    norm = 3.0 * math.sqrt(DIM)
-    trace = 1.0 / 3.0 + visible_trace(COUNT)
-    return ((rng.standard_normal(COUNT) + trace) / math.sqrt(DIM), None, DIM), {"release_norm": norm}
-
-
-def wider_null(rng):
-    ratio = first_number("null-law")
-    cosines = rng.standard_normal((2, COUNT)) / math.sqrt(DIM)
-    return (cosines[0], ratio * cosines[1], DIM), {}
-
-
-@pytest.mark.deep(beyond=2)
-@pytest.mark.parametrize("draw", [ranks_below, narrower, two_modes, other_trace, wider_null])
-def test_power_is_what_is_declared(draw):
-    rng, audits = np.random.default_rng(5), 150
-    noticed = 0
-    for _ in range(audits):
-        scores, known = draw(rng)
-        noticed += bool(misuse(*scores, **known))
-    # A binomial test that the power is not less.
-    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
-
-
-@pytest.mark.deep(every=2)
-@pytest.mark.parametrize(("kind", "place"), [("less-noise", 0), ("dilution", 1)])
-@pytest.mark.parametrize("dim", [1000, DIM])
-def test_power_of_the_norm_is_what_is_declared(kind, place, dim):
-    alternative = next(test.alternative for test in declared(COUNT, 0, dim) if kind in test.kinds)
-    ratio = [float(word) for word in alternative.split() if word.replace(".", "").isdigit()][place]
-    rng, audits, noticed = np.random.default_rng(6), 150, 0
-    for _ in range(audits):
-        release_norm = 3.0 * ratio * math.sqrt(rng.chisquare(dim))
-        cosines = (rng.standard_normal(COUNT) + 1.0 / (3.0 * ratio)) / math.sqrt(dim)
-        found = misuse(cosines, None, dim, release_norm=release_norm, noise_multiplier=3.0)
-        noticed += kind in {warning.kind for warning in found}
-    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
 
 
 @pytest.mark.parametrize(("count", "null_count"), [(60, 300), (300, 60)])

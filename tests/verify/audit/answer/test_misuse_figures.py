@@ -8,10 +8,10 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.answer.misuse import Withheld, _Facts, _resolution, declared, misuse
+from canaryproof.verify.audit.answer.misuse import Withheld, _Facts, _resolution, misuse
 from canaryproof.verify.audit.answer.shape import shape, valley
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
-from canaryproof.verify.audit.levels import LEVEL, POWER
+from canaryproof.verify.audit.levels import LEVEL
 from tests.printed import numbers
 
 COUNT, DIM, SIGMA = 500, 40_000, 1.54
@@ -423,59 +423,3 @@ def test_the_trace_of_a_release_varies_by_noise_and_by_the_length_of_the_canarie
         trace = math.sqrt(dim) * float((canaries @ release).mean()) / norm
         square += (trace - math.sqrt(dim) / norm) ** 2 / ((1.0 + count / norm**2) / count)
     assert 1e-6 < stats.chi2.sf(square, runs) < 1.0 - 1e-6
-
-
-def test_levels_of_the_trace_and_of_all_other_tests_are_a_half_each():
-    tests = declared(COUNT, COUNT, DIM)
-    trace = sum(test.level for test in tests if "no-trace" in test.kinds)
-    assert trace == pytest.approx(0.5 * LEVEL)
-    assert sum(test.level for test in tests) - trace == pytest.approx(0.5 * LEVEL)
-
-
-def test_declared_alternatives_are_those_of_textbook_power():
-    count, null_count, dim = 400, 300, 10**6
-    shown = {test.kinds: numbers(test.alternative) for test in declared(count, null_count, dim)}
-    each, trace = LEVEL / 40.0, 0.5 * LEVEL
-    both = stats.norm.isf(each) + stats.norm.ppf(POWER)
-    assert shown["sign", "swapped", "order"] == [f"{both * math.sqrt(math.pi / 3 * (1 / count + 1 / null_count)):.2g}"]
-    alone = {test.kinds: numbers(test.alternative) for test in declared(count, 0, dim)}
-    assert alone["sign", "swapped", "order"] == [f"{both / math.sqrt(count):.2g}"]
-    off = (stats.norm.isf(0.5 * trace) + stats.norm.ppf(POWER)) / math.sqrt(count)
-    assert shown["absent", "missing", "units", "no-trace", "weak-trace"] == [f"{off:.2g}"]
-    coins = (stats.norm.isf(0.5 * each) + stats.norm.ppf(POWER)) * math.sqrt(0.25 / (count + null_count))
-    assert shown["coin",] == [f"{coins:.2g}"]
-    lengths = [float(number) for number in shown["less-noise", "dilution", "carry-over"]]
-    # Both are rounded away from the claim, to three digits.
-    short, long = 0.98 - both / math.sqrt(2.0 * dim), 1.1 + both / math.sqrt(2.0 * dim)
-    assert short - 1e-3 < lengths[0] <= short < long <= lengths[1] < long + 1e-3
-    # A deviation in units of the null's, which its test rejects with the stated power.
-    narrow, wide = (float(number) for number in shown["narrow", "wide", "missing", "clusters"])
-    null_wide, null_narrow = (float(number) for number in shown["null-law",][:2])
-    for freedom, low, high in ((count - 1, narrow, wide), (null_count - 1, null_narrow, null_wide)):
-        law = stats.chi2(freedom)
-        assert law.cdf(law.ppf(each) / low**2) == pytest.approx(POWER, abs=0.02)
-        assert law.sf(law.isf(each) / high**2) == pytest.approx(POWER, abs=0.02)
-
-
-@pytest.mark.parametrize(("kinds", "others"), [(("repeated",), 200), (("shared",), 300)])
-def test_declared_repetitions_are_more_than_single_precision_makes(kinds, others):
-    """Two of these scores agree in single precision with their spacing times a density, below 1 a quartile range."""
-    alternative = next(test.alternative for test in declared(400, 300, 10**6) if test.kinds == kinds)
-    spacing = np.spacing(np.abs(np.random.default_rng(0).standard_normal(400)).astype(np.float32)).astype(float)
-    quartiles = 2.0 * stats.norm.ppf(0.75)
-    fewest = stats.poisson.isf(LEVEL / 40.0, spacing.sum() * others / quartiles) + 1
-    assert numbers(alternative)[0] == f"{fewest:.0f}"
-    assert kinds == ("shared",) or numbers(alternative)[1] == "400"
-
-
-def test_declared_clusters_are_noticed_and_closer_ones_are_not():
-    """Of 60 samples, at most 39 are noticed with 3e-8 if each is with 90%, and 40 with 5e-15 if each is with 20%."""
-    count, runs, rng = 400, 60, np.random.default_rng(2)
-    tests = declared(count, 300, 10**6)
-    apart = float(numbers(next(test.alternative for test in tests if test.kinds == ("clusters", "missing")))[0])
-
-    def noticed(apart):
-        samples = np.sort(rng.standard_normal((runs, count)) + apart * rng.integers(0, 2, (runs, count)))
-        return sum(valley(scores)[0] < LEVEL / 40.0 for scores in samples)
-
-    assert noticed(apart) > 39 > noticed(0.75 * apart)
