@@ -26,7 +26,7 @@ def short_repr(value: object) -> str:
 
 
 def refusal(rule: str, value: object) -> ValueError:
-    """Return the error that a value, whose path is put before it, must be something else."""
+    """Return the error that the value at a path must be something else."""
     return ValueError(f"must be {rule}, not {short_repr(value)}")
 
 

@@ -253,7 +253,7 @@ class Claim:
         return high
 
     def __str__(self) -> str:
-        """Say in a line what is claimed."""
+        """Return the claim in one line."""
         if self.statement is not None:
             mechanism = "ε = {:g} at δ = {:g}".format(*self.statement)
         elif self.event is not None:
@@ -494,7 +494,7 @@ def noise_multiplier(
     participations: int | None = None,
     neighbours: Neighbours = "add-or-remove",
 ) -> float:
-    """Least noise multiplier, nearly, whose claim has an ε of at most the given one.
+    """Return a noise multiplier, close to the smallest, for which the claim's ε is at most the given one.
 
     Parameters
     ----------

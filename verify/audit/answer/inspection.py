@@ -278,7 +278,7 @@ class Inspection:
         return vector.astype(np.float64)
 
     def _entries(self) -> Iterator[InstrumentTest]:
-        """Test what a canary and the others enter with: weight 1 in the release, the noise's deviation unknown."""
+        """Test that canary and other examples enter the release with weight 1, at an unknown noise deviation."""
         numbers = self.rounds * self._residuals.dim
         if self._canary_square:
             weight = self._product / self._canary_square

@@ -81,7 +81,7 @@ class InstrumentTest:
 
 @set_module("canaryproof")
 class ResidualTests:
-    """Tests of the noise in what the rounds release, for an auditor who knows all that was summed.
+    """Tests of the released noise, for an auditor who knows everything that was summed.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class ResidualTests:
         return math.sqrt(squares / (self.rounds * self.dim)) if self.rounds else math.nan
 
     def add(self, residual: ArrayLike, resolution: float | None = None) -> None:
-        """Take a round's residual: what was released, less all that was summed.
+        """Add a round's residual: the release minus everything that was summed.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ class ResidualTests:
         return InstrumentTest("span", observed, p_value, "noise in a space of few dimensions")
 
     def _repeat(self, vector: Array, resolution: float) -> None:
-        """Count the coordinates that repeat an earlier one, of so many that few would."""
+        """Count coordinates that repeat an earlier one, in a sample so small that honest noise has few repeats."""
         step = 4.0 * resolution
         least = (1.0 - self.tolerance) * self.noise_multiplier
         most = 1.0 / _LEAST_STATES + step / (math.sqrt(2.0 * math.pi) * least)
@@ -482,7 +482,7 @@ class SamplingTests:
         return math.sqrt(self.members * self.rate * (1.0 - self.rate))
 
     def _rounds_of_fixed_sizes(self) -> int:
-        """Return in how many rounds a fixed size is noticed: what is left is the draw within a count's jump."""
+        """Return the number of rounds after which batches of fixed size are noticed."""
         rounds = np.arange(1, 1000)
         left = rounds / (12.0 * self._deviation**2)
         return int(np.append(rounds[2.0 * special.chdtr(rounds, left) <= LEVEL], 1000)[0])
@@ -553,7 +553,7 @@ def _signs(name: str, compared: str, ratio: float, tests: int, count: int) -> In
 
 
 def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Array:
-    """Return log exp(−n·KL) for counts that are above what is expected, or below it; else 0."""
+    """Return Chernoff's log bound −n·KL for counts on the tested side of the expected one; else 0."""
     share, mean = counts / number, np.clip(expected / number, 0.0, 1.0)
     divergence = special.rel_entr(share, mean) + special.rel_entr(1.0 - share, 1.0 - mean)
     outside = share > mean if above else share < mean

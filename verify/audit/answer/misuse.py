@@ -51,7 +51,7 @@ TRACE_LEVEL, EACH_LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
 
 @set_module("canaryproof.typing")
 class Withheld(StrEnum):
-    """Numbers of an audit whose meaning a warning takes."""
+    """Numbers of an audit that mean nothing because of a warning, and are therefore withheld."""
 
     NOTHING = "nothing"
     ESTIMATE = "estimate"  # scores have another shape than ε̂ assumes; lower bounds assume none
@@ -170,7 +170,7 @@ def misuse(
     release_dim: int | None = None,
     record: RoundsRecord | None = None,
 ) -> tuple[MisuseWarning, ...]:
-    """Warn of what looks wrong with the input of an audit.
+    """Return warnings about an audit's input.
 
     Parameters
     ----------
@@ -300,7 +300,7 @@ def _rounding(scores: Array) -> float:
 
 
 def _is_whole(mantissa: Array, bits: int) -> bool:
-    """Tell whether so many bits hold all mantissas; mostly the first ones need more."""
+    """Tell whether this number of bits holds every mantissa; usually the first few settle it."""
     for piece in (mantissa[:_PIECE], mantissa):
         scaled = np.ldexp(piece, bits)
         if not np.array_equal(scaled, np.rint(scaled)):
@@ -373,7 +373,7 @@ def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
 
 
 def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int) -> float:
-    """Return the p-value of a number of values that come in pairs, for independent scores of any law.
+    """Return the p-value of the number of paired values, for independent scores of any distribution.
 
     With Poisson numbers of scores, let E₁, E₂ and E₃ be the mean numbers of values that come once, twice and thrice.
     They obey E₂² ≤ 1.5·E₁·E₃ (Cauchy and Schwarz). Pairs in both groups, in one and in the other obey

@@ -58,7 +58,7 @@ MOST_SCORES = 10**6
 
 @dataclass(frozen=True)
 class _Guesses:
-    """Numbers of high and low guesses, of which at most some may be wrong."""
+    """The numbers of high and low guesses, and how many may be wrong for the test to reject."""
 
     top: int
     bottom: int
@@ -491,7 +491,7 @@ class BoundTest:
         return 1.0 / (trace * noise_multiplier)
 
     def sufficient_count(self, trace: float) -> int | None:
-        """Return a number of canaries, of either kind, whose bound is above the claim with probability 90%.
+        """Return a number of canaries with which the bound exceeds the claim with probability 90%.
 
         Parameters
         ----------

@@ -123,7 +123,7 @@ class OpacusInspection(Inspection):
         self._drawn += drawn.tolist()
 
     def _take(self, optimizer: Any) -> None:
-        """Take what a step releases; the hook that Opacus' accountant has calls this."""
+        """Record a step's release; Opacus calls this through the accountant's hook."""
         if self._accountant is not None:
             self._accountant(optimizer)
         if self._known is None:

@@ -28,7 +28,7 @@ _UNSEEN = ("unclipped", "memorised", "released-outright", "few-states")
 
 @dataclass(frozen=True)
 class ReportSection:
-    """A part of a report: words, a table and lines of a shell, each of which may be missing."""
+    """A section of a report: text, a table and shell commands, each optional."""
 
     title: str
     words: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def html(result: AuditResult, document: dict[str, Any]) -> str:
 
 
 def markdown(result: AuditResult, document: dict[str, Any]) -> str:
-    """Return a report as Markdown; tables stand in place of the pictures."""
+    """Return a report as Markdown, with tables in place of pictures."""
     parts = [f"# {_title(result)}", literal(document["answer"])]
     for section in _sections(result, document, "audit.md"):
         parts.append(f"## {section.title}")
@@ -76,7 +76,7 @@ def markdown(result: AuditResult, document: dict[str, Any]) -> str:
 
 
 def fragment(result: AuditResult) -> str:
-    """Return what a notebook shows: the answer, warnings, the rows and the picture, without a style sheet."""
+    """Return the HTML that a notebook shows: answer, warnings, rows and picture, without a style sheet."""
     parts = [f"<p><strong>{escape(text.answer(result))}</strong></p>"]
     parts += [f"<p>⚠ {escape(f'{warning.message} {warning.what_to_do}')}</p>" for warning in result.warnings]
     rows = [*_rows(result.estimates), *_rows(result.bounds)]

@@ -400,7 +400,7 @@ def plan(
 
 
 def _present(released: AtlasClaim) -> int:
-    """Return the number of canaries whose trace is noticed to be missing: k·(trace)² must reach a constant."""
+    """Return the number k of canaries that show a missing trace: k·(trace)² must reach a constant."""
     # The trace is 1/√(σ² + k/d).
     constant = visible_trace(1) ** 2
     return max(2, math.ceil(constant * released.noise_multiplier**2 / (1.0 - constant / released.dim)))

@@ -159,7 +159,7 @@ def scored(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
 
 @set_module("canaryproof")
 def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries", start: int = 0) -> ReleaseSums:
-    """Sum up what an audit takes from a slice of a released vector's coordinates, in this process.
+    """Compute, from this process's slice of a released vector, the sums that an audit needs.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ def replay(
     extremes: Mapping[str, Any] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Replay:
-    """Run one step of a training with and without one member, and compare what is released.
+    """Run one step of a training with and without one member, and compare the releases.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def replay(
 
 @dataclass(frozen=True)
 class _Steps:
-    """A step, its batch and what is claimed of it."""
+    """A step with its batch and its claim."""
 
     step: Callable[[Any], Any]
     members: Any

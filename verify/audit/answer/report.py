@@ -1,4 +1,4 @@
-"""The report of an audit: one record of all numbers, which is JSON, Markdown or HTML, and can be derived anew.
+"""The report of an audit: one record of all numbers, written as JSON, Markdown or HTML, that can be computed again.
 
 The record has what was asked, the SHA-256 of what was audited, and all numbers; equal input gives equal bytes. Its last
 field is the SHA-256 of all others, so that a damaged or carelessly edited report is noticed. Whoever edits on purpose
@@ -265,7 +265,7 @@ def dumped(document: dict[str, Any]) -> str:
 
 
 def versions_here() -> dict[str, str]:
-    """Return the versions of what computes and draws."""
+    """Return the versions of the libraries that compute and draw."""
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
@@ -380,7 +380,7 @@ def _curve(result: AuditResult) -> dict[str, Any]:
 
 
 def _some(count: int) -> list[int]:
-    """Return some of so many indices, the first and the last among them, that are closer where few are above."""
+    """Choose indices to show: always the first and the last, and denser among the largest values."""
     ends = np.geomspace(1.0, count, _POINTS // 2) - 1.0
     indices = np.concatenate([ends, np.linspace(0.0, count - 1.0, _POINTS // 2)]).round().astype(int)
     return [int(i) for i in np.unique(indices)]

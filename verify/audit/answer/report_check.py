@@ -1,4 +1,4 @@
-"""A report that is read and derived anew from what was audited, and what differs then."""
+"""Check a report: derive every value again from the audited input, and list the differences."""
 
 import functools
 import hashlib
@@ -173,7 +173,7 @@ def _checked(claim: Claim) -> Claim:
 
 @dataclass(frozen=True)
 class Difference:
-    """A value of a report that is another one when it is derived anew.
+    """A value in a report that differs from the one derived again.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ _FIGURE = re.compile(rb"<figure>.*?</figure>", re.DOTALL)
 
 
 def page_damage(report: ReportFile, derived: bytes, *, same_versions: bool) -> str | None:
-    """Say whether a page differs from the one that is derived anew; other versions may draw other pictures."""
+    """Return how a page differs from the one derived again; pictures drawn by other versions may differ."""
     if report.whole == derived:
         return None
     pages = [whole[: whole.rfind(OPEN.encode())] for whole in (report.whole, derived)]

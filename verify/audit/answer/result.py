@@ -371,7 +371,7 @@ class AuditResult:
 
     @property
     def noise_epsilon(self) -> float | None:
-        """ε of a release's claimed noise for somebody who takes part, where a claim that is a number is below it."""
+        """The ε that the claimed noise implies, if it exceeds the claimed ε; else None."""
         stated, noise = self.request.claim, self.noise_multiplier
         if self.release_norm is None or noise is None or not self.delta or not isinstance(stated, int | float):
             return None
@@ -512,7 +512,7 @@ class AuditResult:
 
     @cached_property
     def _by_default(self) -> bool:
-        """Whether a default bound decides, whose power is known: that of scores without many ties."""
+        """Whether the deciding bound is a default one, whose power is known for scores without many ties."""
         groups = (self.scores.observed, self.scores.unobserved)
         tied = any(many_ties(scores) for scores in groups if scores is not None)
         return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS) and not tied

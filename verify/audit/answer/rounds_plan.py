@@ -63,7 +63,7 @@ class PlannedShare:
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class RoundsPlan:
-    """The plan of an audit of a training whose rounds are scored one by one.
+    """The plan of an audit of a training that is scored round by round.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class RoundsPlan:
         return "\n".join(line for part, indent in parts for line in wrapped(part, others=indent) or [""])
 
     def _parts(self, seed: int | str, file: str | None) -> Iterator[tuple[str, str]]:
-        """Yield lines, and the indentation of what does not fit on each."""
+        """Yield each line with the indentation of its continuation."""
         from canaryproof.verify.audit.answer.plan import so_many
 
         yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
@@ -239,7 +239,7 @@ def plan_rounds(
     data_norm: float = 0.0,
     neighbours: Neighbours = "add-or-remove",
 ) -> RoundsPlan:
-    """Plan an audit of a training whose rounds are scored one by one, before the run.
+    """Plan, before the run, an audit of a training that is scored round by round.
 
     Parameters
     ----------
@@ -360,7 +360,7 @@ _LEAST, _MOST = 1e-12, 1e12
 
 
 def _first_rounds(rounds: int, taken: int) -> Array:
-    """Return the probability that the first of so many rounds, drawn without replacement, is each one."""
+    """Return for each round the probability that it is the first of those drawn without replacement."""
     left = rounds - np.arange(rounds + 1.0)
     # C(left, taken)/C(rounds, taken): no round before is one of them.
     with np.errstate(invalid="ignore"):

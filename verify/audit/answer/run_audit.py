@@ -485,7 +485,7 @@ def _pure_claim(claim: "float | Claim | DpEvent | None", noise_multiplier: float
 
 
 def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:
-    """Refuse a claim that does not hold against who has these scores."""
+    """Refuse a claim that is not about the attacker who has these scores."""
     if record.score is not Score.KNOWN_ROUNDS or claim.attacker == "unstated":
         return
     taken = record.participations

@@ -89,7 +89,7 @@ def many_ties(scores: Array) -> bool:
 
 
 def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[str]:
-    """Yield what is known of a shape that is not normal."""
+    """Yield explanations of a shape that is not normal."""
     for name, scores in groups:
         if many_ties(scores):
             copies = np.unique(scores, return_counts=True)[1]
@@ -187,7 +187,7 @@ def _geary(groups: list[Array]) -> float:
 
 
 def fit(distribution: Array, distance: float = 0.0) -> float:
-    """Return the p-value of the test that values follow a law, whose distribution function is known up to a distance.
+    """Return the p-value of the test that values follow a distribution whose CDF is known up to an error.
 
     The function's values come in increasing order. scipy's own test needs five times the memory.
     """

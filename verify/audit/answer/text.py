@@ -354,7 +354,7 @@ _KNOWN = {
 
 @dataclass(frozen=True)
 class _Calls:
-    """The names of what prints more, as a shell or Python has them."""
+    """The calls that print more, spelled for a shell or for Python."""
 
     details: str
     plot: str
@@ -493,7 +493,7 @@ def _listing(rows: Iterable[tuple[str, str]], say: Say) -> Table:
 
 
 def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
-    """Yield what the scores are like, and the tests of what the numbers assume: a name and a result each."""
+    """Yield (name, result) of summary statistics and of tests of the assumptions."""
     closed = result.null_count is None
     mean, ratio = result.mean_error, result.ratio_error
     yield (
@@ -573,7 +573,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
 
 
 def claim_of_faults(spots: "BlindSpots") -> str:
-    """Name the claim whose faults are noticed or not."""
+    """Return the words for the claim that a list of faults refers to."""
     claim = f"a claim of ε = {number(spots.epsilon)} (noise multiplier {spots.noise_multiplier:.4g})"
     return claim if spots.given else f"{claim}; give the noise multiplier if yours is another"
 

@@ -65,7 +65,7 @@ class TrainingAudit:
         return self._canaries.evidence(self._noise_multiplier).alarm()
 
     def result(self) -> Audit:
-        """Return the audit of the steps so far, against the claim on so many steps.
+        """Audit the steps taken so far, against the claim for that number of steps.
 
         Returns
         -------
@@ -139,7 +139,7 @@ class TrainingAudit:
         self.save(folder)
 
     def load_hook(self, models: Any, folder: str) -> None:  # noqa: ARG002
-        """Load what is next to the checkpoint that ``accelerator.load_state`` reads."""
+        """Load the canaries' state from the folder that ``accelerator.load_state`` reads."""
         self.load(folder)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **options: Any) -> None:  # noqa: ARG002
@@ -163,7 +163,7 @@ class TrainingAudit:
         self.save(args.output_dir)
 
     def _check_step(self, state: Any) -> None:
-        """Refuse a training whose steps are not those of the optimizer with the canaries."""
+        """Refuse a training that does not step through the optimizer that has the canaries."""
         if (steps := self._canaries.canary_clients.rounds) != state.global_step:
             raise ValueError(f"canaries: have seen {steps} steps, and the training {state.global_step}")
 

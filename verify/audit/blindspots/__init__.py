@@ -1,1 +1,1 @@
-"""Mechanisms whose ε is known, and what an audit by random canaries sees of them."""
+"""Mechanisms of known ε, and what an audit by random canaries notices about them."""

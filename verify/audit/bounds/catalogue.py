@@ -30,7 +30,7 @@ _ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
 def lower_bounds(
     scores: ScoreSample, delta: float, confidence: float = 0.95, names: tuple[str, ...] = ()
 ) -> tuple[LowerBound, ...]:
-    """Compute bounds of one audit, those first whose coverage is proven.
+    """Compute the bounds of one audit, proven ones first.
 
     Parameters
     ----------

@@ -171,7 +171,7 @@ def _mixture(weights: Array, least: int, total: int, rate: float, other_rate: fl
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _polynomial(coefficients: Array, points: Complexes) -> Complexes:
-    """Evaluate the polynomial whose coefficients are given, the highest power's first."""
+    """Evaluate a polynomial; coefficients begin with the highest power."""
     result = np.zeros_like(points)
     for coefficient in coefficients:
         for j in range(len(points)):
@@ -311,7 +311,7 @@ def count_wrong(before: Ints, null_count: int, guesses: tuple[int, int], rounded
 
 
 def guess_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:
-    """Prepare the test of wrong guesses, whose numbers are the best ones at ``design_delta``."""
+    """Prepare the test of wrong guesses, with the numbers of guesses that are best at ``design_delta``."""
     assert scores.unobserved is not None
     count, null_count = scores.count, scores.null_count
     before = pooled_order(scores.observed, scores.unobserved)[1]

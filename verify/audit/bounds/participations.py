@@ -19,7 +19,7 @@ from canaryproof.verify.audit.levels import POWER
 
 
 def least_count(total: int, level: float) -> int:
-    """Return the least number of heads that so many fair coins reach with a probability of at most the level.
+    """Return the smallest number of heads that fair coins reach with probability at most the level.
 
     It is above the total if there is none.
     """
@@ -73,12 +73,12 @@ class Crowd:
 
     @classmethod
     def of(cls, participations: Ints, rounds: int) -> "Crowd":
-        """Return the canaries with these numbers of rounds, in a training of so many."""
+        """Return the participations of canaries with these numbers of rounds, in a training of a given length."""
         groups = zip(*np.unique(participations, return_counts=True), strict=True)
         return cls(tuple((int(n), int(count)) for n, count in groups), float(participations.sum()) / rounds)
 
     def power(self, trace: float, claimed: float, level: float) -> float:
-        """Return the probability that the limit of the noise lies below a claim.
+        """Return the probability that the upper limit on the noise multiplier is below the claimed one.
 
         ``trace`` is the mean of √d times the cosine of a canary with the release of one of its rounds.
         """

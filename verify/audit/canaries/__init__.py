@@ -1,1 +1,1 @@
-"""Canaries in somebody's training: who takes part, what they send, and their scores."""
+"""Canaries in a training: who takes part when, what they send, and their scores."""

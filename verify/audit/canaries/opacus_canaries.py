@@ -205,7 +205,7 @@ class OpacusCanaries:
         return (*(missing if rounds < planned else ()), *self.canary_clients.warnings())
 
     def _add_canaries_and_noise(self) -> None:
-        """Stand in for the optimizer's ``add_noise``, which is called once a step, at the last physical batch."""
+        """Replace the optimizer's ``add_noise``, which is called once per step, at the last physical batch."""
         now = self.canary_clients.rounds
         self._check_step(now)
         # A step goes against the gradient, so that an update is a gradient's negative.
@@ -274,7 +274,7 @@ class OpacusCanaries:
 
 
 def check_served(optimizer: Any) -> None:
-    """Refuse by name what is not one of the optimizers that are served, by ``ValueError``."""
+    """Raise a ``ValueError`` that names an unsupported optimizer."""
     kind = type(optimizer)
     if not kind.__module__.startswith("opacus."):
         ancestry = [base.__name__ for base in kind.__mro__ if base.__module__.startswith("opacus.")]

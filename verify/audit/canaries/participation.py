@@ -1,4 +1,4 @@
-"""Who takes part in which round: the functions clients(t) and canaries(t) of Andrew et al. (arXiv 2302.03098).
+"""Participation: the functions clients(t) and canaries(t) of Andrew et al. (arXiv 2302.03098).
 
 A training loop takes any object with the attributes of ``Participation``, such as one's own; ``check`` tells what is
 wrong with one. ``shuffled_epochs``, ``uniform`` and ``bernoulli`` draw those that the papers speak of. They depend on
@@ -27,7 +27,7 @@ _INCLUSIONS = tuple(inclusion.value for inclusion in (Inclusion.FIXED, Inclusion
 
 @set_module("canaryproof")
 class Participation(Protocol):
-    """The questions of a training loop; a schedule of one's own needs no more.
+    """What a training loop asks a schedule; your own schedule needs nothing else.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def checked_canaries(participation: Participation, round: int) -> Ints:  # noqa:
 
 
 def checked_integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return an integer that lies in its range."""
+    """Return the value as an integer, or refuse it."""
     try:
         number = operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -137,7 +137,7 @@ def checked_members(field: str, members: object, population: int, kind: Members 
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class Presentations:
-    """A canary takes part once in each of so many periods of equal length, at a random place (Section 5.2).
+    """Each canary takes part once in each of several periods of equal length, at a random position (Section 5.2).
 
     Attributes
     ----------
@@ -410,7 +410,7 @@ def _drawn(
 
 @set_module("canaryproof")
 def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -> Schedule:
-    """Let canaries take part in rounds of one's own choice.
+    """Let canaries take part in rounds that you choose.
 
     Parameters
     ----------

@@ -459,7 +459,7 @@ def _carry(
     rounds_of: NDArray[np.int8],
     seen: NDArray[np.bool],
 ) -> None:
-    """Add what a round's cosines tell of canaries that had a round before."""
+    """Add a round's evidence on canaries that took part in an earlier round."""
     if not seen.any():
         return
     takes = rounds_of == _TAKES_PART

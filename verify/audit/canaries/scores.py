@@ -1,4 +1,4 @@
-"""The scores of one run's canaries, checked: what an audit takes."""
+"""The scores of one run's canaries: the input of an audit, checked."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Canaries whose coordinates are spread over processes: each makes its own, and sums are added up by their group."""
+"""Canaries spread over processes: each generates its slice of coordinates, and their group adds up the sums."""
 
 from collections.abc import Callable, Sequence
 

@@ -122,7 +122,7 @@ class WhitenedClients(CanaryClients):
             self._sums += self._weights[number] * self.canaries.cosines(white)
 
     def scores(self, score: str, gram: ArrayLike | None = None) -> Scores:
-        """Return the canaries' scores for who knows their rounds and the strategy matrix.
+        """Return the canaries' scores for an attacker who knows their rounds and the strategy matrix.
 
         Parameters
         ----------
@@ -171,5 +171,5 @@ class WhitenedClients(CanaryClients):
         return self.canaries.sum(weights=np.where(self._included, self._weights[number], 0.0))
 
     def _counts(self) -> Array:
-        """Return how often each canary stands in the whitened rounds so far, at most."""
+        """Return an upper bound on how often each canary occurs in the whitened rounds so far."""
         return np.where(self._included, np.abs(self._weights[: self.rounds]).sum(axis=0), 0.0)

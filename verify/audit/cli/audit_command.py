@@ -326,7 +326,7 @@ def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
 
 
 def _order(release: "StoredRelease") -> str:
-    """Say in which order the coordinates of a checkpoint stand, and what is left out."""
+    """Describe the order of a checkpoint's coordinates, and which tensors are left out."""
     tensors, left = release.tensors, release.left_out
     names = tensors[0].name if len(tensors) == 1 else f"{tensors[0].name} to {tensors[-1].name}"
     text = f"Order     {_number_of(len(tensors))} by name, {one_line(names)}"
@@ -549,7 +549,7 @@ def _check_bounds(names: tuple[str, ...]) -> None:
 
 @contextlib.contextmanager
 def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show the progress of so many equal steps."""
+    """Show progress over equal steps."""
     # Loads rich's bars, which an audit of scores does without.
     from canaryproof.verify.audit.cli.progress import progress
 

@@ -1,4 +1,4 @@
-"""Command ``canaryproof check-report``: derive every number of a report anew from what was audited."""
+"""Command ``canaryproof check-report``: derive every number of a report again from the audited input."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ def _kind(name: str) -> ScoreKind:
 
 
 def _compared(read: "ReportFile", result: "Audit", report: Path, plan: Path | None, notes: list[str]) -> list[str]:
-    """Return what differs between a report and its audit, derived anew; notes say what was not compared."""
+    """Compare a report with its audit, computed again; notes say what was not compared."""
     from canaryproof.verify.audit.answer import report as reports
     from canaryproof.verify.audit.answer import report_check
 
@@ -131,7 +131,7 @@ def _compared(read: "ReportFile", result: "Audit", report: Path, plan: Path | No
 
 
 def _plan(read: "ReportFile", result: "Audit", plan: Path | None, notes: list[str]) -> "Comparison | str | None":
-    """Return the comparison with the plan, derived anew or as reported; or what is wrong with it."""
+    """Return the comparison with the plan, computed again or as reported, or what is wrong with it."""
     from canaryproof.verify.audit.answer import plan_file
 
     if read.record.plan is None:

@@ -150,7 +150,7 @@ class Waiting:
 
 
 def call(function: str, arguments: tuple[Any, ...]) -> Any:
-    """Call the function that stands at a place, ``module:name``."""
+    """Call the function named ``module:name``."""
     return pkgutil.resolve_name(function)(*arguments)
 
 

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_info
 
 
 def code_and_machine() -> dict[str, str]:
-    """Return what computes results, by name: our code, the versions of what it uses, and the machine."""
+    """Return, by name, everything that results depend on: this package's code, library versions, and the machine."""
     return {
         "source code": _digest_of_code(),
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Files from which a training goes on: arrays by name, and a description that says whose they are.
+"""Checkpoints from which a training resumes: arrays by name, and a description of the training that they belong to.
 
 A crash, even of the machine, leaves the old file or the new one, whole. Nothing is unpickled.
 """
@@ -65,7 +65,7 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
 
 
 def stored(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Read arrays by name from what ``numpy.savez`` wrote; a ``ValueError`` says what is damaged or missing."""
+    """Read named arrays from a ``numpy.savez`` file; a ``ValueError`` says what is damaged or missing."""
     with parsing(".npz"), np.load(file, allow_pickle=False) as archive:
         entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.zip.infolist()}
         # As it is written; nothing that is packed is unpacked to a size that nobody sees.
@@ -80,7 +80,7 @@ def stored(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
 
 
 def digest(*arrays: NDArray[Any]) -> str:
-    """Return a text that only equal arrays have, to describe what is too large for a description."""
+    """Return a digest of arrays that are too large to stand in a description."""
     hashed = hashlib.sha256()
     for array in arrays:
         hashed.update(f"{array.dtype} {array.shape}".encode())

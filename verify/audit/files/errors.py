@@ -31,4 +31,4 @@ def extra(name: str) -> str:
 
 
 class RuleError(ValueError):
-    """A rule that a file breaks, with the field's name; whoever opened the file names it."""
+    """A broken rule with the field's name; the caller, who opened the file, adds the file's name."""

@@ -160,7 +160,7 @@ def _scores(table: LabelledTable, name: str) -> "np.ndarray[Any, np.dtype[np.flo
 
 
 def _largest(table: LabelledTable, aliases: Sequence[str]) -> float | None:
-    """Return the largest number of the first known column, as the largest ε is what is reported."""
+    """Return the largest number of the first known column: tools report their largest ε."""
     name = _known(table.names, aliases)
     cells = [] if name is None else _filled(table, name)
     return max((parsed_number(str(name), position, cell) for position, cell in cells), default=None)

@@ -160,7 +160,7 @@ def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKi
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """A table whose columns have names.
+    """A table with named columns.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class LabelledTable:
 
 
 def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
-    """Read a table whose columns have names; a ``ValueError`` of one line says why it cannot be read."""
+    """Read a table with named columns; a one-line ``ValueError`` says why it cannot be read."""
     # Pandas takes half a second to load.
     import pandas as pd
 
@@ -397,7 +397,7 @@ def regular(path: Path) -> IO[bytes]:
 
 
 def read_one_more(file: Readable, size: int) -> bytearray:
-    """Read a number of bytes and one more, which tells whether the file goes on; memory is that of what is there."""
+    """Read one byte more than asked for, to learn whether the file continues."""
     contents = bytearray()
     while piece := file.read(min(_BLOCK, size + 1 - len(contents))):
         contents += piece
@@ -405,7 +405,7 @@ def read_one_more(file: Readable, size: int) -> bytearray:
 
 
 def content(file: Readable, largest: int) -> bytearray:
-    """Read all of a file, which must have at most so many bytes; a ``ValueError`` says that it has more."""
+    """Read a whole file of at most ``most`` bytes; a ``ValueError`` says that it has more."""
     contents = read_one_more(file, largest)
     if len(contents) > largest:
         raise ValueError(f"must have at most {largest} bytes")
@@ -413,7 +413,7 @@ def content(file: Readable, largest: int) -> bytearray:
 
 
 def read_json(path: Path, largest: int = LARGEST_DOCUMENT, most_values: int = _MOST_VALUES) -> object:
-    """Read a file of JSON of at most so many bytes and values; it has no infinities and no NaN.
+    """Read a JSON file of limited size, without infinities and NaN.
 
     Raises
     ------
@@ -425,7 +425,7 @@ def read_json(path: Path, largest: int = LARGEST_DOCUMENT, most_values: int = _M
 
 
 def parsed_json(document: bytes | bytearray, most_values: int = _MOST_VALUES) -> object:
-    """Read JSON of at most so many values; a ``ValueError`` of one line says what breaks a rule."""
+    """Parse JSON of at most ``most`` values; a one-line ``ValueError`` says which rule is broken."""
     # Each value but the first follows one of these, and takes some 60 bytes of memory.
     if sum(map(document.count, (b",", b"[", b"{"))) > most_values:
         raise ValueError(f"must have at most {most_values} values")
@@ -663,7 +663,7 @@ def _cells(block: bytes, columns: int) -> list[list[bytes]] | None:
 
 
 def _rows(text: str, before: int) -> Iterator[list[str]]:
-    """Split lines into cells, a row a line; so many lines are before them."""
+    """Split lines into cells, one row per line; ``before`` counts the lines above them."""
     reader = csv.reader(_lines(io.StringIO(text, newline=""), before), strict=True)
     number = before
     try:

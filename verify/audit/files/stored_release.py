@@ -392,7 +392,7 @@ def _header(file: IO[bytes], path: Path) -> Iterator[Tensor]:
 
 
 def _entry(name: str, entry: Any) -> tuple[int, int, str, str, tuple[int, ...]]:
-    """Check what a header says of a tensor."""
+    """Check a tensor's entry in the header."""
     kind, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     numbers = [*shape, *offsets]
     if len(offsets) != 2 or not all(type(number) is int and 0 <= number < 2**63 for number in numbers):
