@@ -53,7 +53,7 @@ def _definitions(module: str, name: str, attribute: str, sources: Mapping[str, "
         return [(module, name)]
     origin, original = sources[module].imported.get(name, ("", ""))
     if whole := sources.get(f"{origin}.{original}"):
-        # Of a module that is handed on, any definition may be used.
+        # Any definition of a module that is passed on may be used.
         return [(f"{origin}.{original}", each) for each in ([attribute] if attribute in whole.code else whole.code)]
     return _definitions(origin, original, attribute, sources) if origin in sources else []
 

@@ -2,7 +2,7 @@
    and 3.
 
    Code: worst_tail in verify/audit/bounds/precedence.py, sum_test and least_rejecting in verify/audit/bounds/fixed_sequence.py, and
-   fixed in verify/audit/bounds/thresholds.py.
+   fixed_threshold in verify/audit/bounds/thresholds.py.
 
    A canary that took part has a score with the law P, one that did not has the law Q. [E] stands for e^epsilon, which
    is at least 1. No proof needs the exponential function. *)

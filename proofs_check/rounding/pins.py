@@ -19,7 +19,7 @@ MODULES = {
     *(f"{_KERNELS}.{name}" for name in ("two_gaussians", "gaussian_mechanism")),
 }
 
-# What computes, and what states the bound that others rely on.
+# The functions that compute, and those that state the bounds which others rely on.
 _ROOTS: dict[str, tuple[Definition, ...]] = {
     **{
         f"{name} of pairs": ((_PAIRS, name), (_BALLS, name.upper()))

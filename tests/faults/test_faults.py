@@ -371,7 +371,7 @@ REPLACED = (
     ("kernels.certified.two_gaussians:log_of", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
     ("kernels.certified.two_gaussians:epsilon", _shifted, "numerics.comparison.two-gaussians.epsilon"),
     ("kernels.reference.gaussian_mechanism:log_delta", _times(1.01), "numerics.enclosures.gaussian-mechanism"),
-    ("verify.audit.estimators.epsilon_estimators:norm", _less_confident, "estimators.inference.norm"),
+    ("verify.audit.estimators.epsilon_estimators:norm_estimate", _less_confident, "estimators.inference.norm"),
     ("verify.audit.estimators.epsilon_estimators:pinned_estimate", _less_confident, "estimators.inference.unobserved"),
     ("verify.audit.estimators.epsilon_estimators:fitted", _less_confident, "estimators.inference.ranges"),
     ("verify.audit.estimators.moments:from_dimension", _mean_too_large, "audit.release"),

@@ -270,7 +270,7 @@ Compute = Callable[[ScoreSample, float, float], tuple[Array, Array]]
 
 @set_module("canaryproof.typing")
 class Coverage(StrEnum):
-    """What is known about the probability that a bound exceeds the true ε."""
+    """Knowledge about the probability that a bound exceeds the true ε."""
 
     PROVEN = "proven"  # at most α for these inputs, by a proof, under the assumptions that are named
     ASYMPTOTIC = "asymptotic"  # at most α in the limit in which the scores are independent

@@ -27,7 +27,7 @@ _INCLUSIONS = tuple(inclusion.value for inclusion in (Inclusion.FIXED, Inclusion
 
 @set_module("canaryproof")
 class Participation(Protocol):
-    """What a training loop asks a schedule; your own schedule needs nothing else.
+    """The functions that a training loop asks of a schedule; your own schedule needs nothing else.
 
     Examples
     --------

@@ -212,7 +212,7 @@ class RoundTraces:
 
     @property
     def noise_source(self) -> str:
-        """What a measured noise multiplier contains: the noise alone, or other people's data too."""
+        """Content of a measured noise multiplier: the noise alone, or other people's data too."""
         return "the noise" if self.residual else "noise and others' data together"
 
     def z_scores(self, noise_multiplier: float) -> Array:

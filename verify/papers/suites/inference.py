@@ -347,62 +347,54 @@ def _enclosed(context: Context) -> Outcome:
     return Outcome(Verdict.CONFIRMED if largest <= 1.0 else Verdict.REFUTED, finding, {"shares": worst})
 
 
-def _check(topic: str, source: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
-    name, module = f"estimators.inference.{topic}", f"verify.audit.estimators.{source}"
-    return Check(name, Subject.IMPLEMENTATION, module, statement, judge)
+def _check(topic: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    source = "verify.audit.estimators.epsilon_estimators"
+    return Check(f"estimators.inference.{topic}", Subject.IMPLEMENTATION, source, statement, judge)
 
 
 CHECKS = (
     _check(
         "closed-form",
-        "epsilon_estimators",
         "with 3 normal cosines and the null N(0, 1/d), each end of pinned's interval is wrong exactly as often as its "
         "confidence says, and the test of variances keeps its level",
         _closed_form,
     ),
     _check(
         "unobserved",
-        "epsilon_estimators",
         "with 40 normal scores and 60 unobserved ones, pinned's interval covers as often as its confidence says: at "
         "worst half a point less often, at most two points more",
         _unobserved,
     ),
     _check(
         "norm",
-        "epsilon_estimators",
         "where the release is noise alone, each end of norm's interval is wrong as often as its confidence says",
         _norm,
     ),
     _check(
         "standard-errors",
-        "epsilon_estimators",
         f"at the true moments, standard errors are the deviation of many estimates, to {_SPREAD:.0%}, near adaptive's "
         "change of estimator too",
         _standard_errors,
     ),
     _check(
         "quadrature",
-        "epsilon_estimators",
         f"the standard errors of fitted, adaptive and norm are those of fine quadratures, to {_QUADRATURE:.0%}",
         _quadratures,
     ),
     _check(
         "ranges",
-        "epsilon_estimators",
         "the intervals of fitted and threshold are the ranges of ε over the joint limits of distance and ratio, by the "
         "normal law or the scores' kurtosis, whichever are wider",
         _ranges,
     ),
     _check(
         "choices",
-        "epsilon_estimators",
         "adaptive is pinned where the variances are not told apart at level 0.01, else fitted, with the upper end of "
         "fitted in any case",
         _choices,
     ),
     _check(
-        "epsilon_estimators",
-        "epsilon_estimators",
+        "enclosures",
         "pinned and fitted lie within 64 ulps of their enclosures, threshold within 1e-12 (absolute below ε = 0.01)",
         _enclosed,
     ),

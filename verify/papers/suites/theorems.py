@@ -222,7 +222,7 @@ _EXACT = (
     Check(
         "theorems.limits.known",
         Subject.IMPLEMENTATION,
-        "proofs_check.regime",
+        "proofs_check.limits",
         "known limits for k → ∞, k = o(d) are found, and none where it takes more than that",
         _limits,
     ),

@@ -142,7 +142,7 @@ def test_warnings_without_room_are_counted(found):
 
 def made_up(found):
     """Replace all numbers of an audit; no two are equal."""
-    traces = SimpleNamespace(cosines=np.zeros(17), measures="noise", p_value={1.75: 0.031}.get, trace_p_value=0.0)
+    traces = SimpleNamespace(cosines=np.zeros(17), noise_source="noise", p_value={1.75: 0.031}.get, trace_p_value=0.0)
     measured = NoiseMultiplier(1.4142, 1.2071, 1.8284, 0.1113, 0.54)
     estimate = EstimateRow("composed", 1, "estimate", 2.2361, 1.7321, 2.6458, "heuristic", math.inf, "", 0.2236, None)
     warning = MisuseWarning("some", "Something is wrong.", "Mend it.", None, Withheld.NOTHING)

@@ -355,10 +355,10 @@ def test_an_excess_is_noticed_as_often_as_said():
 
 
 def test_another_estimator_of_a_cell_is_noticed_as_often_as_said(monkeypatch):
-    pinned = v1.estimators.pinned_epsilon
+    pinned = v1.epsilon_estimators.pinned_epsilon
     # One that is off by less than a deviation, so that it is noticed now and then.
     other = SimpleNamespace(pinned_epsilon=pinned, both_directions=lambda delta, means, _: pinned(delta, means) + 0.13)
-    monkeypatch.setattr(v1, "estimators", other)
+    monkeypatch.setattr(v1, "epsilon_estimators", other)
     found = v1.judge_cell(FirstVersion.TABLE_1[0], "pinned", QUICK)
     own, fit = (found.evidence["readings"][name] for name in ("pinned", "fitted"))
     error = math.hypot(own["deviation"] / math.sqrt(50), fit["deviation"] / math.sqrt(found.evidence["runs"]))

@@ -1,11 +1,14 @@
 """Each statement stands for itself: it begins with a capital, points to nothing outside, and names its source alike."""
 
 import re
+from pathlib import Path
+from pkgutil import resolve_name
 
 from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL, FIRST_VERSION, document_of
 from canaryproof.verify.papers.check.results import Subject
 from canaryproof.verify.papers.suites.catalogue import SUITES
 
+PROOFS = Path(__file__).parents[4] / "proofs_check"
 CLAIMS = [check for suite in SUITES.values() for check in suite if check.subject is Subject.DOCUMENT]
 
 
@@ -31,3 +34,13 @@ def test_versions_are_named():
     assert FINAL.name.endswith("final version")
     assert FIRST_VERSION.name.endswith("first version")
     assert len({document.name for document in DOCUMENTS}) == len(DOCUMENTS)
+
+
+def test_a_source_in_the_code_exists():
+    own = {check.source for suite in SUITES.values() for check in suite if check.subject is Subject.IMPLEMENTATION}
+    places = set(re.findall(r"\b(?:kernels|proofs_check|verify)(?:\.\w+)*", " ".join(own)))
+    assert len(places) > 15
+    # A page of proofs is a source, too.
+    for place in places - {f"proofs_check.{page.stem}" for page in PROOFS.glob("*.md")}:
+        # Raises an error where there is no such module, function or class.
+        assert resolve_name(f"canaryproof.{place}") is not None

@@ -96,7 +96,7 @@ def test_the_largest_cosine_of_an_unobserved_canary_is_a_maximum_of_normal_draws
 )
 def test_more_influence_is_seen_beyond_two_deviations_of_table_2(monkeypatch, deviations, verdict):
     values = iter([3.0 + 0.137 * times for times in deviations])
-    monkeypatch.setattr(sentences, "estimators", SimpleNamespace(both_directions=lambda *_: next(values)))
+    monkeypatch.setattr(sentences, "epsilon_estimators", SimpleNamespace(both_directions=lambda *_: next(values)))
     assert sentences.judge_detects().verdict is verdict
 
 
