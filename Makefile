@@ -12,7 +12,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published release-check published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
@@ -122,18 +122,20 @@ format: $(STAMP)
 docs: $(DOCS_STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/sphinx-build --fail-on-warning --keep-going --quiet --conf-dir docs . build/site
 
-# All that the repository shows its readers: Markdown with pictures, which code hosts show. DATA has the folders mnist and
-# shakespeare; without it, what needs them is left as it is.
+# Judges what has no published row, at the full level, and makes all published pages anew. CHECKS names others: ids, suites,
+# or outdated for all that release-check finds: 40 to 80 minutes where that is everything.
 published: $(STAMP)
-	$(BIN)/canaryproof verify --level full --out runs/full
-	$(BIN)/canaryproof report runs/full --format md --out reports/published
-	$(MAKE) benchmark LARGEST=--largest
-	$(if $(DATA),$(MAKE) published-trainings && $(MAKE) published-canife)
+	$(BIN)/python -m tests.publishing $(CHECKS)
+
+# Whether every published row is of this minor version and of its check's code as it is.
+release-check: $(STAMP)
+	$(BIN)/python -m tests.publishing --check
 
 # CANIFE beside Algorithms 2 and 3, on the IDX files in DATA's folders mnist and fashion-mnist: some twenty minutes.
 published-canife: $(STAMP)
 	$(BIN)/canaryproof benchmark canife --data '$(DATA)/mnist' --level full --out reports/published
 	$(BIN)/canaryproof benchmark canife --data '$(DATA)/fashion-mnist' --level full --out reports/published/fashion_canife
+	$(BIN)/python -m tests.publishing
 
 # The papers' experiments on data that everybody can have, at full size: DATA has the folders mnist,
 # fashion-mnist and shakespeare. Three quarters of an hour on two cores.
@@ -144,6 +146,7 @@ published-trainings: $(STAMP)
 	$(BIN)/canaryproof train fashion_mnist --size full --data '$(DATA)/fashion-mnist' --out runs/fashion_mnist
 	for name in mnist_canife mnist_orthonormal plays fashion_mnist; do \
 		mkdir -p reports/published/$$name && cp runs/$$name/*.* reports/published/$$name; done
+	$(BIN)/python -m tests.publishing
 
 # Other people's auditing tools and accountants, each list of them in an environment of its own, and the page on them:
 # half an hour. The lists pin all packages. A list that cannot be installed is skipped, and the page says so. On Linux

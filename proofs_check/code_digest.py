@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 
-# A module, and a name that it defines.
+# A module, and a name that it defines; of a lambda outside of functions, "<lambda>" and its line.
 Definition = tuple[str, str]
 
 
@@ -23,10 +23,10 @@ def code_digest(roots: Iterable[Definition], modules: Collection[str]) -> str:
 
     Comments, docstrings and imports don't count.
     """
-    return hashlib.sha256("\n".join(sorted(reached(roots, modules).values())).encode()).hexdigest()
+    return hashlib.sha256("\n".join(sorted(reachable(roots, modules).values())).encode()).hexdigest()
 
 
-def reached(roots: Iterable[Definition], modules: Collection[str]) -> dict[Definition, str]:
+def reachable(roots: Iterable[Definition], modules: Collection[str]) -> dict[Definition, str]:
     """Return each definition that ``roots`` reach within ``modules``, themselves included, with its code.
 
     Raises
@@ -34,7 +34,7 @@ def reached(roots: Iterable[Definition], modules: Collection[str]) -> dict[Defin
     KeyError
         If there is no such root.
     """
-    sources = {module: _parsed(inspect.getsource(import_module(module))) for module in modules}
+    sources = {module: _parse(inspect.getsource(import_module(module))) for module in modules}
     code: dict[Definition, str] = {}
     left = list(roots)
     while left:
@@ -66,7 +66,7 @@ class _Module:
 
 
 @lru_cache(maxsize=512)
-def _parsed(source: str) -> _Module:
+def _parse(source: str) -> _Module:
     tree = ast.parse(source)
     imported = {
         alias.asname or alias.name: (line.module or "", alias.name)
@@ -77,10 +77,15 @@ def _parsed(source: str) -> _Module:
     code: dict[str, list[str]] = defaultdict(list)
     names: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for line in _without_words(tree).body:
-        used = set(_used(line))
+        used = set(_uses(line))
+        # A lambda of a table is found by its line.
+        for node in ast.walk(line) if not isinstance(line, _FUNCTIONS) else ():
+            if isinstance(node, ast.Lambda):
+                code[f"<lambda> {node.lineno}"].append(_spelling(node))
+                names[f"<lambda> {node.lineno}"] |= set(_uses(node))
         # A line that defines nothing may change whatever it names.
-        for name in _bound([line]) or {name for name, _ in used}:
-            code[name].append(_spelt(line))
+        for name in _bindings([line]) or {name for name, _ in used}:
+            code[name].append(_spelling(line))
             names[name] |= used
     return _Module({name: "\n".join(lines) for name, lines in code.items()}, names, imported)
 
@@ -104,7 +109,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
-def _bound(nodes: Iterable[ast.AST]) -> set[str]:
+def _bindings(nodes: Iterable[ast.AST]) -> set[str]:
     """Return the names that code binds in its own scope."""
     names: set[str] = set()
     for node in nodes:
@@ -113,22 +118,22 @@ def _bound(nodes: Iterable[ast.AST]) -> set[str]:
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
         elif not isinstance(node, (ast.Lambda, *_COMPREHENSIONS)):
-            names |= _bound(ast.iter_child_nodes(node))
+            names |= _bindings(ast.iter_child_nodes(node))
     return names
 
 
 def _local(node: ast.AST) -> set[str]:
     """Return the names that are a function's or a comprehension's own."""
     if isinstance(node, _COMPREHENSIONS):
-        return _bound(part.target for part in node.generators)
+        return _bindings(part.target for part in node.generators)
     if not isinstance(node, _FUNCTIONS):
         return set()
     body = [node.body] if isinstance(node, ast.Lambda) else node.body
     shared = {name for line in ast.walk(node) if isinstance(line, ast.Global) for name in line.names}
-    return {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)} | (_bound(body) - shared)
+    return {part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)} | (_bindings(body) - shared)
 
 
-def _used(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
+def _uses(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[tuple[str, str]]:
     """Yield the names of the module that code uses, each with the attribute that is taken of it, or ""."""
     if isinstance(node, ast.Name):
         if node.id not in local:
@@ -143,14 +148,14 @@ def _used(node: ast.AST, local: frozenset[str] = frozenset()) -> Iterator[tuple[
             inside = field == "body" or isinstance(node, _COMPREHENSIONS)
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _used(child, own if inside else local)
+                    yield from _uses(child, own if inside else local)
 
 
-def _spelt(node: object) -> str:
+def _spelling(node: object) -> str:
     """Write a tree out; ``ast.dump`` does it otherwise in each version of Python."""
     if isinstance(node, list):
-        return f"[{' '.join(map(_spelt, node))}]"
+        return f"[{' '.join(map(_spelling, node))}]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = (f"{name}={_spelt(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
+    fields = (f"{name}={_spelling(value)}" for name, value in ast.iter_fields(node) if value not in (None, []))
     return f"{type(node).__name__}({' '.join(fields)})"

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.markup.digits import interval
 from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, panels
 from canaryproof.verify.audit.markup.markdown import table
@@ -19,7 +19,7 @@ PICTURE = "accuracy.svg"
 _COMPARISON = "numerics.comparison."
 
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify numerics --level {level} --seed {seed}`. Errors are upper bounds, in units in
+{provenance}. Errors are upper bounds, in units in
 the last place (ulps) of the exact result at the very floats given, and are measured against enclosures proven in ball
 arithmetic, mostly one ulp wide."""
 _SEARCH = """\
@@ -74,7 +74,7 @@ def text(run: Run) -> str:
         "# Accuracy of the kernels",
         *_headline(searched),
         f"![Errors in ulps of the kernels and of others along one line each]({PICTURE})",
-        _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
+        _ABOUT.format(provenance=provenance(run, "numerics")),
         "## Worst errors found",
         _SEARCH,
         _PROVEN.format(count=len(searched), proven=sum(row.practice.proven is not None for row in searched.values())),

@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import NullFormatter
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
 from canaryproof.verify.audit.markup.digits import number
 from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge
@@ -271,7 +271,7 @@ def matrix(names: Sequence[str], methods: Sequence[str], cells: Mapping[tuple[st
 MATRIX = "blindspots-matrix.svg"
 _TITLE = "What a low ε̂ does not mean: the blind-spot atlas"
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each mechanism claims ε =
+{provenance}. Each mechanism claims ε =
 {epsilon:g} at δ = {delta:g} (noise multiplier {sigma:.4g}, d = {dim:,}), and does something else, mostly more so from
 the left to the right. A method raises an alarm if its 95% lower limit is above what is claimed. All of it is one
 setting. In others the same faults are seen from other values on, which `canaryproof audit` prints for yours."""
@@ -316,7 +316,7 @@ def text(run: Run) -> str:
     first = next(iter(mechanisms.values()))
     claimed = first.claimed
     about = _ABOUT.format(
-        version=run.version, level=run.level, seed=run.seed, epsilon=claimed.epsilon, delta=claimed.delta,
+        provenance=provenance(run, "blindspots"), epsilon=claimed.epsilon, delta=claimed.delta,
         sigma=claimed.noise_multiplier, dim=first.dim,
     )  # fmt: skip
     reading = _READING.format(count=COUNT, seen=SEEN, margin=first.margin - 1.0)

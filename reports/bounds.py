@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run
@@ -23,7 +23,7 @@ _LOWEST = 0.7
 _LARGE = {10**5: "10⁵", 10**6: "10⁶"}
 
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. Mean 95% bounds of scores of many
+{provenance}. Mean 95% bounds of scores of many
 shapes, on the scale on which the null is N(0, 1). A share is the mean of `{default}` over the largest mean of all
 bounds that need independent scores only. Two of these are its own parts with all of α: `band`, which looks at declared
 ranks, and its sharper half for scores of equal variances (up to 1,000 scores, 10,000 at the full level). Where there
@@ -70,7 +70,7 @@ def text(run: Run) -> str:
         "# Lower bounds for scores of many shapes",
         f"The default bound, `{_DEFAULT}`, has at least 90% of the largest mean in {high} of {len(rows)} settings.",
         f"![Share of the largest mean, by shape and number of scores, a panel for each null and δ]({PICTURE})",
-        _ABOUT.format(version=run.version, level=run.level, seed=run.seed, default=_DEFAULT),
+        _ABOUT.format(provenance=provenance(run, "bounds"), default=_DEFAULT),
         "Cells where the largest mean is below 0.1 are left out.",
         table(("k", "null", "δ", "shapes", "mean share", "least", "at least 90%", "largest"), summary),
         "## Below 90%" if low else "No share is below 90%.",

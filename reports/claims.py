@@ -3,8 +3,10 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.markup.digits import interval
 from canaryproof.verify.audit.markup.markdown import literal, table
 from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL
@@ -49,9 +51,9 @@ def text(run: Run, document: str) -> str:
     counts = Counter(result.verdict for result in results)
     parts = [
         f"# {TITLES.get(document, document)}: what it states and what holds",
-        f"canaryproof {run.version}, `canaryproof verify --level {run.level} --seed {run.seed}`. `canaryproof claims "
-        "ID` shows a claim with all its evidence. An estimate is `fitted` where Algorithm 1 takes the deviation of the "
-        "cosines from the sample, and `pinned` where it is held at that of the null, 1/√d.",
+        f"{provenance(replace(run, results=tuple(results)))}. `canaryproof claims ID` shows a claim with all its "
+        "evidence. An estimate is `fitted` where Algorithm 1 takes the deviation of the cosines from the sample, and "
+        "`pinned` where it is held at that of the null, 1/√d.",
         _SYMBOLS,
         table(
             ("verdict", "claims", "means"),

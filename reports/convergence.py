@@ -12,7 +12,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.markup.digits import percent, plus_minus, round_to_error
 from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE, STYLE, panels
 from canaryproof.verify.audit.markup.markdown import table
@@ -20,7 +20,7 @@ from canaryproof.verify.papers.check.results import Result, Run, Verdict
 from canaryproof.verify.papers.records.evidence import ConvergenceMeasured, Series, is_of, records
 
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify --level {level} --seed {seed}`. A slope is that of the logarithm of the
+{provenance}. A slope is that of the logarithm of the
 quantity against the logarithm of d or k: −1/2 says that it falls as the inverse square root. What is proven of slopes
 holds in the limit. At finite d and k lower orders bend them, so verdicts rest on the points and not on slopes. Exact
 values and bounds are rounded to six digits here; `results.json` has all. A ± is one standard error here, two in the
@@ -42,7 +42,7 @@ def text(run: Run) -> str:
         return ""
     parts = ["# Convergence", _headline(shown)]
     parts += [part for result, series in shown for part in _chapter(result, series)]
-    parts += ["## How to read this page", _ABOUT.format(version=run.version, level=run.level, seed=run.seed)]
+    parts += ["## How to read this page", _ABOUT.format(provenance=provenance(run))]
     return "\n\n".join(parts) + "\n"
 
 

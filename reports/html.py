@@ -21,6 +21,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from canaryproof.reports.claims import ORDER, RULE, TITLES, described, findings, in_passing
+from canaryproof.reports.page import ages
 from canaryproof.reports.pages import Chapter, pictures_of
 from canaryproof.verify.audit.markup.figures import inline
 from canaryproof.verify.papers.check.results import FALSE_ALARM_BUDGET, Result, Run, Subject, Verdict
@@ -273,6 +274,7 @@ def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
         "version": run.version,
         "level": str(run.level),
         "seed": run.seed,
+        "dates": tuple(dict.fromkeys(date for age in (ages(run)[:1], ages(run)[-1:]) for date, _ in age)),
         "unfinished": material.unfinished,
         "total": len(documents),
         "counts": tuple(Count(str(v), SIGNS[v], counts[v], MEANINGS[v]) for v in Verdict),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
 from canaryproof.verify.audit.markup.markdown import Section, page
 from canaryproof.verify.papers.check.results import Run
@@ -10,7 +10,7 @@ from canaryproof.verify.papers.records.evidence import InstrumentSight, Instrume
 
 _TITLE = "Which instrument sees which fault of a training"
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify blindspots --level {level} --seed {seed}`. Each simulated training has
+{provenance}. Each simulated training has
 {members:,} members, Poisson sampling at rate {rate:g}, clip norm 1, noise multiplier {sigma:g} and {dim:,} coordinates.
 It has one fault. Ten canaries are members with updates of ten clip norms."""
 _READING = """\
@@ -31,7 +31,7 @@ def text(run: Run) -> str:
     if measured is None or all(len(fault.sights) < 2 for fault in measured.faults.values()):
         return ""
     about = _ABOUT.format(
-        version=run.version, level=run.level, seed=run.seed, members=measured.members, rate=measured.rate,
+        provenance=provenance(run, "blindspots"), members=measured.members, rate=measured.rate,
         sigma=measured.noise_multiplier, dim=measured.dim,
     )  # fmt: skip
     faults = measured.faults.values()

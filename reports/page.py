@@ -8,6 +8,28 @@ from matplotlib.figure import Figure
 from canaryproof.verify.papers.check.results import Result, Run
 
 
+def ages(run: Run, suite: str = "") -> list[tuple[str, str]]:
+    """Return the dates and versions of published results, or of a suite's, the oldest first."""
+    return sorted({(r.origin.date, r.origin.version) for r in run.results if r.origin and suite in ("", r.suite)})
+
+
+def provenance(run: Run, suite: str = "") -> str:
+    """Say which command made a run's results, or those of a suite, and when they were published.
+
+    Published results need not be of one run: then the oldest and the newest are named.
+    """
+    known = ages(run, suite)
+    versions = " and ".join(dict.fromkeys(version for _, version in known)) or run.version
+    command = " ".join(["canaryproof verify", *([suite] if suite else []), f"--level {run.level} --seed {run.seed}"])
+    made = f"canaryproof {versions}, `{command}`"
+    if not known:
+        return made
+    (oldest, first), (newest, last) = known[0], known[-1]
+    if len(known) == 1:
+        return f"{made}, {oldest}"
+    return f"{made}, in several runs: the oldest result is of {oldest} ({first}), the newest of {newest} ({last})"
+
+
 @dataclass(frozen=True)
 class Page:
     """A page of a run, where the run has numbers for it: ``text`` returns "" where it has none."""

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 from scipy import stats
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, mark_edge, panels
 from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run
@@ -26,8 +26,8 @@ PICTURE = "coverage.svg"
 _SUITE = "bounds."
 
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify bounds --level {level} --seed {seed}`. All numbers are of this run. A "95%
-lower bound" is wrong in an audit if it is above the true ε; it promises to be so in at most 5% of audits."""
+{provenance}. A "95% lower bound" is wrong in an audit if it is above the true ε; it promises to be so in at most 5%
+of audits."""
 
 
 def text(run: Run) -> str:
@@ -40,7 +40,7 @@ def text(run: Run) -> str:
     parts = ["# Pitfalls of empirical privacy auditing", *_headline(coverage)]
     if nominal is not None:
         parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
-    parts.append(_ABOUT.format(version=run.version, level=run.level, seed=run.seed))
+    parts.append(_ABOUT.format(provenance=provenance(run, "bounds")))
     for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence, _trainings):
         parts += section(coverage)
     if default is not None:

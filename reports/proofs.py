@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from canaryproof.reports.page import Page
+from canaryproof.reports.page import Page, provenance
 from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Result, Run, Subject
 from canaryproof.verify.papers.records.evidence import ProofLine, records
 
 _ABOUT = """\
-canaryproof {version}, `canaryproof verify theorems --level {level} --seed {seed}`. Lines are judged by exact rational,
+{provenance}. Lines are judged by exact rational,
 symbolic or ball arithmetic."""
 
 # In this order; kinds that a later version adds come after them.
@@ -56,7 +56,7 @@ def _overview(run: Run) -> list[str]:
         f"Of {kinds.total()} lines of the documents' proofs, {kinds['exact']} hold as printed and "
         f"{kinds['right to leading order']} to leading order; {kinds['wrong term']} have a wrong term, "
         f"{kinds['needs a hypothesis']} need a further hypothesis, and {kinds['false']} are false.",
-        _ABOUT.format(version=run.version, level=run.level, seed=run.seed),
+        _ABOUT.format(provenance=provenance(run, "theorems")),
         _counts(lines),
         f"{len(lines)} lines, of which {displayed} are printed lines of displayed formulas.",
     ]

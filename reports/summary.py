@@ -5,14 +5,14 @@ from collections.abc import Mapping
 
 from canaryproof.reports import estimators
 from canaryproof.reports.claims import TITLES, documents, page_name, statements
+from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.results import Run, Subject, Verdict, false_alarms
 
 
 def text(run: Run, pages: Mapping[str, str], pictures: Mapping[str, str]) -> str:
     """Render a run, with the pages of these files and what each has, and the pictures of these files and captions."""
-    command = f"canaryproof verify --level {run.level} --seed {run.seed}"
-    parts = [f"# Verification results\n\ncanaryproof {run.version}, `{command}`.", _counts(run)]
+    parts = [f"# Verification results\n\n{provenance(run)}.", _counts(run)]
     if run.designs:
         parts.append(f"{false_alarms(run)} ([tests](#what-depends-on-chance)).")
     if pages:

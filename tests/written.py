@@ -2,7 +2,7 @@
 
 A part stands between two comments: ``<!-- written: KIND ARGUMENT -->`` and ``<!-- end -->``. The kinds are:
 
-- ``verdicts``, ``experiment-fields`` and ``results-fields``, without an argument.
+- ``verdicts``, ``counts``, ``experiment-fields`` and ``results-fields``, without an argument.
 - ``published``, with a published page and a heading on it: the first table below that.
 - ``results``, with identifiers of the published run.
 - ``fault-map``, with ``noticed``, ``unnoticed`` or ``pitfalls``: a table of the package's map of faults.
@@ -22,8 +22,10 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
-from canaryproof.verify.papers.check.results import Verdict
+from canaryproof.verify.papers.check.results import Subject, Verdict
+from canaryproof.verify.papers.records.report_input import read_run
 from canaryproof.verify.papers.training import configuration
 
 ROOT = Path(__file__).parents[1]
@@ -121,8 +123,7 @@ def results_fields() -> str:
 
 def _run() -> dict[str, Any]:
     """Return the published run."""
-    run: dict[str, Any] = json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))
-    return run
+    return read_run(PUBLISHED).to_json()
 
 
 def results(argument: str) -> str:
@@ -139,20 +140,34 @@ def results(argument: str) -> str:
 def verdicts() -> str:
     """Return the counts of verdicts by document, of the published run."""
     run = _run()
-    counts = Counter(
+    numbers = Counter(
         (result["id"].partition(".")[0], result["verdict"])
         for result in run["results"]
         if result["subject"] == "document"
     )
     names = [str(verdict) for verdict in Verdict]
-    lines = [f"The published run is of the {run['level']} level, seed {run['seed']}.", ""]
+    lines = [f"The table counts the published results: {provenance(read_run(PUBLISHED))}.", ""]
     lines += [_row("document", *names), "|---|" + "--:|" * len(names)]
     for document, title in DOCUMENTS.items():
-        cells = (str(counts.pop((document, name), 0)) for name in names)
+        cells = (str(numbers.pop((document, name), 0)) for name in names)
         lines.append(_row(f"[{title}](../reports/published/claims-{document}.md)", *cells))
-    if counts:
-        raise AssertionError(f"documents without a row: {sorted(counts)}")
+    if numbers:
+        raise AssertionError(f"documents without a row: {sorted(numbers)}")
     return "\n".join(lines)
+
+
+def counts() -> str:
+    """Return how many own checks hold and how many statements have which verdict, of the published run."""
+    run = read_run(PUBLISHED)
+    own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
+    found = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
+    text = (
+        f"{own - len(run.failures)} of {own} own checks hold. Of the documents' statements: "
+        + ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict)
+        + ". A verdict comes with its evidence and the command that repeats it: [all findings](docs/findings.md). Six "
+        "that matter, the first three as the report has them:"
+    )
+    return textwrap.fill(text, 120, break_on_hyphens=False)
 
 
 def published(argument: str) -> str:
@@ -212,6 +227,7 @@ def _code(text: str, language: str) -> str:
 
 KINDS: dict[str, Callable[[str], str]] = {
     "verdicts": lambda _: verdicts(),
+    "counts": lambda _: counts(),
     "experiment-fields": lambda _: experiment_fields(),
     "results-fields": lambda _: results_fields(),
     "published": published,

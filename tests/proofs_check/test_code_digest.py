@@ -3,7 +3,7 @@ from textwrap import dedent
 
 import pytest
 
-from canaryproof.proofs_check.code_digest import code_digest, reached
+from canaryproof.proofs_check.code_digest import code_digest, reachable
 
 FIRST = """
     from pinned import second
@@ -78,7 +78,7 @@ def package(tmp_path, monkeypatch):
 
 
 def names(root):
-    return {name for _, name in reached([("pinned.first", root)], MODULES)}
+    return {name for _, name in reachable([("pinned.first", root)], MODULES)}
 
 
 def digest(root):
@@ -103,9 +103,19 @@ def test_a_module_that_is_handed_on_is_reached_as_a_whole():
     assert names("many") == {"many", "Shape", "FACTOR", "scaled", "other"}
 
 
+def test_a_lambda_of_a_table_is_found_by_its_line(package):
+    head = "ROWS = (\n    ('a', lambda x: RATE * x),\n    ('b', lambda x: helper(x)),\n)\n"
+    package(first=f"from pinned.third import helper\n{head}RATE = 0.5\n")
+    assert names("<lambda> 3") == {"<lambda> 3", "RATE"}
+    assert names("<lambda> 4") == {"<lambda> 4", "helper"}
+    whole = digest("<lambda> 3")
+    package(first=f"from pinned.third import helper\n{head.replace('helper(x)', '-helper(x)')}RATE = 0.5\n")
+    assert digest("<lambda> 3") == whole
+
+
 @pytest.mark.usefixtures("package")
 def test_other_modules_are_not_followed():
-    assert {name for _, name in reached([("pinned.first", "root")], {"pinned.first"})} == {"root", "RATE"}
+    assert {name for _, name in reachable([("pinned.first", "root")], {"pinned.first"})} == {"root", "RATE"}
 
 
 @pytest.mark.usefixtures("package")

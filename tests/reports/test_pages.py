@@ -8,14 +8,25 @@ import pytest
 
 from canaryproof.reports import summary
 from canaryproof.reports.html import tables
+from canaryproof.reports.page import provenance
 from canaryproof.reports.pages import FILES, chapters, figures_of, pictures_of, render
 from canaryproof.verify.audit.markup.figures import description
-from canaryproof.verify.papers.check.results import Context, Design, Level, Result, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import (
+    Context,
+    Design,
+    Level,
+    Origin,
+    Result,
+    Run,
+    Subject,
+    Verdict,
+    perform,
+)
 from canaryproof.verify.papers.claims import simulated_tables
 from canaryproof.verify.papers.records.output_files import write_files
-from canaryproof.verify.papers.records.report_input import Material
+from canaryproof.verify.papers.records.report_input import Material, read_run
 from canaryproof.verify.papers.suites import estimators
-from tests.reports.made_up import claim
+from tests.reports.made_up import claim, page_of
 
 
 @pytest.fixture(scope="module")
@@ -183,8 +194,7 @@ def test_chapters_have_names_labels_and_the_pictures_that_they_show(run):
 
 
 def test_chapters_come_in_the_order_in_which_they_are_read():
-    document = json.loads((Path(__file__).parents[2] / "reports" / "published" / "results.json").read_text("utf-8"))
-    made = chapters(Material(Run.from_json(document)), {})
+    made = chapters(Material(read_run(Path(__file__).parents[2] / "reports" / "published")), {})
     assert [(chapter.name, chapter.label) for chapter in made] == [
         ("convergence", "Convergence"),
         ("estimators", "Estimators"),
@@ -196,3 +206,36 @@ def test_chapters_come_in_the_order_in_which_they_are_read():
         ("proofs", "Proofs"),
     ]
     assert all(chapter.text.startswith(f"# {chapter.title}\n") for chapter in made[3:])
+
+
+def published(*dates):
+    """Results of two suites, published at dates by versions."""
+    origins = [Origin(number, date, Level.FULL, 0, "a digest") for date, number in dates]
+    suites = ("numerics", "bounds")
+    results = [replace(claim(f"final.{i}", suite=suites[i % 2]), origin=one) for i, one in enumerate(origins)]
+    return Run("0.3.0", Level.FULL, 0, tuple(results))
+
+
+def test_a_page_says_of_when_its_results_are():
+    command = "`canaryproof verify --level full --seed 0`"
+    plain = replace(published(), results=(claim("final.a"),))
+    assert provenance(plain) == f"canaryproof 0.3.0, {command}"
+    alone = published(("2026-11-26", "0.2.0"), ("2026-11-26", "0.2.0"))
+    assert provenance(alone) == f"canaryproof 0.2.0, {command}, 2026-11-26"
+    several = published(("2026-12-01", "0.3.0"), ("2026-11-26", "0.2.0"), ("2026-11-30", "0.2.0"))
+    assert provenance(several) == (
+        f"canaryproof 0.2.0 and 0.3.0, {command}, in several runs: "
+        "the oldest result is of 2026-11-26 (0.2.0), the newest of 2026-12-01 (0.3.0)"
+    )
+    command = "`canaryproof verify bounds --level full --seed 0`"
+    assert provenance(several, "bounds") == f"canaryproof 0.2.0, {command}, 2026-11-26"
+
+
+def test_each_page_has_the_dates_of_its_own_results():
+    pages = render(published(("2026-11-26", "0.2.0"), ("2026-11-30", "0.2.0")))
+    for name in ("summary.md", "claims-final.md"):
+        assert "oldest result is of 2026-11-26 (0.2.0), the newest of 2026-11-30 (0.2.0)." in pages[name].decode()
+    run = published(("2026-11-26", "0.2.0"), ("2026-11-30", "0.2.0"))
+    assert "seed 0 · results of 2026-11-26 to 2026-11-30</p>" in page_of(*run.results)
+    assert "seed 0 · results of 2026-11-26</p>" in page_of(run.results[0])
+    assert "seed 0</p>" in page_of(claim("final.a"))

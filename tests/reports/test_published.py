@@ -1,24 +1,24 @@
 """What the repository shows is what the current code finds: the table of expected verdicts is the measure.
 
 What follows from printed numbers alone is the same at every level and seed. Published pages are what the code makes of
-the published numbers. After a change of either that is meant: ``python tests/reports/test_published.py``.
+the published numbers. After a change of either that is meant: ``make published``, as ``tests/publishing.py`` says.
 """
 
 import json
 import math
 import re
-from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from canaryproof.reports import canife, pages, training
-from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.markup.markdown import without_tags
-from canaryproof.verify.papers.check.results import Context, Level, Run, Subject, perform
+from canaryproof.verify.papers.check.results import Context, Level, Subject, perform
 from canaryproof.verify.papers.check.verdicts import is_fixed
 from canaryproof.verify.papers.claims.needs_data import NeedsData
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
+from canaryproof.verify.papers.records.report_input import read_record, read_run
 from canaryproof.verify.papers.records.training_record import ExperimentRecord
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.suites.catalogue import SUITES
@@ -27,8 +27,10 @@ ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports" / "published"
 DOCUMENTS = {name: str(verdict) for (_, name), verdict in expected.read().items()}
 OURS = {check.id for suite in SUITES for check in SUITES[suite] if check.subject is Subject.IMPLEMENTATION}
-RESULTS = {row["id"]: row for row in json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8"))["results"]}
-MAKE = "`make published` judges everything anew, at the full level"
+RUN = read_run(PUBLISHED)
+RESULTS = {row["id"]: row for row in RUN.to_json()["results"]}
+SUMMARY = (PUBLISHED / "summary.md").read_text(encoding="utf-8")
+MAKE = '`make published` judges what is new; CHECKS="..." names more: ids, suites'
 
 
 def test_published_verdicts_are_the_expected_ones():
@@ -58,6 +60,17 @@ def test_numbers_of_own_checks_are_those_of_the_code(page):
     quoted = re.findall(r"(\d+) of (\d+)\s+(?:of this package's\s+)?own checks", text)
     assert quoted, "the page quotes no number of own checks"
     assert set(quoted) == {(str(len(OURS)), str(len(OURS)))}
+
+
+def test_every_row_says_when_and_how_it_was_judged():
+    rows = [row["origin"] for row in RESULTS.values()]
+    assert {(row["level"], row["seed"]) for row in rows} == {(str(RUN.level), RUN.seed)}
+    dates = [date.fromisoformat(row["date"]) for row in rows]
+    assert f"of {min(dates)} (" in SUMMARY or f"`, {min(dates)}." in SUMMARY
+
+
+def test_the_record_takes_at_most_five_megabytes():
+    assert sum(path.stat().st_size for path in PUBLISHED.rglob("*") if path.is_file()) < 5e6
 
 
 def test_published_pages_name_the_version_and_the_code():
@@ -146,11 +159,10 @@ def test_the_code_finds_what_is_published_of_printed_numbers(name):
 
 def _made():
     """Markdown pages of the published run, benchmarks and trainings, by path."""
-    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
     # Pictures are another library's, and take long: a page has their names and captions alone.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "svg", lambda _: "")
-        made = pages.markdown_of(run, "", {path.name: None for path in PUBLISHED.glob("*.svg")})
+        made = pages.markdown_of(RUN, "", {path.name: None for path in PUBLISHED.glob("*.svg")})
     texts = {name: page.decode() for name, page in made.items() if name.endswith(".md")}
     for folder in ("", *sorted(f"{path.name}/" for path in PUBLISHED.iterdir() if path.is_dir())):
         for source, kind, module, page in (
@@ -159,8 +171,7 @@ def _made():
         ):
             path = PUBLISHED / folder / source
             if path.exists() and (folder or kind is BenchmarkRecord):
-                record = json_records.read(kind, json.loads(path.read_text(encoding="utf-8")))
-                texts[f"{folder}{page}"] = without_tags(module.text(record))
+                texts[f"{folder}{page}"] = without_tags(module.text(read_record(kind, path)))
     return texts
 
 
@@ -181,13 +192,3 @@ def test_all_pages_are_published(made):
 @pytest.mark.parametrize("name", _PAGES)
 def test_published_pages_show_the_published_numbers(made, name):
     assert made[name] == (PUBLISHED / name).read_text(encoding="utf-8")
-
-
-if __name__ == "__main__":
-    run = Run.from_json(json.loads((PUBLISHED / "results.json").read_text(encoding="utf-8")))
-    anew = {name: perform(*each, Context(Level.QUICK, 0)) for name, each in _FIXED.items()}
-    anew = {name: result for name, result in anew.items() if _differs(result)}
-    run = replace(run, results=tuple(anew.get(row.id, row) for row in run.results))
-    (PUBLISHED / "results.json").write_text(pages.as_written(run)[0], encoding="utf-8")
-    for name, text in _made().items():
-        (PUBLISHED / name).write_text(text, encoding="utf-8")

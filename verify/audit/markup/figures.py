@@ -178,9 +178,15 @@ def _compact(picture: bytes, name: str, colours: Mapping[str, str], styles: dict
         _shorten(element)
     for element in root.iter():
         if style := element.attrib.pop("style", None):
-            element.attrib["class"] = styles.setdefault(style, f"s{zlib.crc32(style.encode()):x}")
+            element.attrib["class"] = styles.setdefault(style, _name(style, styles))
     root.attrib.pop("version", None)
     return root
+
+
+def _name(style: str, styles: Mapping[str, str]) -> str:
+    """Name a class after what it declares, by as many digits as tell it from others."""
+    digits = f"{zlib.crc32(style.encode()):08x}"
+    return next(name for length in range(4, 9) if (name := f"s{digits[:length]}") not in styles.values())
 
 
 def _join_ticks(root: ElementTree.Element) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from canaryproof.verify.audit.files.json_records import Count, read, written
+from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone, read, written
 
 # 12 × the number of results in a full run.
 _MOST_RESULTS = 10_000
@@ -106,6 +106,17 @@ class Check:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """When and how a published result was judged: not all of them are of one run."""
+
+    version: str
+    date: str  # as in 2026-11-26
+    level: Level
+    seed: Count
+    source: str  # digest of the check's own code
+
+
+@dataclass(frozen=True)
 class Result:
     """A judged check of a suite."""
 
@@ -118,6 +129,7 @@ class Result:
     finding: str
     evidence: Mapping[str, Any]
     design: Design | None = None
+    origin: OmittedIfNone[Origin] = None
 
     @property
     def failed(self) -> bool:

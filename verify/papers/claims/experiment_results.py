@@ -13,8 +13,9 @@ from typing import Any
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import plain
-from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
+from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, opened
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
+from canaryproof.verify.papers.records.report_input import document_of
 from canaryproof.verify.papers.records.training_record import (
     NULLS,
     AuditRecord,
@@ -74,7 +75,7 @@ def read(folder: Path) -> FinishedMeasurements:
             continue
         with opened(path) as file:
             encoded = content(file, LARGEST_DOCUMENT)
-            document = parsed_json(encoded)
+            document = document_of(encoded)
             if path.name == RESULTS:
                 experiment = _experiment(document, path.parent)
                 if experiment is None:

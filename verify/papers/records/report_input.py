@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import read
 from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
+from canaryproof.verify.papers.records.tables import out_of_tables
 from canaryproof.verify.papers.records.training_record import ExperimentRecord, TrainingSeconds
 
 RESULTS, RUN_FILE = "results.json", "run.sqlite"
@@ -52,10 +53,18 @@ def read_run(folder: Path) -> Run:
     if not (folder / RESULTS).exists():
         raise InputError(f"{folder}: has no {RESULTS}, which canaryproof verify --out leaves in its folder")
     with opened(folder / RESULTS) as file:
-        return Run.from_json(parsed_json(content(file, LARGEST_DOCUMENT)))
+        return Run.from_json(document_of(content(file, LARGEST_DOCUMENT)))
 
 
 def read_record(kind: type[_T], path: Path) -> _T:
     """Read a file of JSON into a record; an InputError names the file and what breaks a rule."""
     with opened(path) as file:
-        return read(kind, parsed_json(content(file, LARGEST_DOCUMENT)))
+        return read(kind, document_of(content(file, LARGEST_DOCUMENT)))
+
+
+def document_of(contents: bytes | bytearray) -> Any:
+    """Read a record's file, whose alike objects may be rows of tables; a ValueError says what breaks a rule."""
+    try:
+        return out_of_tables(parsed_json(contents))
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None

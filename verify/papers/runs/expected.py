@@ -1,29 +1,22 @@
 """The guard: a verdict on a document's statement is a finding, and one that changes is a failure.
 
 The expected verdicts stand in a table under version control, whatever level and seed. So do the sentences that follow
-from printed numbers alone. This takes over those of a finished run, for the suites that it ran::
-
-    python -m canaryproof.verify.papers.runs.expected RUN verify/audit/engine
+from printed numbers alone. ``make published`` takes over those of the checks that it judges.
 """
 
 import csv
 import io
 import re
-import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from importlib.resources import files
-from pathlib import Path
 from types import MappingProxyType
 
-from canaryproof.verify.papers.check.results import Run, Subject, Verdict
-from canaryproof.verify.papers.check.verdicts import is_fixed
-from canaryproof.verify.papers.records.report_input import read_run
-from canaryproof.verify.papers.runs.plan import load
+from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict
 
-_TABLE = "expected_verdicts.csv"
+TABLE = "expected_verdicts.csv"
 _FIELDS = ["suite", "id", "verdict"]
-_FINDINGS = "expected_findings.csv"
+FINDINGS = "expected_findings.csv"
 _FINDING_FIELDS = ["id", "finding"]
 
 Expected = dict[tuple[str, str], Verdict]
@@ -35,12 +28,12 @@ def read(text: str | None = None) -> Expected:
     It is the package's by default. A ValueError says that its columns are others, a row is twice there, or there is no
     such verdict.
     """
-    header, *rows = csv.reader(_text(_TABLE, text).splitlines())
+    header, *rows = csv.reader(_text(TABLE, text).splitlines())
     if header != _FIELDS:
-        raise ValueError(f"{_TABLE}: the columns must be {', '.join(_FIELDS)}")
+        raise ValueError(f"{TABLE}: the columns must be {', '.join(_FIELDS)}")
     expected = {(suite, name): Verdict(verdict) for suite, name, verdict in rows}
     if len(expected) < len(rows):
-        raise ValueError(f"{_TABLE}: a suite and id are there twice")
+        raise ValueError(f"{TABLE}: a suite and id are there twice")
     return expected
 
 
@@ -49,12 +42,12 @@ def read_findings(text: str | None = None) -> dict[str, str]:
 
     It is the package's by default. A ValueError says that its columns are others, or a row is twice there.
     """
-    header, *rows = csv.reader(_text(_FINDINGS, text).splitlines())
+    header, *rows = csv.reader(_text(FINDINGS, text).splitlines())
     if header != _FINDING_FIELDS:
-        raise ValueError(f"{_FINDINGS}: the columns must be {', '.join(_FINDING_FIELDS)}")
+        raise ValueError(f"{FINDINGS}: the columns must be {', '.join(_FINDING_FIELDS)}")
     findings = dict(rows)
     if len(findings) < len(rows):
-        raise ValueError(f"{_FINDINGS}: an id is there twice")
+        raise ValueError(f"{FINDINGS}: an id is there twice")
     return findings
 
 
@@ -97,7 +90,7 @@ def changes(
         own = result.subject is Subject.IMPLEMENTATION
         before = result.verdict if own else expected.get((result.suite, result.id))
         if before is None:
-            lines.append(f"{result.id}: not in {_TABLE}, found {result.verdict}: {result.finding}")
+            lines.append(f"{result.id}: not in {TABLE}, found {result.verdict}: {result.finding}")
         elif before is not result.verdict and not (with_data and before is Verdict.NEEDS_DATA):
             lines.append(f"{result.id}: expected {before}, found {result.verdict}: {result.finding}")
         elif not _alike(result.finding, sentence := findings.get(result.id, result.finding)):
@@ -105,39 +98,21 @@ def changes(
     # A check that could not be judged is a failure already, under the same id.
     judged = {(result.suite, result.id) for result in run.results}
     lost = [name for suite, name in expected if suite in suites and (suite, name) not in judged]
-    return lines + [f"{name}: in {_TABLE}, but no check judges it" for name in lost]
+    return lines + [f"{name}: in {TABLE}, but no check judges it" for name in lost]
 
 
-def updated(run: Run, expected: Expected) -> str:
-    """Return the table with the verdicts of a run in place of those expected of its suites."""
-    suites = {result.suite for result in run.results}
-    rows = {key: verdict for key, verdict in expected.items() if key[0] not in suites}
-    rows |= {(r.suite, r.id): r.verdict for r in run.results if r.subject is Subject.DOCUMENT}
+def updated(results: Sequence[Result], expected: Expected, known: Collection[tuple[str, str]]) -> str:
+    """Return the table with the verdicts of results in place of earlier ones, of the ``known`` suites and ids."""
+    rows = {key: verdict for key, verdict in expected.items() if key in known}
+    rows |= {(r.suite, r.id): r.verdict for r in results if r.subject is Subject.DOCUMENT}
     lines = [_FIELDS, *([*key, str(verdict)] for key, verdict in sorted(rows.items()))]
     return "".join(",".join(line) + "\n" for line in lines)
 
 
-def updated_findings(run: Run, findings: Mapping[str, str], fixed: Collection[str]) -> str:
-    """Return the table of the findings of ``fixed`` checks, with those of a run in place of earlier ones."""
-    anew = {result.id: result.finding for result in run.results}
+def updated_findings(results: Sequence[Result], findings: Mapping[str, str], fixed: Collection[str]) -> str:
+    """Return the table of the findings of ``fixed`` checks, with those of results in place of earlier ones."""
+    anew = {result.id: result.finding for result in results}
     rows = [(name, sentence) for name, sentence in sorted({**findings, **anew}.items()) if name in fixed]
     table = io.StringIO()
     csv.writer(table, lineterminator="\n").writerows([_FINDING_FIELDS, *rows])
     return table.getvalue()
-
-
-def main(folder: Path, tables: Path) -> None:
-    """Take over the verdicts and findings of the run in a folder."""
-    run = read_run(folder)
-    if run.failures:
-        sys.exit(f"{folder}: {run.failures[0].id} fails; only the verdicts of a run without failures can be expected")
-    suites = load("canaryproof.verify.papers.suites.catalogue:SUITES")
-    fixed = {check.id for checks in suites.values() for check in checks if is_fixed(check.judge)}
-    verdicts, findings = (tables / name for name in (_TABLE, _FINDINGS))
-    verdicts.write_text(updated(run, read(verdicts.read_text()) if verdicts.exists() else {}), encoding="utf-8")
-    before = read_findings(findings.read_text(encoding="utf-8")) if findings.exists() else {}
-    findings.write_text(updated_findings(run, before, fixed), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))

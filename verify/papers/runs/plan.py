@@ -29,11 +29,13 @@ class Plan:
     source: str  # where the suites are: ``module:name`` of a mapping from names to sequences of checks
     suites: tuple[str, ...]
     context: Context
+    # Ids of the checks that are judged of them; all by default.
+    names: frozenset[str] | None = None
 
     @property
     def checks(self) -> tuple[tuple[str, str], ...]:
         """Suite and id of each check, in order."""
-        return _order(self.source, self.suites)
+        return _order(self.source, self.suites, self.names)
 
     @property
     def kinds(self) -> list[tuple[str, str]]:
@@ -55,9 +57,9 @@ class Plan:
 
 
 @cache
-def _order(source: str, suites: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+def _order(source: str, suites: tuple[str, ...], names: frozenset[str] | None) -> tuple[tuple[str, str], ...]:
     known = load(source)
-    return tuple((suite, check.id) for suite in suites for check in known[suite])
+    return tuple((suite, check.id) for suite in suites for check in known[suite] if names is None or check.id in names)
 
 
 def load(source: str) -> Mapping[str, Sequence[Check]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.proofs_check.code_digest import code_digest, reached
+from canaryproof.proofs_check.code_digest import code_digest, reachable
 from canaryproof.verify.audit import bounds
 from canaryproof.verify.audit.bounds import gaussian, lower_bound, participations, precedence
 from canaryproof.verify.audit.bounds.catalogue import METHODS
@@ -126,7 +126,7 @@ def test_another_bound_in_a_module_breaks_no_pin(changed):
 
 
 def test_what_makes_up_a_bound_is_reached_across_modules():
-    found = {name for _, name in reached(places("gaussian-dp"), MODULES)}
+    found = {name for _, name in reachable(places("gaussian-dp"), MODULES)}
     assert {"_rejected_mu", "_LARGEST_MU", "order_statistic", "_LOGITS", "ScoreSample", "if_independent"} <= found
     assert not {"normal_scores", "METHODS", "Method", "band"} & found
 

@@ -13,6 +13,7 @@ from made_results import RULES, context, figure, judge, rising
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.check.results import Verdict
 from canaryproof.verify.papers.claims import experiment_results
+from canaryproof.verify.papers.records.report_input import document_of
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 PUBLISHED = Path(__file__).parents[4] / "reports" / "published"
@@ -193,7 +194,7 @@ def test_folders_that_hold_nothing_or_one_experiment_twice_are_refused(tmp_path)
     ],
 )
 def test_the_benchmark_on_fashion_mnist_in_full_alone_decides(tmp_path, change, decides):
-    made = json.loads((PUBLISHED / "fashion_canife" / "canife.json").read_text())
+    made = document_of((PUBLISHED / "fashion_canife" / "canife.json").read_bytes())
     made["scenarios"] = made["scenarios"][:1]
     change(made)
     (tmp_path / "canife.json").write_text(json.dumps(made))

@@ -1,14 +1,10 @@
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
 
-from canaryproof.reports.pages import render
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import is_fixed
-from canaryproof.verify.papers.records.output_files import write_files
-from canaryproof.verify.papers.runs.expected import changes, main, read, read_findings, updated, updated_findings
+from canaryproof.verify.papers.runs.expected import changes, read, read_findings, updated, updated_findings
 from canaryproof.verify.papers.runs.plan import load
 
 
@@ -85,36 +81,18 @@ def test_a_suite_that_was_lost_whole_is_missed():
     assert changes(RUN, expected, ("claims", "empty")) == ["c: in expected_verdicts.csv, but no check judges it"]
 
 
-def test_an_update_replaces_the_suites_that_ran():
-    before = {("other", "x"): Verdict.CONFIRMED, ("claims", "gone"): Verdict.CONFIRMED}
-    text = updated(RUN, before)
+def test_an_update_replaces_what_was_judged_and_forgets_what_is_gone():
+    before = {("other", "x"): Verdict.CONFIRMED, ("claims", "b"): Verdict.REFUTED, ("claims", "gone"): Verdict.REFUTED}
+    text = updated(RUN.results, before, before.keys() - {("claims", "gone")})
     assert text == "suite,id,verdict\nclaims,a,refuted\nclaims,b,confirmed\nother,x,confirmed\n"
     assert changes(RUN, read(text), SUITES) == []
 
 
-def test_the_command_takes_over_a_run(tmp_path):
-    write_files(render(RUN), tmp_path)
-    (tmp_path / "expected_findings.csv").write_text("id,finding\ngone,a sentence\n")
-    (tmp_path / "expected_verdicts.csv").write_text(f"{HEADER}other,x,confirmed\nclaims,gone,refuted\n")
-    subprocess.run([sys.executable, "-m", "canaryproof.verify.papers.runs.expected", tmp_path, tmp_path], check=True)
-    assert read((tmp_path / "expected_verdicts.csv").read_text()) == EXPECTED | {("other", "x"): Verdict.CONFIRMED}
-    # None of these statements is one of the ledger.
-    assert read_findings((tmp_path / "expected_findings.csv").read_text()) == {}
-
-
 def test_an_update_has_the_findings_that_are_the_same_in_each_run():
     text = updated_findings(
-        RUN, {"a": "another finding", "x": 'one with a comma, and "marks"', "gone": "x"}, {"a", "x"}
+        RUN.results, {"a": "another finding", "x": 'one with a comma, and "marks"', "gone": "x"}, {"a", "x"}
     )
     assert read_findings(text) == {"a": "a finding", "x": 'one with a comma, and "marks"'}
-
-
-def test_a_run_that_failed_is_not_taken_over(tmp_path):
-    failed = result("own", Verdict.REFUTED, subject=Subject.IMPLEMENTATION)
-    write_files(render(replace(RUN, results=(*RUN.results, failed))), tmp_path)
-    with pytest.raises(SystemExit, match="own fails"):
-        main(tmp_path, tmp_path)
-    assert not (tmp_path / "expected_verdicts.csv").exists()
 
 
 HEADER = "suite,id,verdict\n"

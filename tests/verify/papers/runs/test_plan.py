@@ -52,6 +52,15 @@ def kept(path):
         database.close()
 
 
+def test_a_plan_of_some_checks_judges_these_alone(fake_suites):
+    assert fake_suites
+    plan = Plan("fake_suites:SUITES", ("good", "naps"), Context(Level.QUICK, 0), frozenset(["theirs", "nap2"]))
+    assert plan.checks == (("good", "theirs"), ("naps", "nap2"))
+    with RunFile(None, {}, plan.checks) as file:
+        run = run_plan(plan, file, Local(1), lambda *_: None)
+    assert [(result.suite, result.id) for result in run.results] == list(plan.checks)
+
+
 def test_results_do_not_depend_on_the_number_of_processes(judge):
     seen = []
     one, many = judge("naps", "good", workers=1), judge("naps", "good", workers=3, seen=seen)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import written
 from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.records.report_input import document_of
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.runs.run_file import RunFile
 from canaryproof.verify.papers.runs.run_folder import read_material, unjudged
@@ -19,7 +20,7 @@ from canaryproof.verify.papers.runs.run_folder import read_material, unjudged
 CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
 ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}
 PUBLISHED = Path(__file__).parents[4] / "reports" / "published"
-TRAINING = json.loads((PUBLISHED / "plays" / "results.json").read_text())
+TRAINING = document_of((PUBLISHED / "plays" / "results.json").read_bytes())
 CONTEXT = Context(Level.QUICK, 7)
 
 
@@ -134,7 +135,7 @@ def test_what_lies_beside_a_run_comes_along(tmp_path):
         (tmp_path / "noise").mkdir(exist_ok=True)
         (tmp_path / "noise" / f"{file}.json").write_text(json.dumps(document))
     found = read_material(tmp_path)
-    assert written(found.canife) == json.loads((PUBLISHED / "canife.json").read_text())
+    assert written(found.canife) == document_of((PUBLISHED / "canife.json").read_bytes())
     assert written(found.trainings["noise"].record) == TRAINING
     assert [one.training for one in found.trainings["noise"].timings] == [1.5]
     assert (found.environment, found.unfinished) == ({}, "")
