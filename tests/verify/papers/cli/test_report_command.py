@@ -13,7 +13,7 @@ from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.cli import report_command as report_command
 from canaryproof.verify.papers.records.output_files import write_files
-from canaryproof.verify.papers.records.report_input import Material, read_run
+from canaryproof.verify.papers.records.report_input import Material, document_of, read_run
 from canaryproof.verify.papers.runs import run_folder
 from canaryproof.verify.papers.suites import estimators
 
@@ -99,7 +99,7 @@ def test_nothing_is_computed_again(folder, tmp_path):
 
 def test_the_published_run_reads_back_as_it_is():
     published = Path(__file__).parents[4] / "reports" / "published"
-    assert read_run(published).to_json() == json.loads((published / "results.json").read_text())
+    assert read_run(published).to_json() == document_of((published / "results.json").read_bytes())
 
 
 def damage(document, path, value):
