@@ -32,6 +32,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.audit.canaries.participation import checked_members
+from canaryproof.verify.audit.files.checkpoint import read_array, short_reason
 from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import regular, require
 from canaryproof.verify.audit.files.writing import replaced
@@ -50,7 +51,6 @@ _FIELDS = (*_NUMBERS, *_SETTINGS, *_SCORES, "members", "buffer")
 # A field more where the table was asked for.
 _TABLE = "table"
 _LARGEST_BLOCK = 2**16
-_BYTES_AT_ONCE = 2**20
 # A canary takes part in a round, or would have, being unobserved; 0 stands for neither.
 _TAKES_PART, _WOULD_HAVE = 1, 2
 # Rounds that are scored at once unless another number is asked for.
@@ -372,17 +372,19 @@ class RoundScores:
                 raise InputError(f"{path}: does not fit in memory") from error
             # zipfile and numpy's header parser have no closed list of what they raise over a damaged file.
             except Exception as error:
-                reason = error if isinstance(error, RuleError) else f"is not a readable .npz file ({error})"
+                reason = (
+                    error if isinstance(error, RuleError) else f"is not a readable .npz file ({short_reason(error)})"
+                )
                 raise InputError(f"{path}: {reason}") from error
 
     @classmethod
     def _read(cls, archive: zipfile.ZipFile, canaries: AnyCanaries | None) -> Self:
         names = {name.removesuffix(".npy") for name in archive.namelist()}
         require(names - {_TABLE} == set(_FIELDS), f"its fields must be {', '.join(_FIELDS)}")
-        numbers = {name: int(_read_field(archive, name, np.uint64, ())) for name in _NUMBERS}
+        numbers = {name: int(read_array(archive, name, np.uint64, ())) for name in _NUMBERS}
         require(numbers["format"] == _FORMAT, f"format: must be {_FORMAT}, not {numbers['format']}")
-        rate, multiplier = (float(_read_field(archive, name, np.float64, ())) for name in _SETTINGS)
-        stored = {name: _read_field(archive, name, np.float64, (numbers["count"],)) for name in _SCORES}
+        rate, multiplier = (float(read_array(archive, name, np.float64, ())) for name in _SETTINGS)
+        stored = {name: read_array(archive, name, np.float64, (numbers["count"],)) for name in _SCORES}
         require(bool((np.abs(stored["maxima"]) <= 1.0).all()), "maxima: a cosine must lie in [-1, 1]")
         counts = stored["counts"]
         require(
@@ -408,12 +410,12 @@ class RoundScores:
         waiting = scores._buffer[: scores.rounds % scores.block]
         if scores.keep_table:
             shape = scores.rounds - len(waiting), scores.canaries.count
-            scores._blocks = [_read_field(archive, _TABLE, np.float32, shape)]
+            scores._blocks = [read_array(archive, _TABLE, np.float32, shape)]
             require(bool((np.abs(scores._blocks[0]) <= 1.0).all()), "table: a cosine must lie in [-1, 1]")
         members = scores._members[: len(waiting)]
-        _read_field(archive, "members", np.int8, members.shape, members)
+        read_array(archive, "members", np.int8, members.shape, members)
         require(bool(np.isin(members, (0, _TAKES_PART, _WOULD_HAVE)).all()), "members: must be 0, 1 or 2")
-        _read_field(archive, "buffer", np.float32, waiting.shape, waiting)
+        read_array(archive, "buffer", np.float32, waiting.shape, waiting)
         largest = np.maximum(waiting.max(axis=1), -waiting.min(axis=1))
         require(
             bool(((largest > 0.0) & (largest <= 1.0)).all()), "buffer: a delta must be scaled to a maximum in (0, 1]"
@@ -470,33 +472,3 @@ def _carry(
     around = np.where(takes, math.sqrt(total / (total - 1)) * (cosines - cosines[takes].sum() / total), cosines)
     scores["carried"] += weights * cosines
     scores["spreads"] += weights * around
-
-
-def _read_field(
-    archive: zipfile.ZipFile, name: str, dtype: type[np.generic], shape: tuple[int, ...], out: Any = None
-) -> NDArray[Any]:
-    """Read an array of known type and shape, and allocate nothing before the file is known to hold as much."""
-    member = archive.getinfo(f"{name}.npy")
-    try:
-        with archive.open(member) as file:
-            version = np.lib.format.read_magic(file)
-            require(version == (1, 0), f"{name}: must be an array of .npy format 1.0")
-            header = np.lib.format.read_array_header_1_0(file)
-            expected = shape, False, np.dtype(dtype)
-            require(
-                header == expected, f"{name}: must be {expected[2]} of shape {shape}, not {header[2]} of {header[0]}"
-            )
-            size = int(np.prod(shape, dtype=object)) * expected[2].itemsize
-            require(member.file_size - file.tell() == size, f"{name}: must have {size} bytes")
-            array: NDArray[Any] = np.empty(shape, dtype) if out is None else out
-            raw, done = array.reshape(-1).view(np.uint8), 0
-            # Reading to the end makes zipfile compare the checksum.
-            while chunk := file.read(_BYTES_AT_ONCE):
-                raw[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
-                done += len(chunk)
-    except (RuleError, MemoryError):
-        raise
-    except Exception as error:
-        raise RuleError(f"{name}: is damaged ({error})") from error
-    require(done == size, f"{name}: must have {size} bytes, not {done}")
-    return array

@@ -5,20 +5,23 @@ A crash, even of the machine, leaves the old file or the new one, whole. Nothing
 
 import hashlib
 import json
+import math
+import zipfile
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import parsing, regular, require
 from canaryproof.verify.audit.files.writing import replaced
+from canaryproof.verify.audit.rules import shorten
 
 _FORMAT = 1
 _DESCRIPTION = "description"
-_LARGEST_TEXT, _LARGEST_HEADER = 10**6, 2**16
+_LONGEST_TEXT, _BYTES_AT_ONCE = 10**6, 2**20
 
 
 def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -35,48 +38,77 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
     """
     with regular(path) as file:
         try:
-            with np.load(file, allow_pickle=False) as archive:
-                # Sizes first: what a damaged or foreign file asks for is not allocated.
-                sizes = {entry.filename.removesuffix(".npy"): entry.file_size for entry in archive.zip.infolist()}
-                limits = {_DESCRIPTION: _LARGEST_TEXT} | {name: array.nbytes for name, array in like.items()}
-                for name in sizes.keys() & limits.keys():
-                    limit = limits[name] + _LARGEST_HEADER
-                    require(sizes[name] <= limit, f"{name}: must have at most {limit} bytes, not {sizes[name]}")
-                _check_description(json.loads(archive[_DESCRIPTION].tobytes()), description)
+            with zipfile.ZipFile(file) as archive:
+                names = [name.removesuffix(".npy") for name in archive.namelist()]
+                require(_DESCRIPTION in names, "has no description")
+                text = read_array(archive, _DESCRIPTION, np.uint8, most=_LONGEST_TEXT)
+                _check_description(json.loads(text.tobytes()), description)
+                expected = _DESCRIPTION, *like
                 require(
-                    sizes.keys() == limits.keys(),
-                    f"its arrays must be {', '.join(limits)}, not {', '.join(sizes):.200}",
+                    sorted(names) == sorted(expected),
+                    f"its arrays must be {', '.join(expected)}, not {', '.join(names):.200}",
                 )
-                arrays = {name: archive[name] for name in like}
+                arrays = {name: read_array(archive, name, each.dtype, each.shape) for name, each in like.items()}
             for name, array in arrays.items():
-                expected = like[name].dtype, like[name].shape
-                require(
-                    (array.dtype, array.shape) == expected,
-                    f"{name}: must be {expected[0]} of shape {expected[1]}, not {array.dtype} of {array.shape}",
-                )
                 require(bool(np.isfinite(array).all()), f"{name}: must be finite")
         except RuleError as error:
             raise InputError(f"{path}: {error}") from None
         # zipfile, json and numpy have no closed list of what they raise over a damaged file.
         except Exception as error:
-            reason = str(error).partition("\n")[0][:200]
-            raise InputError(f"{path}: is not a checkpoint, or a damaged one ({reason})") from error
+            raise InputError(f"{path}: is not a checkpoint, or a damaged one ({short_reason(error)})") from error
     return arrays
 
 
 def stored(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Read named arrays from a ``numpy.savez`` file; a ``ValueError`` says what is damaged or missing."""
-    with parsing(".npz"), np.load(file, allow_pickle=False) as archive:
-        entries = {entry.filename.removesuffix(".npy"): entry for entry in archive.zip.infolist()}
-        # As it is written; nothing that is packed is unpacked to a size that nobody sees.
-        packed = any(entry.file_size > entry.compress_size for entry in entries.values())
-        lacking = [name for name in names if name not in entries]
-        arrays = {} if packed or lacking else {name: archive[name] for name in names}
-    if packed:
+    with parsing(".npz"):
+        archive = zipfile.ZipFile(file)
+    # As it is written; nothing that is packed is unpacked to a size that nobody sees.
+    if any(entry.file_size > entry.compress_size for entry in archive.infolist()):
         raise ValueError("must be stored, as numpy.savez does")
-    if lacking:
-        raise ValueError(f"{lacking[0]}: is missing")
-    return arrays
+    for name in names:
+        require(f"{name}.npy" in archive.namelist(), f"{name}: is missing")
+    return {name: read_array(archive, name) for name in names}
+
+
+def read_array(
+    archive: zipfile.ZipFile,
+    name: str,
+    dtype: DTypeLike | None = None,
+    shape: tuple[int, ...] | None = None,
+    out: NDArray[Any] | None = None,
+    most: float = math.inf,
+) -> NDArray[Any]:
+    """Read an array of this type and shape, any by default, into ``out``, a new one by default.
+
+    Nothing is allocated before the file is known to hold as much, and at most ``most`` bytes. A ``RuleError`` says what
+    is wrong.
+    """
+    member = archive.getinfo(f"{name}.npy")
+    try:
+        with archive.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            require(version == (1, 0), f"{name}: must be an array of .npy format 1.0")
+            found, fortran, kind = np.lib.format.read_array_header_1_0(file)
+            wanted = kind if dtype is None else np.dtype(dtype), found if shape is None else shape
+            require(
+                (kind, found, fortran, kind.hasobject) == (*wanted, False, False),
+                f"{name}: must be {wanted[0]} of shape {wanted[1]}, not {kind} of {found}",
+            )
+            size = math.prod(found) * kind.itemsize
+            require(member.file_size - file.tell() == size <= most, f"{name}: must have {min(size, most)} bytes")
+            array: NDArray[Any] = np.empty(found, kind) if out is None else out
+            raw, done = array.reshape(-1).view(np.uint8), 0
+            # Reading to the end makes zipfile compare the checksum.
+            while chunk := file.read(_BYTES_AT_ONCE):
+                raw[done : done + len(chunk)] = np.frombuffer(chunk, np.uint8)
+                done += len(chunk)
+    except (RuleError, MemoryError):
+        raise
+    except Exception as error:
+        raise RuleError(f"{name}: is damaged ({short_reason(error)})") from error
+    require(done == size, f"{name}: must have {size} bytes, not {done}")
+    return array
 
 
 def digest(*arrays: NDArray[Any]) -> str:
@@ -86,6 +118,11 @@ def digest(*arrays: NDArray[Any]) -> str:
         hashed.update(f"{array.dtype} {array.shape}".encode())
         hashed.update(array.tobytes())
     return hashed.hexdigest()
+
+
+def short_reason(error: Exception) -> str:
+    """Return what a library says of a damaged file, in a short line."""
+    return shorten(" ".join(str(error).split()), 200)
 
 
 def _check_description(document: Any, description: Mapping[str, Any]) -> None:

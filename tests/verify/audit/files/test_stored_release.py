@@ -3,37 +3,16 @@ import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.audit.files import stored_release
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.stored_release import open_release, stored_tensors, write_sum
-
-KINDS = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "int64": "I64", "bool": "BOOL"}
-
-
-def safetensors(tensors: Mapping[str, np.ndarray], **others: Any) -> bytes:
-    """Write what the library of this name does: tensors one after another, in the order given."""
-    header, end = dict(others), 0
-    for name, values in tensors.items():
-        ends = [end, end + values.nbytes]
-        header[name] = {"dtype": KINDS[values.dtype.name], "shape": list(values.shape), "data_offsets": ends}
-        end = ends[1]
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in tensors.values())
-
-
-def damaged(entry: Any = None, data: bytes = b"\0" * 8, **others: Any) -> bytes:
-    header = {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]} if entry is None else entry, **others}
-    text = json.dumps(header).encode()
-    return len(text).to_bytes(8, "little") + text + data
+from tests.verify.audit.files.test_every_reader import safetensors
 
 
 def model(seed: int = 0) -> dict[str, np.ndarray]:
@@ -140,80 +119,6 @@ def test_a_file_of_the_library_is_read_as_it_was_written(tmp_path: Path) -> None
     assert release.left_out == ("n",)
 
 
-@given(st.binary(max_size=200))
-@settings(max_examples=200)
-def test_any_bytes_are_read_or_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, junk: bytes) -> None:
-    file = tmp_path_factory.mktemp("junk") / "j.safetensors"
-    for contents in (junk, len(junk).to_bytes(8, "little") + junk, damaged(data=junk)):
-        file.write_bytes(contents)
-        message = ""
-        try:
-            open_release(file)
-        except InputError as error:
-            message = error.message
-        assert "\n" not in message
-
-
-@pytest.mark.parametrize(
-    ("contents", "rule"),
-    [
-        (b"", "the file is empty"),
-        (b"1234567", "is not a .safetensors file, or truncated"),
-        ((2**62).to_bytes(8, "little") + b"{}", "is not a .safetensors file, or truncated"),
-        ((2).to_bytes(8, "little") + b"[]", "its header must be an object"),
-        ((2).to_bytes(8, "little") + b"{]", "line 1, column 2: truncated or damaged, as it is not JSON"),
-        (damaged(data=b"\0" * 7), "truncated or damaged: its tensors have 8 bytes, and 7 follow the header"),
-        (damaged(data=b"\0" * 9), "truncated or damaged: its tensors have 8 bytes, and 9 follow the header"),
-        (damaged({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}), "'a': must have 8 bytes, as its shape says"),
-        (damaged({"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}), "'a': its bytes must begin where the others"),
-        (damaged({"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]}), "'a': shape and data_offsets must be whole"),
-        (damaged({"dtype": "F32", "shape": [2.0], "data_offsets": [0, 8]}), "'a': shape and data_offsets must be"),
-        (damaged({"dtype": "F32", "shape": [True], "data_offsets": [0, 4]}), "'a': shape and data_offsets must be"),
-        (damaged({"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 8]}), "'a': must have 8507059"),
-        (damaged({"dtype": "F8_E4M3", "shape": [8], "data_offsets": [0, 8]}), "'a': dtype: must be one of F16, BF16"),
-        (damaged({"dtype": ["F32"], "shape": [2], "data_offsets": [0, 8]}), "'a': must have dtype, shape and"),
-        (damaged({"shape": [2], "data_offsets": [0, 8]}), "'a': must have dtype, shape and data_offsets"),
-        (damaged([1, 2]), "'a': must have dtype, shape and data_offsets"),
-        (
-            damaged(b={"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}),
-            "'b': its bytes must begin where the others",
-        ),
-        (damaged(b={"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}), "'b': its bytes must begin where"),
-        (safetensors({"a": np.zeros(1, np.float32)}), "the release must have at least 2 coordinates"),
-        (safetensors({}), "the release must have at least 2 coordinates"),
-    ],
-)
-def test_damaged_and_hostile_files_are_refused(contents: bytes, rule: str, tmp_path: Path) -> None:
-    file = tmp_path / "m.safetensors"
-    file.write_bytes(contents)
-    with pytest.raises(InputError) as error:
-        open_release(file)
-    assert error.value.message.startswith(f"{file}: {rule}") or rule in error.value.message
-    assert "\n" not in error.value.message
-
-
-@pytest.mark.parametrize(
-    ("index", "rule"),
-    [
-        ({}, 'must be an index of checkpoints, an object with a "weight_map"'),
-        ([], "must be an index of checkpoints"),
-        ({"weight_map": {}}, "must be an index of checkpoints"),
-        ({"weight_map": {"a": "../m.safetensors"}}, "weight_map: must name .safetensors files of its folder"),
-        ({"weight_map": {"a": "/etc/passwd"}}, "weight_map: must name .safetensors files of its folder"),
-        ({"weight_map": {"a": 3}}, "weight_map: must name .safetensors files of its folder, not '3'"),
-        ({"weight_map": {"z": "m.safetensors"}}, "weight_map: 'z' is not in m.safetensors"),
-        ({"weight_map": {"a": "n.safetensors"}}, "No such file or directory"),
-    ],
-)
-def test_indices_that_lead_elsewhere_are_refused(index: Any, rule: str, tmp_path: Path) -> None:
-    (tmp_path / "m.safetensors").write_bytes(damaged())
-    file = tmp_path / "m.safetensors.index.json"
-    file.write_text(json.dumps(index))
-    with pytest.raises(InputError) as error:
-        open_release(file)
-    assert rule in error.value.message
-
-
 def test_a_file_that_shrinks_meanwhile_is_named(path: Path) -> None:
     release = open_release(path)
     path.write_bytes(path.read_bytes()[:-60])
@@ -231,12 +136,6 @@ def test_a_release_is_opened_again_as_its_record_says(path: Path) -> None:
         assert again.record() == release.record()
         assert again.canary_norm == (options or {"canary_norm": 1.0})["canary_norm"]
     assert [name for name, _ in release.record()["tensors"]] == ["b.weight", "c"]
-
-
-@pytest.mark.parametrize("norm", [0.0, -1.0, np.inf, np.nan])
-def test_a_canary_norm_is_positive(path: Path, norm: float) -> None:
-    with pytest.raises(InputError, match="canary_norm: must be positive and finite"):
-        open_release(path, canary_norm=norm)
 
 
 @pytest.mark.usefixtures("path")
