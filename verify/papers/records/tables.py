@@ -91,7 +91,11 @@ def _pack(value: Any, done: dict[int, Any]) -> Any:
         if len(items) > 1 and all(isinstance(item, dict) and item for item in items):
             # Objects inside have columns of their own, unless most of these would be empty.
             for flat in (True, False):
-                columns, rows = _table([dict(_values(item, flat)) for item in items], done)
+                objects = [dict(_values(item, flat)) for item in items]
+                paths = list(dict.fromkeys(path for item in objects for path in item))
+                if len(paths) * len(objects) > 2 * sum(map(len, objects)):
+                    continue
+                columns, rows = _table(paths, objects, done)
                 table = {"columns": columns, "rows": rows if names is None else dict(zip(names, rows, strict=True))}
                 # Equal texts have their keys in the same order.
                 if _compact(out_of_tables(table)) == _compact(value):
@@ -109,9 +113,10 @@ def _values(item: Mapping[str, Any], flat: bool, outer: tuple[str, ...] = ()) ->
             yield (*outer, key), value
 
 
-def _table(objects: list[dict[tuple[str, ...], Any]], done: dict[int, Any]) -> tuple[list[Any], list[list[Any]]]:
-    """Return columns and rows of a table of objects with these values."""
-    paths = list(dict.fromkeys(path for item in objects for path in item))
+def _table(
+    paths: list[tuple[str, ...]], objects: list[dict[tuple[str, ...], Any]], done: dict[int, Any]
+) -> tuple[list[Any], list[list[Any]]]:
+    """Return columns and rows of a table of objects, whose values lie at these paths."""
     columns = [
         [*path, None] if any(path not in item for item in objects) else path[0] if len(path) == 1 else [*path]
         for path in paths

@@ -90,29 +90,33 @@ def test_every_bound_names_its_sections(text):
 
 @pytest.mark.parametrize("name", BOUNDS)
 def test_the_proof_is_of_this_code(name, text, recorded):
-    assert records(text)[name] == recorded[name], __doc__
+    assert records(text)[name] == recorded.get(name), __doc__
 
 
-def test_a_changed_proof_is_noticed(text, recorded):
-    changed = records(text.replace("P(W ≥ v) ≤ β + (1 − β)", "P(W ≥ v) ≤ β + (1 + β)"))
-    assert {name for name in BOUNDS if changed[name] != recorded[name]} == {"one-run", "one-run-gaussian"}
+def test_a_changed_proof_is_noticed(text):
+    rows, changed = records(text), records(text.replace("P(W ≥ v) ≤ β + (1 − β)", "P(W ≥ v) ≤ β + (1 + β)"))
+    assert {name for name in BOUNDS if changed[name] != rows[name]} >= {"one-run", "one-run-gaussian"}
+    assert changed["fixed-sequence"] == rows["fixed-sequence"]
 
 
-# A change of a function or a constant, and the bounds that reach it.
-CHANGES = [
-    (precedence, "1.0 - np.exp(-epsilon)", "1.0 - 1", {"fixed-sequence", "band"}),
-    (gaussian, "_TAILS = np.array([0.5, ", "_TAILS = np.array([0.4, ", {"gaussian-dp"}),
-    (gaussian, "_SMALLEST_MU = 1e-40", "_SMALLEST_MU = 1e-4", {"gaussian-dp", "normal-scores", "one-run-gaussian"}),
-    (participations, "np.sqrt(participations)", "participations", {"participations"}),
-    (lower_bound, "if scores.independent else", "if not scores.independent else",
-     {"fixed-sequence", "band", "fixed-threshold", "bonferroni", "normal-scores", "gaussian-dp"}),
-    (lower_bound, "np.sort(seen, axis=1)", "seen", set(METHODS)),
-]  # fmt: skip
+FOR_INDEPENDENT = {"fixed-sequence", "band", "fixed-threshold", "bonferroni", "normal-scores", "gaussian-dp"}
+# Changes of functions and constants are tried on these bounds.
+TRIED = FOR_INDEPENDENT | {"one-run", "one-run-gaussian", "bayesian", "participations"}
 
 
-@pytest.mark.parametrize(("module", "before", "after", "broken"), CHANGES)
+@pytest.mark.parametrize(
+    ("module", "before", "after", "broken"),
+    [
+        (precedence, "1.0 - np.exp(-epsilon)", "1.0 - 1", {"fixed-sequence", "band"}),
+        (gaussian, "_TAILS = np.array([0.5, ", "_TAILS = np.array([0.4, ", {"gaussian-dp"}),
+        (gaussian, "_SMALLEST_MU = 1e-40", "_SMALLEST_MU = 1e-4", {"gaussian-dp", "normal-scores", "one-run-gaussian"}),
+        (participations, "np.sqrt(participations)", "participations", {"participations"}),
+        (lower_bound, "if scores.independent else", "if not scores.independent else", FOR_INDEPENDENT),
+        (lower_bound, "np.sort(seen, axis=1)", "seen", TRIED - {"participations"}),
+    ],
+)
 def test_a_change_breaks_the_pins_of_those_that_reach_it(module, before, after, broken, changed):
-    assert changed(module, before, after) == broken
+    assert changed(module, before, after) & TRIED == broken
 
 
 def test_another_function_breaks_no_pin(changed):

@@ -81,3 +81,10 @@ def test_a_small_text_does_not_become_a_huge_document():
     column = [f"{i}" for i in range(2_000)]
     with pytest.raises(ValueError, match="at most 4000000 keys in all rows of its tables"):
         out_of_tables({"columns": [column], "rows": [[1]] * 2_001})
+
+
+def test_objects_with_little_in_common_are_no_rows():
+    objects = [{"name": f"{i}", "evidence": {f"{i}.{j}": 0.5 for j in range(100)}} for i in range(300)]
+    text = in_tables({"results": objects})
+    assert text.startswith('{\n"results":{"columns":["name","evidence"],"rows":[\n')
+    assert read(text) == {"results": objects}
