@@ -8,8 +8,6 @@ from types import SimpleNamespace
 import pytest
 from made_results import RULES, context, figure, judge
 
-from canaryproof.reports import canife
-from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.papers.check.results import Context, Level, Outcome, Verdict
 from canaryproof.verify.papers.claims import CHECKS, needs_data
 from canaryproof.verify.papers.claims.experiment_results import FinishedMeasurements
@@ -22,12 +20,14 @@ from canaryproof.verify.papers.records.benchmark_record import (
     SecondsRecord,
     SpreadRecord,
 )
+from canaryproof.verify.papers.records.report_input import read_record
 from canaryproof.verify.papers.runs import expected
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
 
 
 DECIDED = {check.id: check.judge for check in CHECKS if isinstance(check.judge, NeedsData)}
+PUBLISHED = Path(__file__).parents[4] / "reports" / "published"
 TABLE = Path(expected.__file__).with_name("expected_verdicts.csv").read_text(encoding="utf-8")
 
 
@@ -102,8 +102,7 @@ def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
         "the cap is 0.521",
     )
     seconds = SecondsRecord(training=20.0, oneshot=1.0, canife=30.0)
-    published = json.loads(Path(canife.__file__).with_name("published").joinpath("canife.json").read_text())
-    record = json_records.read(BenchmarkRecord, published)
+    record = read_record(BenchmarkRecord, PUBLISHED / "canife.json")
     scenario = replace(record.scenarios[0], seconds=seconds)
     record = replace(record, scenarios=(scenario,), printed=PrintedRecord(True, 1e-5, (row,)))
     given = Context(Level.QUICK, 0, FinishedMeasurements({}, record, "digest"))
