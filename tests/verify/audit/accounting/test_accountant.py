@@ -490,10 +490,6 @@ def test_noise_multiplier_inverts_epsilon(target, known):
 def test_noise_multiplier_stays_in_its_range():
     assert noise_multiplier(9999.0, 1e-5) == 0.01
     assert noise_multiplier(9999.0, 1e-5, rate=0.5, rounds=1) == 0.01
-    with pytest.raises(ValueError, match=r"^epsilon: must be at least 0\.0368 for these rounds, not 0\.001$"):
-        noise_multiplier(0.001, 1e-300, participations=10**6)
-    with pytest.raises(ValueError, match=r"^epsilon: must be at least 0\.0368 for these rounds, not 0\.001$"):
-        noise_multiplier(0.001, 1e-300, rate=0.999, rounds=10**6)
 
 
 def test_quantile_of_participations_is_binomial():
@@ -560,22 +556,6 @@ def test_other_events_have_the_library_s_epsilon():
     assert revealed.tradeoff(0.1) == 0.0
 
 
-@pytest.mark.parametrize(
-    "event",
-    [
-        dp_accounting.NoOpDpEvent(),
-        dp_accounting.UnsupportedDpEvent(),
-        Sampled(0.1, Sampled(0.1, Gaussian(1.0))),
-        dp_accounting.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(1.0)),
-        Composed([Gaussian(1.0), dp_accounting.UnsupportedDpEvent()]),
-    ],
-)
-def test_events_without_an_accounting_are_refused(event):
-    rule = "^event: must be one that dp-accounting accounts for where neighbours are add-or-remove, not [^\n]+$"
-    with pytest.raises(ValueError, match=rule):
-        from_event(event)
-
-
 def test_numbers_claims_and_events_are_claims():
     assert as_claim(3, 1e-6) == epsilon_delta(3.0, 1e-6)
     assert as_claim(3.0, 1e-6, "replace") == epsilon_delta(3.0, 1e-6, neighbours="replace")
@@ -586,52 +566,6 @@ def test_numbers_claims_and_events_are_claims():
 
 
 SAMPLED = poisson(1.0, rate=0.1, rounds=9)
-RANGE = "must lie between 0.01 and 1e+06, not"
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: gaussian(0), f"noise_multiplier: {RANGE} 0"),
-        (lambda: gaussian(math.nan), f"noise_multiplier: {RANGE} nan"),
-        (lambda: gaussian(True), f"noise_multiplier: {RANGE} True"),
-        (lambda: poisson("1", rate=0.1, rounds=2), f"noise_multiplier: {RANGE} '1'"),
-        (lambda: gaussian(1, participations=3, rounds=2), "participations: must be a whole number from 0 to 2, not 3"),
-        (lambda: gaussian(1, participations=1.5), "participations: must be a whole number from 0 to 1e9, not 1.5"),
-        (lambda: gaussian(1, rounds=0), "rounds: must be a whole number from 1 to 1e9, not 0"),
-        (lambda: gaussian(1, neighbours="x"), "neighbours: must be one of add-or-remove, replace, not 'x'"),
-        (lambda: poisson(1, rate=1.1, rounds=2), "rate: must lie between 0 and 1, not 1.1"),
-        (lambda: epsilon_delta(0, 1e-5), "epsilon: must lie between 0.001 and 10000, not 0"),
-        (lambda: as_claim("3", 1e-5), "claim: must lie between 0.001 and 10000, not '3'"),
-        (lambda: as_claim(SAMPLED, 1e-5, "replace"), "neighbours: must be add-or-remove, as in the claim, not replace"),
-        (lambda: from_event(3), "event: must be a dp_accounting.DpEvent, not 3"),
-        (lambda: from_event(Gaussian(0.0)), f"event: noise_multiplier: {RANGE} 0.0"),
-        (lambda: SAMPLED.power([0.5, 2]), "false_positive_rate: must lie between 0 and 1, not 2"),
-        (lambda: SAMPLED.tradeoff("x"), "false_positive_rate: must be numbers, not 'x'"),
-        (lambda: SAMPLED.with_known_rounds(10), "participations: must be a whole number from 0 to 9, not 10"),
-        (lambda: SAMPLED.participation_quantile(2), "probability: must lie between 0 and 1, not 2"),
-        (lambda: epsilon_delta(1, 1e-5).with_known_rounds(1),
-         "with_known_rounds: must be asked of a claim with one noise multiplier for all rounds"),
-        (lambda: epsilon_delta(1, 1e-5).participation_quantile(0.5),
-         "participation_quantile: must be asked of a claim with rounds or with a sampling rate"),
-        (lambda: noise_multiplier(1, 1e-5, rate=0.1), "rounds: must be given with a rate"),
-        (lambda: noise_multiplier(1, 1e-5, rate=0.1, rounds=9, participations=2),
-         "participations: must be left out where a rate is given"),
-    ],
-)  # fmt: skip
-def test_wrong_arguments_are_refused_in_a_line(call, message):
-    with pytest.raises(ValueError) as caught:  # noqa: PT011
-        call()
-    assert str(caught.value) == message
-
-
-@pytest.mark.parametrize("delta", [0.0, 1.0, 1e-310, math.nan, "x"])
-def test_delta_lies_in_its_range(delta):
-    for call in (SAMPLED.epsilon, SAMPLED.basis):
-        with pytest.raises(
-            ValueError, match=r"^delta: must lie strictly between 0 and 1, and be at least 2\.23e-308, "
-        ):
-            call(delta)
 
 
 def test_claims_say_what_they_are():

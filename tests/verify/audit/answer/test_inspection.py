@@ -73,8 +73,6 @@ def test_others_updates_are_clipped_apart_from_the_training():
     inspection = cp.Inspection(**CLAIM | {"dim": 2})
     assert inspection.clipped([[3.0, 4.0], [0.3, 0.4]]) == pytest.approx([1.5, 2.0])
     assert inspection.clipped(np.zeros((0, 2))) == pytest.approx([0.0, 0.0])
-    with pytest.raises(ValueError, match=r"updates: must be of the shape \(n, 2\), not \(2,\)"):
-        inspection.clipped([3.0, 4.0])
 
 
 def test_a_replay_is_part_of_the_answer():
@@ -135,35 +133,11 @@ def test_the_others_weights_have_the_law_of_a_regression_with_one_for_each_round
     )
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ({"members": 0}, "members: must be a whole number"),
-        ({"clip_norm": -1.0}, "clip_norm: must be positive and finite"),
-        ({"rate": 2.0}, "rate: must lie strictly between 0 and 1"),
-        ({"divisor": 0.0}, "divisor: must be positive and finite"),
-        ({"noise_multiplier": 0.0}, "noise_multiplier: must lie between"),
-    ],
-)
-def test_wrong_claims_are_refused(change, error):
-    with pytest.raises(ValueError, match=error):
-        cp.Inspection(**CLAIM | change)
-
-
 def test_wrong_rounds_change_nothing():
     inspection = cp.Inspection(**CLAIM)
-    vector = np.ones(500)
-    for arguments, error in (
-        ((np.ones(499), [], vector), "release: must be numbers of the shape"),
-        ((vector, [], np.full(500, math.inf)), "known: must be finite"),
-        ((vector, [210], vector), "drawn: must lie between 0 and 209"),
-        ((vector, ["a"], vector), "drawn: must be a list"),
-    ):
-        with pytest.raises(ValueError, match=error):
-            inspection.add(*arguments)
+    with pytest.raises(ValueError, match="known: must be finite"):
+        inspection.add(np.ones(500), [], np.full(500, math.inf))
     assert inspection.rounds == 0
-    with pytest.raises(ValueError, match="canaries are the members 200 to 209, not 3"):
-        inspection.update(3)
     with pytest.raises(ValueError, match="training: must add at least one round"):
         cp.self_test(lambda _: None, **CLAIM)
 

@@ -198,34 +198,13 @@ def test_expected_counts_are_those_of_uniform_directions():
     assert (np.abs(tests._above - tests._most) < 5.5 * deviation).all()
 
 
-@pytest.mark.parametrize(
-    ("vector", "options", "error"),
-    [
-        (np.zeros(3), {}, "residual: must be numbers of shape"),
-        (np.full(DIM, math.nan), {}, "residual: must be finite"),
-        (noise(0), {"resolution": -1.0}, "resolution: must be finite and not negative"),
-        (noise(0).astype(complex), {}, "residual: must be floating-point numbers, not complex128"),
-    ],
-)
-def test_wrong_residuals_change_nothing(vector, options, error):
-    tests = cp.ResidualTests(1.0, DIM)
-    with pytest.raises(ValueError, match=error):
-        tests.add(vector, **options)
-    assert tests.rounds == 0
-
-
-def test_wrong_arguments_are_refused():
-    with pytest.raises(ValueError, match="layers: must sum to dim = 10, not to 9"):
-        cp.ResidualTests(1.0, 10, layers=[5, 4])
-    with pytest.raises(ValueError, match="tolerance: must lie between 0 and"):
-        cp.ResidualTests(1.0, 10, tolerance=0.6)
-    with pytest.raises(ValueError, match="rate: must lie strictly between 0 and 1"):
-        cp.SamplingTests(1.0, 10)
-    sampling = cp.SamplingTests(0.5, 10)
-    for drawn, error in (([10], "between 0 and 9"), ([1, 1], "drawn twice"), ([0.5], "must be a list")):
-        with pytest.raises(ValueError, match=error):
-            sampling.add(drawn)
-    assert sampling.rounds == 0
+def test_what_is_refused_changes_nothing():
+    tests, sampling = cp.ResidualTests(1.0, DIM), cp.SamplingTests(0.5, 10)
+    with pytest.raises(ValueError, match="residual: must be finite"):
+        tests.add(np.full(DIM, math.nan))
+    with pytest.raises(ValueError, match="drawn twice"):
+        sampling.add([1, 1])
+    assert (tests.rounds, sampling.rounds) == (0, 0)
 
 
 MEMBERS, RATE = 800, 0.1

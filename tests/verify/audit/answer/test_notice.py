@@ -191,12 +191,6 @@ def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
     assert stats.binom.sf(exceeded - 1, audits, 0.2) < LEVEL
 
 
-@pytest.mark.parametrize("given", [{"rounds": 2}, {"inclusion": Inclusion.COIN}])
-def test_an_exact_null_has_one_round_and_no_coins(given):
-    with pytest.raises(ValueError, match=r"^null_count: must be given"):
-        cell(10, None, 1.0, 1e-6, **given).noticed_share(NOISE)
-
-
 SIGMA = 1.54
 CLAIM = AtlasClaim(SIGMA, 1e-6, 10**6)
 

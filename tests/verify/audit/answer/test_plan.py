@@ -117,10 +117,6 @@ def test_for_replacing_a_record_the_distance_is_doubled():
     assert planned.commands()[-1].endswith(f"--claim {planned.claim:.6g} --neighbours replace")
     assert "neighbours: replace. The release" in " ".join(str(planned).split())
     assert "replace" not in str(usual())
-    with pytest.raises(ValueError, match=r"^neighbours: must be add-or-remove for all rounds, not replace"):
-        plan(1.54, 100_000, 4, claim=20.0, all_rounds=True, neighbours="replace")
-    with pytest.raises(ValueError, match=r"^neighbours: must be"):
-        plan(1.54, 100_000, neighbours="swap")
 
 
 def bounds_of_rounds(share, count, runs):
@@ -157,8 +153,6 @@ def test_all_rounds_have_a_claim_and_commands_of_their_own():
     # Beyond what a transform holds.
     assert "= Canaries(" in plan(1.54, 10**9, 4, claim=3.1, all_rounds=True).commands()[0]
     assert all_rounds().commands()[-1] == "canaryproof audit rounds.npz --dim 100000 --delta 1e-06 --claim 3.1"
-    with pytest.raises(ValueError, match=r"^claim: must be at least 3\.0"):
-        plan(1.54, 100_000, 4, claim=3.0, all_rounds=True)
 
 
 @pytest.mark.deep
@@ -185,27 +179,6 @@ def test_it_is_a_page_of_80_columns(make):
     assert len(lines) <= 36
     assert max(map(len, lines)) <= 80
     assert all("None" not in line for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "field"),
-    [
-        ({"noise_multiplier": math.nan}, "noise_multiplier"),
-        ({"noise_multiplier": 0.0}, "noise_multiplier"),
-        ({"dim": 999}, "dim"),
-        ({"dim": 1e5 + 0.5}, "dim"),
-        ({"dim": math.inf}, "dim"),
-        ({"rounds": 0}, "rounds"),
-        ({"rounds": 1.5}, "rounds"),
-        ({"delta": 1.0}, "delta"),
-        ({"claim": 0.1}, "claim"),
-        ({"claim": math.nan}, "claim"),
-        ({"rounds": 10**9}, "claim"),
-    ],
-)
-def test_what_is_out_of_range_is_named(arguments, field):
-    with pytest.raises(ValueError, match=rf"^{field}: must "):
-        plan(**{"noise_multiplier": 1.54, "dim": 100_000} | arguments)
 
 
 def test_equal_arguments_give_an_equal_plan():

@@ -152,30 +152,6 @@ def test_members_of_any_kind_are_taken():
     assert not cp.replay(lambda batch: clipped(batch.reshape(len(batch), 16)).sum(axis=0), images, 1.0).failed
 
 
-@pytest.mark.parametrize(
-    ("change", "error"),
-    [
-        ({"sensitivity": 0.0}, "sensitivity: must be positive and finite"),
-        ({"neighbours": "both"}, "neighbours: must be one of add-or-remove, replace"),
-        ({"members": UPDATES[:0]}, "members: must hold at least one member"),
-        ({"members": ["a"]}, "extremes: must be given"),
-        ({"members": UPDATES[0]}, "extremes: must be given"),
-        ({"members": np.ones((3, 2), int)}, "extremes: must be given"),
-        ({"extremes": {}}, "extremes: must name at least one member"),
-        (
-            {"step": lambda _: np.random.default_rng().normal(size=3)},
-            "step: must release the same when it is called twice",
-        ),
-        ({"step": lambda _: np.zeros((2, 2))}, "step: must return a vector of numbers"),
-        ({"step": lambda updates: np.zeros(len(updates))}, "step: must return vectors of one shape"),
-    ],
-)
-def test_wrong_arguments_are_refused(change, error):
-    arguments = {"step": honest, "members": UPDATES, "sensitivity": 1.0 / MEMBERS} | change
-    with pytest.raises(ValueError, match=error):
-        cp.replay(**arguments)
-
-
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 def test_a_replay_prints_what_each_member_changes(neighbours):
     cases = (

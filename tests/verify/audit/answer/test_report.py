@@ -399,11 +399,6 @@ def test_an_unknown_event_is_refused(event, rule):
         json_records.read(accountant.Claim, document)
 
 
-def test_the_forms_are_html_markdown_and_json(tmp_path):
-    with pytest.raises(ValueError, match=r"^path: must end in \.html, \.md or \.json, not 'report\.pdf'$"):
-        audit(TWO, 1e-5).report(tmp_path / "report.pdf")
-
-
 def test_the_alarm_is_at_the_first_round_whose_evidence_reaches_it():
     # With two thirds of the noise the evidence grows round by round; each is a point of the record.
     scores = trained(0.65).scores("known rounds")

@@ -233,28 +233,6 @@ def test_a_parquet_file_gives_what_its_frame_gives(tmp_path):
         review(path, delta=_DELTA)
 
 
-@pytest.mark.parametrize("source", [None, object, 3, ["scores.csv"]])
-def test_what_is_neither_file_nor_frame_is_refused(source):
-    with pytest.raises(ValueError, match=r"^source: must be a file's path or a pandas DataFrame, not "):
-        review(source, delta=_DELTA)
-
-
-@pytest.mark.parametrize(
-    "document",
-    ["3", "{}", "[]", "[1, 2]", '{"per_canary": [3]}', '{"data_size": {"train_size": -1}}', '{"m": {"a": 1}}', "{"],
-)
-def test_a_wrong_document_gets_one_line(document, tmp_path):
-    path = tmp_path / "wrong.json"
-    path.write_text(document, encoding="utf-8")
-    with pytest.raises(InputError, match=r"^[^\n]*wrong\.json: [^\n]*$"):
-        review(path, delta=_DELTA)
-
-
-def test_delta_must_be_given():
-    with pytest.raises(ValueError, match=r"^delta: must be given"):
-        review(labelled(OBSERVED, UNOBSERVED))
-
-
 def test_json_has_what_python_has(tmp_path):
     path = tmp_path / "scores.csv"
     labelled(OBSERVED, UNOBSERVED).to_csv(path, index=False)

@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import math
-import re
 import sys
 import warnings
 from pathlib import Path
@@ -214,26 +213,11 @@ def test_beside_orthonormal_canaries_all_other_directions_are_unobserved() -> No
         audit_release(release, OrthonormalCanaries(7, 7999, 8000), DELTA)
 
 
-@pytest.mark.parametrize("scale", [1e-13, 1e16])
-def test_a_release_of_absurd_size_is_refused(scale: float) -> None:
-    with pytest.raises(ValueError, match="largest coordinate must lie between"):
-        audit_release(np.array([0.1 * scale, -scale]), Canaries(0, 2, 2), DELTA)
-
-
 @pytest.mark.parametrize("scale", [1.1e-12, 0.9e15])
 def test_a_release_of_nearly_absurd_size_is_audited(scale: float) -> None:
     assert np.isfinite(
         numbers(audit_release(np.array([0.1 * scale, -scale, 0.0]), Canaries(0, 5, 3), DELTA, force=True))
     ).all()
-
-
-def test_moments_beyond_any_run_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"observed: the standard deviation must be 1e-06 to 1e\+07 times the null's"):
-        of(np.array([0.5, 0.5 + 1e-12]))
-    with pytest.raises(ValueError, match="observed: the standard deviation must be"):
-        of(np.array([0.5, -0.5]), np.array([0.0, 5e-324]))
-    with pytest.raises(ValueError, match="observed: the mean must lie within"):
-        of(np.array([0.5, 0.5 + 1e-9]), np.array([0.0, 1e-9]))
 
 
 def test_a_mean_that_is_rounding_is_no_signal() -> None:
@@ -303,16 +287,8 @@ def test_a_release_has_the_bounds_of_its_cosines() -> None:
     assert rows(found) == shown(lower_bounds(prepare(cosines, null=cosine_null(1000)), DELTA, 0.95, ("bonferroni",)))
 
 
-def test_a_claim_of_a_larger_delta_is_refused() -> None:
-    rule = r"^claim: must have a finite ε at δ = 1e-06, and ε = 3 at δ = 1e-05 \(neighbours: add-or-remove\) has none$"
-    with pytest.raises(ValueError, match=rule):
-        audit(Scores(run(), dim=DIM), 1e-6, claim=accountant.epsilon_delta(3.0, 1e-5))
+def test_a_claim_of_a_smaller_delta_holds_at_a_larger_one() -> None:
     assert audit(Scores(run(), dim=DIM), 1e-5, claim=accountant.epsilon_delta(3.0, 1e-6)).claim == 3.0
-
-
-def test_a_bound_that_does_not_serve_is_refused() -> None:
-    with pytest.raises(ValueError, match="one-run needs unobserved scores"):
-        of(run(), bounds=("one-run",))
 
 
 def test_the_dilution_of_a_release_is_told_where_the_noise_is_given() -> None:
@@ -834,48 +810,6 @@ def test_any_scores_are_audited_beside_unobserved_ones_in_any_unit() -> None:
     assert one.estimates[0].epsilon == pytest.approx(cosines.estimate.epsilon, rel=1e-9)
 
 
-RULES = [
-    ({"delta": 1e-320}, "delta: must lie strictly between 0 and 1, and be at least 2.23e-308, not 1e-320"),
-    ({"delta": "1e-6"}, "delta: must lie in [0, 1), not '1e-6'"),
-    ({"confidence": 95}, "confidence: must lie strictly between 0 and 1, at least 1e-09 away from either, not 95"),
-    (
-        {"confidence": math.nan},
-        "confidence: must lie strictly between 0 and 1, at least 1e-09 away from either, not nan",
-    ),
-    ({"confidence": True}, "confidence: must lie strictly between 0 and 1, at least 1e-09 away from either, not True"),
-    ({"claim": 0}, "claim: must lie between 0.001 and 10000, not 0"),
-    ({"noise_multiplier": math.inf}, "noise_multiplier: must lie between 0.01 and 1e+06, not inf"),
-    ({"bounds": "band"}, "bounds: must be a list of names, not the string 'band'"),
-    ({"bounds": 3}, "bounds: must be a list of names, not 3"),
-    ({"bounds": ["bnd"]}, "bounds: there is no bound 'bnd'; there are "),
-]
-
-
-@pytest.mark.parametrize(("argument", "rule"), RULES, ids=lambda value: str(value)[:30])
-def test_an_argument_that_breaks_a_rule_is_named(argument: dict[str, object], rule: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(rule)}"):
-        audit(Scores(run(), dim=DIM), **{"delta": DELTA, **argument})  # type: ignore[arg-type]
-
-
-def test_what_is_no_score_or_release_is_named() -> None:
-    with pytest.raises(
-        ValueError, match=r"^scores: must be Scores, as made by Scores\(observed, dim=\.\.\.\), not ndarray"
-    ):
-        audit(run(), DELTA)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"^noise_multiplier: is for cosines"):
-        audit(Scores(run(), nulls(), kind="any"), DELTA, noise_multiplier=1.0)
-    canaries = Canaries(0, 5, 3)
-    for release, rule in (
-        ([1.0, 2.0], "release: must have 3 coordinates, as the canaries have, not 2"),
-        ([1, 2, 3], "release: values must be floating-point, not int64"),
-        ([1.0, math.nan, 3.0], r"release: release\[1\]: must be finite, not nan"),
-        ([[1.0, 2.0, 3.0]], "release: the array must have one axis, not 2"),
-        ([0.0, 0.0, 0.0], "release: the release must not be the zero vector"),
-    ):
-        with pytest.raises(ValueError, match=f"^{rule}$"):
-            audit_release(release, canaries, DELTA)
-
-
 def test_a_table_and_a_document_have_the_same_rows() -> None:
     found = audit(Scores(run(), nulls(), DIM), DELTA, claim=1.0, bounds=("band", "bayesian"))
     frame, document = found.to_frame(), json.loads(found.to_json())
@@ -895,14 +829,6 @@ def test_scores_that_are_not_normal_are_remarked_upon() -> None:
     for observed, remarked in ((rng.standard_t(3.0, 400), True), (rng.standard_normal(400), False)):
         found = audit(Scores(observed, rng.standard_normal(400), kind="any"), DELTA, bounds=("bonferroni",), force=True)
         assert ("The scores are not normal" in " ".join(details(found).split())) is remarked
-
-
-def test_masked_scores_and_a_word_for_a_truth_value_are_refused() -> None:
-    masked = np.ma.masked_array(nulls(), mask=nulls() > 0.001)
-    with pytest.raises(ValueError, match=r"^observed: must have no masked values: leave them out$"):
-        Scores(masked, dim=DIM)
-    with pytest.raises(ValueError, match=r"^force: must be True or False, not 'False'$"):
-        audit(Scores(run(), dim=DIM), DELTA, force="False")  # type: ignore[arg-type]
 
 
 def released(name: str, canaries: Canaries | OrthonormalCanaries, noise: np.ndarray) -> np.ndarray:
@@ -976,9 +902,6 @@ def test_at_delta_zero_bounds_answer_alone() -> None:
         assert "two Gaussians have no finite ε at δ = 0" in str(result)
         details(result)
     assert not consistent.passes()
-    for options in ({"noise_multiplier": 1.0}, {"claim": accountant.gaussian(1.0)}):
-        with pytest.raises(ValueError, match=r"^delta: must be above 0 for a claim of Gaussian noise"):
-            audit(Scores(run(), dim=DIM), 0.0, **options)
 
 
 def test_neighbours_of_replacement_have_twice_the_distance() -> None:
@@ -998,8 +921,6 @@ def test_neighbours_of_replacement_have_twice_the_distance() -> None:
     assert added.noticed is not None
     assert replaced.noticed is not None
     assert added.noticed == pytest.approx(0.5 * replaced.noticed, rel=0.01)
-    with pytest.raises(ValueError, match=r"^neighbours: must be add-or-remove, as in the claim, not replace$"):
-        audit(Scores(observed, unobserved, neighbours="replace"), DELTA, claim=accountant.gaussian(1.0))
     canaries = Canaries(7, 300, 20_000)
     release = canaries.sum() + 3.0 * rng.normal(size=20_000)
     both = [
@@ -1147,12 +1068,6 @@ def test_scores_of_trainings_of_their_own_have_a_proven_bound() -> None:
     assert own.bound.low == one.bound.low
     assert "with 95% confidence" in str(own)
     assert "with about 95% confidence" in str(one)
-
-
-@pytest.mark.parametrize(("canaries", "kind"), [(None, "NoneType"), ("canaries", "str"), (Canaries, "type")])
-def test_what_is_no_canaries_is_refused(canaries: object, kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"^canaries: must be Canaries or OrthonormalCanaries, not {kind}$"):
-        audit_release(np.ones(10), canaries, DELTA)  # type: ignore[arg-type]
 
 
 def test_the_error_of_a_trace_is_that_of_drawn_canaries() -> None:

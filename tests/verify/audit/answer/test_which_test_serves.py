@@ -221,9 +221,3 @@ def test_later_rounds_that_depend_on_canaries_leave_the_verdict():
         assert not found.doubtful
         line = next(text for name, text in checks(found) if name == "cosines after canaries' first rounds")
         assert line == f"{printed} standard errors above those without"
-
-
-def test_noise_is_no_claim_of_other_scores():
-    observed, unobserved = cosines()
-    with pytest.raises(ValueError, match=r"^noise_multiplier: is for cosines"):
-        audit(Scores(observed, unobserved, kind="any"), DELTA, noise_multiplier=1.0)
