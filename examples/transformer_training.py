@@ -25,7 +25,7 @@ from peft import LoraConfig, get_peft_model
 from torch.utils.data import DataLoader, Dataset
 
 import canaryproof as cp
-from canaryproof import Insertion, OpacusCanaries, TrainingAudit, bernoulli, left_out  # audit
+from canaryproof import Insertion, OpacusCanaries, TrainingAudit, bernoulli, omitted_tensors  # audit
 
 CLIP_NORM, DELTA, WINDOW = 1.0, 1e-5, 32
 HELD_OUT = 64
@@ -193,7 +193,7 @@ def main():
         print(
             f"{trained:,} of {sum(p.numel() for p in training.model.parameters()):,} parameters are trained; left out:"
         )
-        reasons = left_out(training.model)
+        reasons = omitted_tensors(training.model)
         for reason in sorted({*reasons.values()}):
             print(f"- {reason}: {sum(each == reason for each in reasons.values())}")
         first, last = loss(adapted_llama(), Windows(text, HELD_OUT)), loss(training.model, Windows(text, HELD_OUT))

@@ -14,11 +14,15 @@ from typing import Any
 # attributes the class; for options the command, as ``canaryproof audit``; and for keys the record that a file is read
 # into, or ``experiment``.
 SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
+    "canaryproof": {"left_out": ("omitted_tensors", "0.3"), "scheduled": ("fixed_schedule", "0.3")},
     "canaryproof.accounting": {"stated": ("epsilon_delta", "0.3")},
+    "CanaryClients": {"skipped": ("skipped_rounds", "0.3")},
     "Claim": {"unsampled": ("with_known_rounds", "0.3")},
     "Enclosure": {"tight": ("is_tight", "0.3")},
     "Method": {"serves": ("can_use", "0.3")},
+    "RoundScores": {"carried": ("carryover", "0.3")},
     "RoundTraces": {"measures": ("noise_source", "0.3")},
+    "Schedule": {"unobserved": ("unobserved_members", "0.3")},
     "ScoreSample": {"separated": ("perfect_separation", "0.3")},
 }
 

@@ -29,7 +29,7 @@ from canaryproof.reports import canife, training
 from canaryproof.reports.pages import FILES, RESULTS, figures_of, markdown_of
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import Local, threads
-from canaryproof.verify.audit.files.json_records import plain, read, written
+from canaryproof.verify.audit.files.json_records import plain, read, to_document
 from canaryproof.verify.papers.check.results import Check, Context, Origin, Result, Run
 from canaryproof.verify.papers.check.verdicts import is_fixed
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
@@ -185,10 +185,10 @@ def companions(folder: Path) -> Iterator[tuple[str, str]]:
         # The page shows means, and claims are judged of the first trainings on Fashion-MNIST alone.
         kept = 1 if record.printed is not None and record.printed.fashion else 0
         bare = [scenario if i < kept else replace(scenario, runs=None) for i, scenario in enumerate(record.scenarios)]
-        document = rounded(written(replace(record, scenarios=tuple(bare))))
+        document = rounded(to_document(replace(record, scenarios=tuple(bare))))
         yield from {CANIFE: in_tables(document), **canife.render(read(BenchmarkRecord, document))}.items()
     if (folder / EXPERIMENT).exists():
-        document = rounded(written(read_record(ExperimentRecord, folder / RESULTS)))
+        document = rounded(to_document(read_record(ExperimentRecord, folder / RESULTS)))
         yield from {RESULTS: in_tables(document), **training.render(read(ExperimentRecord, document))}.items()
 
 

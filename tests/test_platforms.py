@@ -20,8 +20,8 @@ FILES_AND_PROCESSES = """
 import types
 from pathlib import Path
 from canaryproof.verify.audit.engine import executors
-from canaryproof.verify.audit.files.writing import locked, replaced
-with locked(Path()), replaced(Path("file")) as file:
+from canaryproof.verify.audit.files.writing import lock_folder, replace_file
+with lock_folder(Path()), replace_file(Path("file")) as file:
     file.write(b"text")
 # Processes are started as this machine does it.
 sys.platform, executors.sys = "linux", types.SimpleNamespace(platform="win32")

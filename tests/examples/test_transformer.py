@@ -24,7 +24,7 @@ whole = train(text, folder / "whole", save_steps=3, **setting)
 trained = sum(p.numel() for p in whole.model.parameters() if p.requires_grad)
 facts["dims"] = whole.training_audit._canaries.dim, trained
 facts["names"] = sorted({name.split(".")[-3] for name, p in whole.model.named_parameters() if p.requires_grad})
-facts["left out"] = left_out(whole.model)
+facts["left out"] = omitted_tensors(whole.model)
 facts["steps"] = whole.training_audit._canaries.canary_clients.rounds
 facts["noise"] = whole.training_audit._canaries.scores("known rounds").record.traces.noise_multiplier(1 - 1e-7)
 facts["noise"] = [float(facts["noise"].low), float(facts["noise"].high)]

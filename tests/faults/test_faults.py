@@ -260,7 +260,7 @@ class Here:
     """Executor of this process, as starting others takes seconds."""
 
     limit = None
-    begun: ClassVar[dict[int, int]] = {}
+    attempts: ClassVar[dict[int, int]] = {}
 
     def results(self, function: str, tasks: Iterable[Task]) -> Generator[tuple[int, Any], None, None]:
         for i, arguments in tasks:

@@ -140,14 +140,14 @@ FAULTS = (
     _fault(
         "fewer",
         "a Poisson sample's size is of one member less",
-        "canaryproof.verify.audit.canaries.participation:_tossed",
+        "canaryproof.verify.audit.canaries.participation:_toss_coins",
         lambda f: lambda members, rate, rounds, rng: f(members[:-1], rate, rounds, rng),
         "participation",
     ),
     _fault(
         "pairs",
         "rounds come in pairs of the same Poisson sample",
-        "canaryproof.verify.audit.canaries.participation:_tossed",
+        "canaryproof.verify.audit.canaries.participation:_toss_coins",
         lambda f: lambda members, rate, rounds, rng: [one for one in f(members, rate, rounds // 2, rng) for _ in "12"],
         "participation",
     ),

@@ -11,7 +11,7 @@ from canaryproof.reports import canife
 from canaryproof.reports.canife import render, sections, spread, three_digits, values
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
-from canaryproof.verify.audit.files.json_records import read, written
+from canaryproof.verify.audit.files.json_records import read, to_document
 from canaryproof.verify.audit.markup.figures import GREY, svg
 from canaryproof.verify.papers.check.results import Level, Run
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord, ScenarioRecord, SpreadRecord
@@ -159,7 +159,7 @@ def test_the_page_has_all_tables_and_its_picture(document):
     assert "2 trainings of each scenario" in page
     assert "learning rate 1, which" in page
     ElementTree.fromstring(files["canife.svg"])
-    assert render(read(BenchmarkRecord, written(record))) == files
+    assert render(read(BenchmarkRecord, to_document(record))) == files
 
 
 def test_a_method_has_number_interval_kind_cap_needs_and_costs(document):

@@ -13,7 +13,7 @@ from canaryproof.reports import training
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import densities, estimates, label, render, spoken, value
-from canaryproof.verify.audit.files.json_records import plain, read, written
+from canaryproof.verify.audit.files.json_records import plain, read, to_document
 from canaryproof.verify.audit.markup.figures import BLACK, description, svg
 from canaryproof.verify.papers.check.results import Level, Run
 from canaryproof.verify.papers.records.report_input import Material, TrainingFolder
@@ -263,7 +263,7 @@ def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
 
 
 @FEW
-@given(document=damaged({"results": DOCUMENT, "timings": written(Timings(tuple(TIMINGS)))}))
+@given(document=damaged({"results": DOCUMENT, "timings": to_document(Timings(tuple(TIMINGS)))}))
 def test_a_damaged_document_is_reported_or_refused(tmp_path, document):
     given = {f"tiny/{name}": part for name, part in document.items()}
     reported_or_refused(tmp_path, **{"tiny/experiment": {}, **given})

@@ -30,13 +30,13 @@ from canaryproof.verify.audit.canaries.opacus_canaries import OpacusCanaries as 
 from canaryproof.verify.audit.canaries.participation import Insertion as Insertion
 from canaryproof.verify.audit.canaries.participation import Participation as Participation
 from canaryproof.verify.audit.canaries.participation import bernoulli as bernoulli
-from canaryproof.verify.audit.canaries.participation import scheduled as scheduled
+from canaryproof.verify.audit.canaries.participation import fixed_schedule as fixed_schedule
 from canaryproof.verify.audit.canaries.participation import shuffled_epochs as shuffled_epochs
 from canaryproof.verify.audit.canaries.participation import uniform as uniform
 from canaryproof.verify.audit.canaries.round_scores import RoundScores as RoundScores
 from canaryproof.verify.audit.canaries.scores import Scores as Scores
 from canaryproof.verify.audit.canaries.shapes import flatten as flatten
-from canaryproof.verify.audit.canaries.shapes import left_out as left_out
+from canaryproof.verify.audit.canaries.shapes import omitted_tensors as omitted_tensors
 from canaryproof.verify.audit.canaries.shapes import split as split
 from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries as ShardedCanaries
 from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients as WhitenedClients

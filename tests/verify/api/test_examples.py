@@ -19,7 +19,7 @@ _OF_FRAMEWORKS = {
     "OpacusCanaries": "examples/opacus_training.py",
     "OpacusInspection": "examples/broken_privacy.py",
     "TrainingAudit": "examples/transformer_training.py",
-    "left_out": "examples/transformer_training.py",
+    "omitted_tensors": "examples/transformer_training.py",
 }
 
 

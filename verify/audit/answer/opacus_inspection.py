@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.inspection import Inspection
-from canaryproof.verify.audit.canaries.opacus_canaries import check_served
+from canaryproof.verify.audit.canaries.opacus_canaries import check_optimizer
 from canaryproof.verify.audit.canaries.shapes import flatten, split
 
 _GHOST = "ghost clipping makes no gradients of examples; inspect the same training with grad_sample_mode='hooks'"
@@ -73,7 +73,7 @@ class OpacusInspection(Inspection):
         layers: Sequence[int] | None = None,
         seed: int = 0,
     ) -> None:
-        check_served(optimizer)
+        check_optimizer(optimizer)
         if "FastGradientClipping" in type(optimizer).__name__:
             raise ValueError(f"optimizer: {_GHOST}")
         if type(optimizer).__name__ in ("DPPerLayerOptimizer", "AdaClipDPOptimizer"):

@@ -24,7 +24,7 @@ from canaryproof.verify.audit.canaries.scores import Score
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count
-from canaryproof.verify.audit.files.reading import ScoreKind, content, opened, parsed_json, read_json
+from canaryproof.verify.audit.files.reading import ScoreKind, content, open_file, parsed_json, read_json
 from canaryproof.verify.audit.levels import POWER
 from canaryproof.verify.audit.rules import short_repr
 
@@ -184,7 +184,8 @@ def written(planned: AuditPlan | RoundsPlan, secret: Secret, document: dict[str,
         plan=document,
     )
     return tuple(
-        (json.dumps(json_records.written(each), indent=2, allow_nan=False) + "\n").encode() for each in (saved, secret)
+        (json.dumps(json_records.to_document(each), indent=2, allow_nan=False) + "\n").encode()
+        for each in (saved, secret)
     )  # type: ignore[return-value]
 
 
@@ -292,7 +293,7 @@ def held(result: AuditResult, path: Path, secret: Secret | None = None) -> Compa
     InputError
         If a file cannot be read or breaks a rule.
     """
-    with opened(path, (".json",)) as file:
+    with open_file(path, (".json",)) as file:
         whole = bytes(content(file, _LARGEST))
         planned = json_records.read(PlanFile, parsed_json(whole))
         if not planned.schema.startswith(SCHEMA.split(".")[0] + "."):

@@ -29,8 +29,8 @@ from canaryproof.verify.audit.canaries.round_scores import directions_of, layers
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Scores
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.json_records import Count
-from canaryproof.verify.audit.files.reading import opened
-from canaryproof.verify.audit.files.writing import replaced
+from canaryproof.verify.audit.files.reading import open_file
+from canaryproof.verify.audit.files.writing import replace_file
 
 SCHEMA = "canaryproof audit report 1.1.0"
 SUFFIXES = (".html", ".md", ".json")
@@ -250,7 +250,7 @@ def record(
         versions=versions or versions_here(),
         sha256="",
     )
-    return sealed(json_records.written(made))
+    return sealed(json_records.to_document(made))
 
 
 def sealed(document: dict[str, Any]) -> dict[str, Any]:
@@ -455,12 +455,12 @@ def write(result: AuditResult, path: Path, plan: Comparison | None = None) -> No
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path: must end in .html, .md or .json, not {path.name!r}")
     made = rendered(result, record(result, plan=plan), path)
-    with replaced(path) as target:
+    with replace_file(path) as target:
         target.write(made)
 
 
 def file_record(path: Path, columns: tuple[str, str] | None = None) -> FileRecord:
     """Return the record of a file; an ``InputError`` says that it cannot be read."""
-    with opened(path) as file:
+    with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
         return FileRecord(path.name, file.tell(), digest, columns)

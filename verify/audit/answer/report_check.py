@@ -34,7 +34,7 @@ from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import LARGEST_COUNT, content, opened, parsed_json
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT, content, open_file, parsed_json
 from canaryproof.verify.audit.files.stored_release import StoredRelease
 from canaryproof.verify.audit.rules import short_repr
 
@@ -70,7 +70,7 @@ class ReportFile:
 def read(path: Path) -> ReportFile:
     """Read a report; an ``InputError`` names the file, the field and the rule."""
     suffix = path.suffix.lower()
-    with opened(path, SUFFIXES) as opened_file:
+    with open_file(path, SUFFIXES) as opened_file:
         whole = bytes(content(opened_file, _LARGEST))
         damage, embedded = [], whole
         if suffix != ".json":

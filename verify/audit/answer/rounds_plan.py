@@ -137,7 +137,7 @@ class RoundsPlan:
         else:
             row = f"np.arange({rounds}) < {taken}"
             law = (
-                f"cp.scheduled(np.random.default_rng(8).permuted(np.tile({row}, ({total}, 1)), axis=1).T, "
+                f"cp.fixed_schedule(np.random.default_rng(8).permuted(np.tile({row}, ({total}, 1)), axis=1).T, "
                 f"np.arange({total}) < {self.count})"
             )
             clients = "cp.CanaryClients(canaries, schedule)"

@@ -15,7 +15,7 @@ from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.run_audit import Audit, audit
 from canaryproof.verify.audit.canaries.opacus_canaries import OpacusCanaries
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.writing import replaced
+from canaryproof.verify.audit.files.writing import replace_file
 
 _STATE, _SCORES, _TEXT = "canaries.state", "scores.json", "audit.txt"
 
@@ -113,7 +113,7 @@ class TrainingAudit:
         else:
             result.scores.save(target / _SCORES)
             lines += [str(result), *(f"- {sentence}" for sentence in self._canaries.canary_clients.warnings())]
-        with replaced(target / _TEXT) as file:
+        with replace_file(target / _TEXT) as file:
             file.write(("\n".join(lines) + "\n").encode())
 
     def load(self, folder: str | os.PathLike[str]) -> None:

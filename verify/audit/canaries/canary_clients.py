@@ -127,7 +127,7 @@ class CanaryClients:
         self._evidence: tuple[float, Array, Array] | None = None
 
     @property
-    def skipped(self) -> int:
+    def skipped_rounds(self) -> int:
         """Number of rounds whose delta was zero: nobody took part, and there was no noise.
 
         A zero vector has no direction, so that the round tells an attacker nothing.
@@ -232,7 +232,7 @@ class CanaryClients:
             self._zero[self.rounds] = True
         else:
             total = self._canary_sum(self.rounds)
-            would_be = self._unobserved(self.rounds)
+            would_be = self._unobserved_members(self.rounds)
             self._scores.add(scored, members=members, unobserved=would_be)
             self._product += self._along(total, vector)
             self._measure(members, total, vector, residual=known is not None)
@@ -279,7 +279,7 @@ class CanaryClients:
             left_out=int((counts == 0).sum()) if score == Score.KNOWN_ROUNDS else 0,
             rounds=self.rounds,
             missing=self.participation.rounds - self.rounds,
-            skipped=self.skipped,
+            skipped=self.skipped_rounds,
             traces=self.traces,
             carry_over=self._carry_over(),
         )
@@ -422,11 +422,11 @@ class CanaryClients:
         The comment at ``FALSE_ALARM`` says how this is found, at which level and with what power.
         """
         sentences = []
-        if self.skipped:
-            sentences.append(f"{self.skipped} of {self.rounds} rounds had a zero delta and were not scored")
-        if away(self._product, self._counts(), self.canaries.dim):
+        if self.skipped_rounds:
+            sentences.append(f"{self.skipped_rounds} of {self.rounds} rounds had a zero delta and were not scored")
+        if is_pointing_away(self._product, self._counts(), self.canaries.dim):
             sentences.append("the rounds' deltas point away from their canaries: they look like gradients, not updates")
-        if self._final is not None and away(self._final, self._included.astype(float), self.canaries.dim):
+        if self._final is not None and is_pointing_away(self._final, self._included.astype(float), self.canaries.dim):
             sentences.append("the final vector points away from the observed canaries: its sign looks wrong")
         return tuple(sentences)
 
@@ -501,7 +501,7 @@ class CanaryClients:
         """Return in standard errors, at most, how far canaries' cosines are off after their first round."""
         if self._scores.rounds == 0:
             return 0.0
-        carried, spreads = (values[self._included] for values in self._scores.carried)
+        carried, spreads = (values[self._included] for values in self._scores.carryover)
         error = math.sqrt(2.0) * float(np.linalg.norm(spreads))
         return float(carried.sum()) / error if error else 0.0
 
@@ -552,20 +552,20 @@ class CanaryClients:
             raise ValueError("gram: must be symmetric, and hold inner products of vectors with each other")
         members = np.zeros((self.rounds, self.canaries.count))
         for t in np.flatnonzero(squares).tolist():
-            members[t, self.participants(t)] = members[t, self._unobserved(t)] = 1.0
+            members[t, self.participants(t)] = members[t, self._unobserved_members(t)] = 1.0
         lengths = np.where(members.any(axis=0), np.einsum("tj,tj->j", cosines @ members, members), np.inf)
         if (lengths <= 1e-6).any():
             raise ValueError(f"gram: the directions of the rounds of canary {lengths.argmin()} cancel each other")
         return np.sqrt(lengths)
 
-    def _unobserved(self, number: int) -> Ints:
+    def _unobserved_members(self, number: int) -> Ints:
         """Return the unobserved canaries that would have taken part in a round, if the participation says so."""
-        answer = getattr(self.participation, "unobserved", None)
+        answer = getattr(self.participation, "unobserved_members", None)
         if answer is None:
             return np.zeros(0, np.int64)
-        would_be = checked_members(f"participation: unobserved({number})", answer(number), self.canaries.count)
+        would_be = checked_members(f"participation: unobserved_members({number})", answer(number), self.canaries.count)
         if self._included[would_be].any():
-            raise ValueError(f"participation: unobserved({number}): an included canary is among them")
+            raise ValueError(f"participation: unobserved_members({number}): an included canary is among them")
         return would_be
 
     def _sum_of(self, number: int) -> NDArray[np.float64]:
@@ -637,6 +637,6 @@ def product(total: NDArray[np.float64], delta: NDArray[np.floating]) -> float:
     return float((total * scaled).sum() / math.sqrt(np.square(scaled).sum()))
 
 
-def away(evidence: float, counts: NDArray[np.float64], dim: int) -> bool:
+def is_pointing_away(evidence: float, counts: NDArray[np.float64], dim: int) -> bool:
     """Tell by A whether the vectors point away from their canaries, who take part in ``counts`` rounds each."""
     return math.sqrt(dim) * evidence < -LIMIT * float(np.linalg.norm(counts))

@@ -95,14 +95,14 @@ class GroupedCanaries:
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> Array:
         """Return cosines with one vector or a block; arguments and errors as for ``Canaries.cosines``."""
         chosen = checked_indices(indices, self.count)
-        cosines = self._added(vectors, len(chosen), lambda part, rows: part.cosines(rows, chosen))
+        cosines = self._sum_over_groups(vectors, len(chosen), lambda part, rows: part.cosines(rows, chosen))
         return cosines if np.ndim(vectors) == 2 else cosines[0]
 
     def block_cosines(self, vectors: ArrayLike) -> Array:
         """Return cosines with a block of vectors, as ``Canaries.block_cosines`` makes them."""
-        return self._added(vectors, self.count, Canaries.block_cosines)
+        return self._sum_over_groups(vectors, self.count, Canaries.block_cosines)
 
-    def _added(
+    def _sum_over_groups(
         self, vectors: ArrayLike, count: int, cosines: Callable[[Canaries, NDArray[np.floating]], Array]
     ) -> Array:
         """Add up the groups' inner products with vectors, and divide by the vectors' norms."""

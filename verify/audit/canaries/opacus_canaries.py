@@ -99,7 +99,7 @@ class OpacusCanaries:
     """
 
     def __init__(self, optimizer: Any, participation: Participation, seed: int, *, known: bool = True) -> None:
-        check_served(optimizer)
+        check_optimizer(optimizer)
         self._optimizer, self._known = optimizer, known
         self._fsdp = type(optimizer).__name__ == _FSDP
         self._params = list(optimizer.params)
@@ -273,7 +273,7 @@ class OpacusCanaries:
             raise ValueError("optimizer: the layers' clip norms have changed, and canaries have those of the start")
 
 
-def check_served(optimizer: Any) -> None:
+def check_optimizer(optimizer: Any) -> None:
     """Raise a ``ValueError`` that names an unsupported optimizer."""
     kind = type(optimizer)
     if not kind.__module__.startswith("opacus."):

@@ -237,7 +237,7 @@ class Schedule:
         """Return the included canaries who take part in a round."""
         return self.canary_rounds[checked_integer("round", round, 0, self.rounds - 1)]
 
-    def unobserved(self, round: int) -> Ints:  # noqa: A002
+    def unobserved_members(self, round: int) -> Ints:  # noqa: A002
         """Return the canaries that are not included and would have taken part in a round."""
         return self.unobserved_rounds[checked_integer("round", round, 0, self.rounds - 1)]
 
@@ -363,7 +363,7 @@ def bernoulli(clients: int, rate: float, rounds: int, seed: Seed, canaries: Inse
     checked_integer("rounds", rounds, 1)
     if not 0.0 <= rate <= 1.0:
         raise ValueError(f"rate must lie in [0, 1], not {rate!r}")
-    drawn = _tossed(np.arange(clients), rate, rounds, generator(seed, Purpose.CLIENTS))
+    drawn = _toss_coins(np.arange(clients), rate, rounds, generator(seed, Purpose.CLIENTS))
     return _schedule(drawn, Sampling("poisson", rate), canaries, rate, seed)
 
 
@@ -383,17 +383,17 @@ def _schedule(
         included = np.arange(canaries.count) < checked_integer("observed", canaries.observed, 0, canaries.count)
     pattern = like_clients if canaries.pattern is None else canaries.pattern
     if canaries.count:
-        drawn, sampling = _drawn(np.flatnonzero(included), pattern, rounds, generator(seed, Purpose.CANARIES))
-        others, _ = _drawn(np.flatnonzero(~included), pattern, rounds, generator(seed, Purpose.UNOBSERVED))
+        drawn, sampling = _draw_rounds(np.flatnonzero(included), pattern, rounds, generator(seed, Purpose.CANARIES))
+        others, _ = _draw_rounds(np.flatnonzero(~included), pattern, rounds, generator(seed, Purpose.UNOBSERVED))
     else:
         drawn, others, sampling = [np.arange(0)] * rounds, [np.arange(0)] * rounds, SCHEDULED
     included.flags.writeable = False
     inclusion = Inclusion.COIN if canaries.observed is None else Inclusion.FIXED
-    rows = _frozen(client_rounds), _frozen(drawn), _frozen(others)
+    rows = _freeze(client_rounds), _freeze(drawn), _freeze(others)
     return Schedule(*rows, included, inclusion.value, client_sampling, sampling)
 
 
-def _drawn(
+def _draw_rounds(
     members: Ints, pattern: Presentations | LastRounds | float | None, rounds: int, rng: np.random.Generator
 ) -> tuple[Sequence[Ints], Sampling]:
     """Draw the rounds of some canaries."""
@@ -405,11 +405,11 @@ def _drawn(
         return _last(members, pattern, rounds, rng), Sampling("poisson number")
     if pattern is None:
         raise ValueError("pattern: without clients it must be said when canaries take part")
-    return _tossed(members, pattern, rounds, rng), Sampling("poisson", pattern)
+    return _toss_coins(members, pattern, rounds, rng), Sampling("poisson", pattern)
 
 
 @set_module("canaryproof")
-def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -> Schedule:
+def fixed_schedule(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -> Schedule:
     """Let canaries take part in rounds that you choose.
 
     Parameters
@@ -435,7 +435,7 @@ def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -
     --------
     >>> import canaryproof as cp
     >>> table = [[True, False, True], [False, True, False]]
-    >>> schedule = cp.scheduled(table, included=[True, True, False])
+    >>> schedule = cp.fixed_schedule(table, included=[True, True, False])
     >>> schedule.canaries(0)
     array([0])
     """
@@ -450,7 +450,7 @@ def scheduled(table: ArrayLike, included: ArrayLike, inclusion: str = "fixed") -
     frozen.flags.writeable = False
     nobody = [np.arange(0)] * len(rows)
     drawn, others = ([np.flatnonzero(row & part) for row in rows] for part in (chosen, ~chosen))
-    return Schedule(_frozen(nobody), _frozen(drawn), _frozen(others), frozen, inclusion, SCHEDULED, SCHEDULED)
+    return Schedule(_freeze(nobody), _freeze(drawn), _freeze(others), frozen, inclusion, SCHEDULED, SCHEDULED)
 
 
 def _spread(members: Ints, rounds: int, rng: np.random.Generator) -> list[Ints]:
@@ -460,7 +460,7 @@ def _spread(members: Ints, rounds: int, rng: np.random.Generator) -> list[Ints]:
     return np.split(rng.permutation(members), ends[1:-1])
 
 
-def _tossed(members: Ints, rate: float, rounds: int, rng: np.random.Generator) -> list[Ints]:
+def _toss_coins(members: Ints, rate: float, rounds: int, rng: np.random.Generator) -> list[Ints]:
     """Let each member take part in each round with a probability, independently."""
     numbers = rng.binomial(len(members), rate, size=rounds)
     return [rng.choice(members, number, replace=False) if number else members[:0] for number in numbers]
@@ -477,7 +477,7 @@ def _last(members: Ints, pattern: LastRounds, rounds: int, rng: np.random.Genera
     return [members[:0]] * (rounds - last) + [members[row] for row in taking_part]
 
 
-def _frozen(rounds: Sequence[Ints]) -> tuple[Ints, ...]:
+def _freeze(rounds: Sequence[Ints]) -> tuple[Ints, ...]:
     """Sort indices, and make sure that nobody changes a schedule by accident."""
     ordered = tuple(np.sort(indices) for indices in rounds)
     for indices in ordered:

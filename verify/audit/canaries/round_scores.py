@@ -35,7 +35,7 @@ from canaryproof.verify.audit.canaries.participation import checked_members
 from canaryproof.verify.audit.files.checkpoint import read_array, short_reason
 from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import regular, require
-from canaryproof.verify.audit.files.writing import replaced
+from canaryproof.verify.audit.files.writing import replace_file
 
 # Canaries of one release, and also those of several clip norms, whose training's record decides.
 ReleaseCanaries = Canaries | OrthonormalCanaries
@@ -286,7 +286,7 @@ class RoundScores:
         return self._current("likelihoods")["likelihoods"]
 
     @property
-    def carried(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def carryover(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Traces of canaries that are left after their first round, and their spreads, shape (count,) each.
 
         The first adds up a canary's cosines with later deltas in which it takes no part. Where it takes part again, its
@@ -339,7 +339,7 @@ class RoundScores:
         waiting = self.rounds % self.block
         if self.keep_table:
             state[_TABLE] = self.table[: self.rounds - waiting]
-        with replaced(Path(path)) as file:
+        with replace_file(Path(path)) as file:
             np.savez(file, **state, members=self._members[:waiting], buffer=self._buffer[:waiting])
 
     @classmethod
@@ -426,21 +426,21 @@ class RoundScores:
         if self.rounds == 0:
             raise ValueError(f"{name}: no round was added")
         # The buffer stays as it is: blocks end at the same rounds, whenever somebody looks or saves.
-        return self._scored(self.rounds % self.block)
+        return self._scores_with(self.rounds % self.block)
 
-    def _scored(self, waiting: int) -> dict[str, NDArray[np.float64]]:
+    def _scores_with(self, waiting: int) -> dict[str, NDArray[np.float64]]:
         """Return the scores with those of the first deltas that wait."""
         if waiting == 0:
             return {name: values.copy() for name, values in self._scores.items()}
-        return self._merged(self.canaries.block_cosines(self._buffer[:waiting]), self._members[:waiting])
+        return self._merge(self.canaries.block_cosines(self._buffer[:waiting]), self._members[:waiting])
 
     def _take(self, cosines: NDArray[np.float64]) -> None:
         """Add the cosines of a whole block to the scores, and to the table if it is kept."""
-        self._scores = self._merged(cosines, self._members)
+        self._scores = self._merge(cosines, self._members)
         if self.keep_table:
             self._blocks.append(cosines.astype(np.float32))
 
-    def _merged(self, cosines: NDArray[np.float64], members: NDArray[np.int8]) -> dict[str, NDArray[np.float64]]:
+    def _merge(self, cosines: NDArray[np.float64], members: NDArray[np.int8]) -> dict[str, NDArray[np.float64]]:
         """Return the scores with those of more rounds."""
         scores = {name: values.copy() for name, values in self._scores.items()}
         np.maximum(scores["maxima"], cosines.max(axis=0), out=scores["maxima"])

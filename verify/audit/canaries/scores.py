@@ -20,7 +20,7 @@ from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone
 from canaryproof.verify.audit.files.reading import ScoreKind, checked_scores, floats, read_json
-from canaryproof.verify.audit.files.writing import replaced
+from canaryproof.verify.audit.files.writing import replace_file
 
 
 @set_module("canaryproof.typing")
@@ -144,11 +144,11 @@ class Scores:
         dimension = None if dim is None else int(rules.DIM.number("dim", dim))
         if chosen is ScoreKind.ANY and dimension is not None:
             raise ValueError("dim: is for cosines; scores of any kind have none")
-        seen = _checked("observed", observed, chosen)
-        unseen = None if unobserved is None else _checked("unobserved", unobserved, chosen)
+        seen = _check("observed", observed, chosen)
+        unseen = None if unobserved is None else _check("unobserved", unobserved, chosen)
         ranked = unseen is not None and bool(max(np.abs(seen).max(), np.abs(unseen).max()) > _LARGEST)
         if unseen is not None and ranked:
-            seen, unseen = _ranked(seen, unseen)
+            seen, unseen = _rank(seen, unseen)
         values = {
             "observed": seen,
             "unobserved": unseen,
@@ -191,8 +191,8 @@ class Scores:
         target = Path(path)
         if target.suffix.lower() != ".json":
             raise ValueError(f"path: must end in .json, not {target.name!r}")
-        document = json_records.written(_ScoresFile(_FORMAT, **vars(self)))
-        with replaced(target) as file:
+        document = json_records.to_document(_ScoresFile(_FORMAT, **vars(self)))
+        with replace_file(target) as file:
             file.write(json.dumps(document, allow_nan=False).encode())
 
     @staticmethod
@@ -231,7 +231,7 @@ class Scores:
         if self.unobserved is None:
             return self
         ranked = copy.copy(self)
-        seen, unseen = _ranked(self.observed, self.unobserved)
+        seen, unseen = _rank(self.observed, self.unobserved)
         vars(ranked).update(observed=seen, unobserved=unseen, ranked=True)
         return ranked
 
@@ -249,7 +249,7 @@ _ScoresFile = make_dataclass("_ScoresFile", [("format", str), *((field.name, fie
 _LARGEST = 1e100
 
 
-def _ranked(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+def _rank(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     """Return the ranks of scores among all of both kinds."""
     # scipy.stats takes a second to load, and few scores need it.
     from scipy.stats import rankdata
@@ -260,7 +260,7 @@ def _ranked(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> l
     return groups
 
 
-def _checked(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:
+def _check(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:
     try:
         given = floats(values)
     except ValueError as error:

@@ -78,7 +78,7 @@ def flatten(tree: Tree, skip: Sequence[str] | None = None, scale: float | None =
             array = scale * array.astype(np.float64)
         parts.append(floating(array).ravel())
 
-    _mapped(take, tree, "tree", skip, integers=scale is not None)
+    _map(take, tree, "tree", skip, integers=scale is not None)
     if not parts:
         raise ValueError("tree: has no arrays")
     return np.concatenate(parts)
@@ -125,16 +125,16 @@ def split(vector: ArrayLike, like: Tree, skip: Sequence[str] | None = None) -> T
         shape = np.shape(leaf)
         start, end = end, end + math.prod(shape)
         # The tree is gone through to its end, so that the message can name its size.
-        return _held_as(leaf, flat[start:end].reshape(shape)) if end <= len(flat) else flat
+        return _convert_like(leaf, flat[start:end].reshape(shape)) if end <= len(flat) else flat
 
-    tree = _mapped(give, like, "like", skip)
+    tree = _map(give, like, "like", skip)
     if end != len(flat):
         raise ValueError(f"vector must have {end} coordinates, as like has, not {len(flat)}")
     return tree
 
 
 @set_module("canaryproof")
-def left_out(module: Any) -> dict[str, str]:
+def omitted_tensors(module: Any) -> dict[str, str]:
     """Return what of a torch module has no coordinates, and why.
 
     Parameters
@@ -158,7 +158,7 @@ def left_out(module: Any) -> dict[str, str]:
     return reasons
 
 
-def _mapped(
+def _map(
     visit: Callable[[Any], Any], tree: Tree, field: str, skip: Sequence[str] | None, *, integers: bool = False
 ) -> Tree:
     """Replace each array with coordinates, in order, by what ``visit`` makes of it. Others stay as they are."""
@@ -167,7 +167,7 @@ def _mapped(
     strange: list[str] = []
     statistics: list[str] = []
 
-    def decided(leaf: Any, keys: Keys) -> Any:
+    def decide(leaf: Any, keys: Keys) -> Any:
         name = ".".join(map(str, keys))
         if any(fnmatchcase(name, pattern) for pattern in skip or ()):
             return leaf
@@ -179,7 +179,7 @@ def _mapped(
             statistics.append(name)
         return visit(leaf)
 
-    result = _walked(decided, tree, ())
+    result = _walk(decide, tree, ())
     if strange:
         raise ValueError(
             f"{field}: must be floating-point numbers, not {', '.join(strange)}; counters are left out by skip=[...]"
@@ -201,30 +201,30 @@ def _dtype(leaf: Any) -> np.dtype[Any] | None:
     return None if hasattr(leaf, "shape") else np.asarray(leaf).dtype
 
 
-def _walked(visit: Callable[[Any, Keys], Any], tree: Tree, keys: Keys) -> Tree:
+def _walk(visit: Callable[[Any, Keys], Any], tree: Tree, keys: Keys) -> Tree:
     """Replace each array, in order, by what ``visit`` makes of it and the keys on the way to it."""
     if tree is None:
         return None
     if is_of("torch.nn", "Module", tree):
         tree = {name: array for name, array in tree.named_parameters() if array.requires_grad}
     elif isinstance(tree, Iterator):
-        tree = _named(tree)
+        tree = _to_mapping(tree)
     if isinstance(tree, Mapping):
-        values = {key: _walked(visit, tree[key], (*keys, key)) for key in _ordered(tree)}
+        values = {key: _walk(visit, tree[key], (*keys, key)) for key in _sort_keys(tree)}
         return type(tree)({key: values[key] for key in tree})  # type: ignore[call-arg]
     if isinstance(tree, (list, tuple)):
-        items = [_walked(visit, item, (*keys, i)) for i, item in enumerate(tree)]
+        items = [_walk(visit, item, (*keys, i)) for i, item in enumerate(tree)]
         return type(tree)(*items) if hasattr(tree, "_fields") else type(tree)(items)
     if "jax" in sys.modules:
         library = sys.modules["jax"].tree_util
         children, structure = library.tree_flatten(tree, is_leaf=lambda node: node is not tree)
         if not library.treedef_is_leaf(structure):
-            items = [_walked(visit, child, (*keys, i)) for i, child in enumerate(children)]
+            items = [_walk(visit, child, (*keys, i)) for i, child in enumerate(children)]
             return library.tree_unflatten(structure, items)
     return visit(tree, keys)
 
 
-def _ordered(tree: Mapping[Any, Tree]) -> list[Any]:
+def _sort_keys(tree: Mapping[Any, Tree]) -> list[Any]:
     """Return a mapping's keys in order."""
     try:
         return sorted(tree)
@@ -233,7 +233,7 @@ def _ordered(tree: Mapping[Any, Tree]) -> list[Any]:
         raise ValueError(f"tree: must have keys of one type, which have an order, not {kinds}") from None
 
 
-def _named(pairs: Iterator[Any]) -> dict[Any, Any]:
+def _to_mapping(pairs: Iterator[Any]) -> dict[Any, Any]:
     """Return what ``named_parameters()`` goes through as a mapping."""
     try:
         return dict(pairs)
@@ -241,7 +241,7 @@ def _named(pairs: Iterator[Any]) -> dict[Any, Any]:
         raise ValueError("tree: an iterator must give pairs of a name and an array") from None
 
 
-def _held_as(leaf: Any, part: NDArray[Any]) -> Any:
+def _convert_like(leaf: Any, part: NDArray[Any]) -> Any:
     """Return coordinates in a leaf's library, dtype and device."""
     if is_of("torch", "Tensor", leaf):
         return leaf.new_tensor(part)

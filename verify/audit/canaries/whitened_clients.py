@@ -76,7 +76,7 @@ class WhitenedClients(CanaryClients):
             raise ValueError("strategy: must be finite, lower triangular and not zero on its diagonal")
         members = np.zeros((rounds, canaries.count))
         for t in range(rounds):
-            members[t, self.participants(t)] = members[t, self._unobserved(t)] = 1.0
+            members[t, self.participants(t)] = members[t, self._unobserved_members(t)] = 1.0
         products = np.abs(matrix.T @ matrix)
         squares = np.einsum("tj,tj->j", members, products @ members)[self._included]
         if not squares.any():
@@ -150,7 +150,7 @@ class WhitenedClients(CanaryClients):
         observed, unobserved = (values[part & taking] for part in (self._included, ~self._included))
         missing = self.participation.rounds - self.rounds
         left_out = int((self._included & ~taking).sum())
-        record = RoundsRecord(Score.KNOWN_ROUNDS, 1, left_out, self.rounds, missing, self.skipped, self.traces)
+        record = RoundsRecord(Score.KNOWN_ROUNDS, 1, left_out, self.rounds, missing, self.skipped_rounds, self.traces)
         return Scores(observed, unobserved, inclusion=self.participation.inclusion, kind="any", record=record)
 
     @property

@@ -17,7 +17,7 @@ from rich.filesize import decimal
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_labelled, read_scores
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_score_columns, read_scores
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -432,7 +432,7 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
     elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
     else:
-        read = read_scores(file, kind) if columns is None else read_labelled(file, *columns, kind)
+        read = read_scores(file, kind) if columns is None else read_score_columns(file, *columns, kind)
         if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
             raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.audit.canaries.scores import Scores
@@ -468,7 +468,7 @@ def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directi
     with _progress("adding canaries", len(parts)) as advance:
         made, values = slice(0, 0), np.zeros(0)
 
-        def added(start: int, stop: int) -> Any:
+        def sum_slice(start: int, stop: int) -> Any:
             nonlocal made, values
             pieces = []
             while start < stop:
@@ -482,7 +482,7 @@ def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directi
                 start = end
             return np.concatenate(pieces)
 
-        write_new(out, lambda target: write_sum(target, file, release, added))
+        write_new(out, lambda target: write_sum(target, file, release, sum_slice))
     options = "" if directions == _INDEPENDENT else f" --directions {directions}"
     options += "" if release.canary_norm == 1.0 else f" --canary-norm {release.canary_norm!r}"
     click.echo(
@@ -508,7 +508,7 @@ def _audit_release(
     from canaryproof.verify.audit.answer.run_audit import audit_release
 
     _check_bounds(bounds)
-    scoring = None if workers is None else _scored_by(workers.results)
+    scoring = None if workers is None else _executor_scoring(workers.results)
     try:
         with _progress("scoring canaries", count * len(blocks(release.dim))) as advance:
             canaries = _canaries(directions, seed, count, release.dim)
@@ -520,7 +520,7 @@ def _audit_release(
         raise InputError(f"{file}: {reason}") from error
 
 
-def _scored_by(results: Callable[..., Any]) -> "Scoring":
+def _executor_scoring(results: Callable[..., Any]) -> "Scoring":
     """Send blocks to an executor."""
     # Loads numba.
     from canaryproof.verify.audit.engine.executors import EngineError, Lost

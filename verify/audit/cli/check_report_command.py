@@ -9,7 +9,7 @@ from canaryproof.verify.audit.cli.audit_command import scores_of
 from canaryproof.verify.audit.cli.options import FilePath, one_line
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind
-from canaryproof.verify.audit.files.stored_release import reopened
+from canaryproof.verify.audit.files.stored_release import reopen
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.answer.plan_file import Comparison
@@ -41,11 +41,9 @@ def check_report_command(report: Path, release: Path | None, scores: Path | None
     read = report_check.read(report)
     subject, file = ("release", release) if release is not None else ("scores", scores)
     if read.record.input.subject != subject or file is None:
-        raise InputError(f"--{subject}: must not be given, as the report is of {_named(read.record.input)}")
+        raise InputError(f"--{subject}: must not be given, as the report is of {_subject_name(read.record.input)}")
     notes: list[str] = []
-    findings = _other_file(read.record.input, file) or _compared(
-        read, _repeated(read.record, file), report, plan, notes
-    )
+    findings = _other_file(read.record.input, file) or _compare(read, _repeat(read.record, file), report, plan, notes)
     findings = [*read.damage, *findings]
     name, of = one_line(str(report)), one_line(str(file))
     if findings:
@@ -58,7 +56,7 @@ def check_report_command(report: Path, release: Path | None, scores: Path | None
     return 1 if findings else 0
 
 
-def _named(audited: "InputRecord") -> str:
+def _subject_name(audited: "InputRecord") -> str:
     return "a release" if audited.subject == "release" else "scores"
 
 
@@ -72,13 +70,13 @@ def _other_file(audited: "InputRecord", file: Path) -> list[str]:
     return [f"{one_line(str(file))} is not the audited file: its SHA-256 is {here.sha256}, not {audited.file.sha256}."]
 
 
-def _repeated(record: "ReportRecord", file: Path) -> "Audit":
+def _repeat(record: "ReportRecord", file: Path) -> "Audit":
     from canaryproof.verify.audit.answer import report_check
 
     audited = record.input
     if audited.subject == "release":
         coordinates = record.audit.get("coordinates") if isinstance(record.audit, dict) else None
-        return report_check.derive(record, reopened(file, coordinates))
+        return report_check.derive(record, reopen(file, coordinates))
     given: dict[str, Any] = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
     columns = None if audited.file is None else audited.file.columns
     if file.suffix.lower() != ".json":
@@ -94,7 +92,7 @@ def _kind(name: str) -> ScoreKind:
         raise InputError(f"the report's input.kind: must be cosine or any, not {one_line(name)!r}") from error
 
 
-def _compared(read: "ReportFile", result: "Audit", report: Path, plan: Path | None, notes: list[str]) -> list[str]:
+def _compare(read: "ReportFile", result: "Audit", report: Path, plan: Path | None, notes: list[str]) -> list[str]:
     """Compare a report with its audit, computed again; notes say what was not compared."""
     from canaryproof.verify.audit.answer import report as reports
     from canaryproof.verify.audit.answer import report_check

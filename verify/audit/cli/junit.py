@@ -57,7 +57,7 @@ def check(path: Path) -> None:
 def write(path: Path, suites: Mapping[str, Sequence[JUnitCase]]) -> None:
     """Write suites of checks, whole or not at all."""
     # This import loads what reads runs, which an audit without the option does without; so below.
-    from canaryproof.verify.audit.files.writing import replaced
+    from canaryproof.verify.audit.files.writing import replace_file
 
     every = [case for cases in suites.values() for case in cases]
     root = ET.Element("testsuites", {"name": "canaryproof"} | _numbers(every))
@@ -73,7 +73,7 @@ def write(path: Path, suites: Mapping[str, Sequence[JUnitCase]]) -> None:
             ET.SubElement(element, "system-out").text = _legal(case.text)
     ET.indent(root)
     try:
-        with replaced(path) as file:
+        with replace_file(path) as file:
             ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error

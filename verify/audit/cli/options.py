@@ -76,9 +76,9 @@ def cluster(name: str, limit: float | None = None) -> "Cluster | None":
     return Cluster(address, threads(), limit)
 
 
-def given_again(begun: Mapping[int, int], names: Sequence[str]) -> dict[str, int]:
+def report_repetitions(attempts: Mapping[int, int], names: Sequence[str]) -> dict[str, int]:
     """Say on stderr, and return, how often each task was given to a worker, if more than once."""
-    again = {names[i]: times for i, times in sorted(begun.items()) if times > 1}
+    again = {names[i]: times for i, times in sorted(attempts.items()) if times > 1}
     for name, times in again.items():
         click.echo(f"given to {times} workers, as some were lost: {name}", err=True)
     return again

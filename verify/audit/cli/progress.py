@@ -26,11 +26,11 @@ class _Done(ProgressColumn):
 
 class _Left(ProgressColumn):
     def render(self, task: Task) -> Text:
-        left = _left(task.elapsed or 0.0, int(task.completed), int(task.total or 0))
+        left = _remaining_time(task.elapsed or 0.0, int(task.completed), int(task.total or 0))
         return Text("" if left is None else f"{_clock(left)} left")
 
 
-def _left(elapsed: float, done: int, total: int) -> float | None:
+def _remaining_time(elapsed: float, done: int, total: int) -> float | None:
     """Return the time that is left, None as long as it cannot be known."""
     if elapsed < _KNOWN_SECONDS or total <= 0 or done < _KNOWN_SHARE * total:
         return None
@@ -105,7 +105,7 @@ def _lines(command: str, *, equal_parts: bool) -> Iterator[Advance]:
         while not ended.wait(_LINE_EVERY):
             words, done, total = state
             elapsed = time.monotonic() - begun
-            left = _left(elapsed, done, total) if equal_parts else None
+            left = _remaining_time(elapsed, done, total) if equal_parts else None
             parts = [f"{done:,} of {total:,}"] if total else []
             parts += [words] if words else []
             parts += [f"{_clock(elapsed)} so far"]

@@ -32,7 +32,15 @@ from distributed.core import send_recv
 from distributed.security import Security
 from threadpoolctl import threadpool_limits
 
-from canaryproof.verify.audit.engine.executors import ONE_THREAD, EngineError, Kind, Lost, Task, call, inherited
+from canaryproof.verify.audit.engine.executors import (
+    ONE_THREAD,
+    EngineError,
+    Kind,
+    Lost,
+    Task,
+    call,
+    settings_for_children,
+)
 from canaryproof.verify.audit.engine.provenance import code_and_machine
 from canaryproof.verify.audit.files.errors import InputError
 
@@ -66,7 +74,7 @@ class Cluster:
 
     def __init__(self, address: str, workers: int, limit: float | None) -> None:
         self._address, self._workers, self.limit = address, workers, limit
-        self.begun: Counter[int] = Counter()
+        self.attempts: Counter[int] = Counter()
 
     def results(
         self,
@@ -83,16 +91,18 @@ class Cluster:
         with _quiet(), self._client() as client:
             run = uuid4().hex  # other runs may be at the same scheduler
             client.register_plugin(_Begun(run))
-            client.subscribe_topic(run, lambda event: self.begun.update([event[1]]))
+            client.subscribe_topic(run, lambda event: self.attempts.update([event[1]]))
             waiting = iter(tasks)
 
-            def submitted(number: int) -> dict[Any, int]:
+            def submit(number: int) -> dict[Any, int]:
                 return {
-                    client.submit(_given, expected, made_by, function, dumps(arguments), key=(run, i), pure=False): i
+                    client.submit(
+                        _run_on_worker, expected, made_by, function, dumps(arguments), key=(run, i), pure=False
+                    ): i
                     for i, arguments in islice(waiting, number)
                 }
 
-            futures = submitted(_AT_ONCE)
+            futures = submit(_AT_ONCE)
             completed = as_completed(futures)
             try:
                 for future in completed:
@@ -100,7 +110,7 @@ class Cluster:
                     answer = self._result(future)
                     # A lost worker's finished task is repeated as long as its future is held.
                     future.release()
-                    more = submitted(1)
+                    more = submit(1)
                     futures |= more
                     completed.update(more)
                     yield i, answer
@@ -132,7 +142,7 @@ class Cluster:
                 # no such process.
                 if sys.platform != "win32":
                     resource_tracker.ensure_running()
-                with inherited(), config.set(_OWN):
+                with settings_for_children(), config.set(_OWN):
                     cluster = stack.enter_context(
                         LocalCluster(
                             n_workers=self._workers,
@@ -198,7 +208,7 @@ class _Begun(SchedulerPlugin):
             self._scheduler.log_event(self._run, key[1])
 
 
-def _given(expected: str, made_by: Mapping[str, str], function: str, arguments: bytes) -> tuple[str, str, Any]:
+def _run_on_worker(expected: str, made_by: Mapping[str, str], function: str, arguments: bytes) -> tuple[str, str, Any]:
     """Do a task on a worker; return the worker's address, and what it has that the driver has not, or the result."""
     # All is imported here: this goes to the worker as code, because one without the package ends at its name.
     from importlib.metadata import PackageNotFoundError, version
@@ -212,18 +222,18 @@ def _given(expected: str, made_by: Mapping[str, str], function: str, arguments: 
         installed = "not installed"
     if installed != expected:
         return address, f"canaryproof {installed}, not {expected}", None
-    from canaryproof.verify.audit.engine.cluster import _done
+    from canaryproof.verify.audit.engine.cluster import _run_task
 
-    return address, *_done(address, made_by, function, arguments)
+    return address, *_run_task(address, made_by, function, arguments)
 
 
 # Pickle then sends the function's code and not its name.
-_given.__module__ = "__main__"
+_run_on_worker.__module__ = "__main__"
 
 
-def _done(address: str, made_by: Mapping[str, str], function: str, arguments: bytes) -> tuple[str, Any]:
+def _run_task(address: str, made_by: Mapping[str, str], function: str, arguments: bytes) -> tuple[str, Any]:
     """Do a task on a worker; return what it has that the driver has not, or the result."""
-    mine = _made_here()
+    mine = _code_and_machine_here()
     for name, theirs in made_by.items():
         if mine.get(name) != theirs:
             return f"{name} {mine.get(name, 'not installed')}, not {theirs}", None
@@ -236,7 +246,7 @@ def _done(address: str, made_by: Mapping[str, str], function: str, arguments: by
 
 
 @cache
-def _made_here() -> dict[str, str]:
+def _code_and_machine_here() -> dict[str, str]:
     return code_and_machine()
 
 

@@ -55,7 +55,7 @@ class Executor(Protocol):
         """Seconds that a check may take; None for no limit."""
 
     @property
-    def begun(self) -> Mapping[int, int]:
+    def attempts(self) -> Mapping[int, int]:
         """How often the tasks of these numbers were given to a worker, where that may be lost."""
 
     def results(
@@ -75,7 +75,7 @@ class Local:
 
     workers: int
     limit: float | None = None
-    begun: ClassVar[Mapping[int, int]] = {}
+    attempts: ClassVar[Mapping[int, int]] = {}
 
     def results(
         self, function: str, tasks: Iterable[Task], kinds: Sequence[Kind] | None = None
@@ -89,7 +89,7 @@ class Local:
             def begin(process: int) -> None:
                 if (task := waiting.take(process)) is not None:
                     number, arguments = task
-                    with inherited():
+                    with settings_for_children():
                         running[pools[process].submit(call, function, arguments)] = number, process
 
             for process in range(len(pools)):
@@ -170,7 +170,7 @@ def processes_of_a_run(workers: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def inherited() -> Iterator[None]:
+def settings_for_children() -> Iterator[None]:
     """Start processes with one thread, deaf to the terminal's interrupts: their parent passes those on.
 
     Both must hold before a process imports anything: its first call would come after that. On Windows, where nothing is

@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import parsing, regular, require
-from canaryproof.verify.audit.files.writing import replaced
+from canaryproof.verify.audit.files.writing import replace_file
 from canaryproof.verify.audit.rules import shorten
 
 _FORMAT = 1
@@ -26,8 +26,8 @@ _LONGEST_TEXT, _BYTES_AT_ONCE = 10**6, 2**20
 
 def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write or replace a checkpoint; ``description``, of JSON's values, is what ``read`` must find again."""
-    text = np.frombuffer(_described(description).encode(), np.uint8)
-    with replaced(path) as file:
+    text = np.frombuffer(_serialise(description).encode(), np.uint8)
+    with replace_file(path) as file:
         np.savez(file, **{_DESCRIPTION: text}, **arrays)  # type: ignore[arg-type]
 
 
@@ -59,7 +59,7 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
     return arrays
 
 
-def stored(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
+def read_arrays(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
     """Read named arrays from a ``numpy.savez`` file; a ``ValueError`` says what is damaged or missing."""
     with parsing(".npz"):
         archive = zipfile.ZipFile(file)
@@ -89,15 +89,15 @@ def read_array(
         with archive.open(member) as file:
             version = np.lib.format.read_magic(file)
             require(version == (1, 0), f"{name}: must be an array of .npy format 1.0")
-            found, fortran, kind = np.lib.format.read_array_header_1_0(file)
-            wanted = kind if dtype is None else np.dtype(dtype), found if shape is None else shape
+            stored_shape, fortran, kind = np.lib.format.read_array_header_1_0(file)
+            wanted = kind if dtype is None else np.dtype(dtype), stored_shape if shape is None else shape
             require(
-                (kind, found, fortran, kind.hasobject) == (*wanted, False, False),
-                f"{name}: must be {wanted[0]} of shape {wanted[1]}, not {kind} of {found}",
+                (kind, stored_shape, fortran, kind.hasobject) == (*wanted, False, False),
+                f"{name}: must be {wanted[0]} of shape {wanted[1]}, not {kind} of {stored_shape}",
             )
-            size = math.prod(found) * kind.itemsize
+            size = math.prod(stored_shape) * kind.itemsize
             require(member.file_size - file.tell() == size <= most, f"{name}: must have {min(size, most)} bytes")
-            array: NDArray[Any] = np.empty(found, kind) if out is None else out
+            array: NDArray[Any] = np.empty(stored_shape, kind) if out is None else out
             raw, done = array.reshape(-1).view(np.uint8), 0
             # Reading to the end makes zipfile compare the checksum.
             while chunk := file.read(_BYTES_AT_ONCE):
@@ -128,12 +128,12 @@ def short_reason(error: Exception) -> str:
 def _check_description(document: Any, description: Mapping[str, Any]) -> None:
     require(isinstance(document, dict), "description: must be an object")
     # As the file has it: JSON knows no tuples.
-    for name, value in json.loads(_described(description)).items():
+    for name, value in json.loads(_serialise(description)).items():
         require(
             name in document and document[name] == value,
             f"{name}: must be {value!r} here, not {document.get(name)!r:.200}",
         )
 
 
-def _described(description: Mapping[str, Any]) -> str:
+def _serialise(description: Mapping[str, Any]) -> str:
     return json.dumps({"format": _FORMAT, **description})

@@ -36,10 +36,10 @@ _DEEPEST, _LARGEST_WHOLE = 50, 2**64
 
 
 def read(kind: type[_T], document: object, *, exact: bool = False) -> _T:
-    """Read what ``written`` made into a record of a kind; a ValueError of one line says what breaks a rule.
+    """Read what ``to_document`` made into a record of a kind; a ValueError of one line says what breaks a rule.
 
-    ``exact``: there are no other fields than the record's, and its floats are written as floats, so that ``written``
-    gives the document again.
+    ``exact``: there are no other fields than the record's, and its floats are written as floats, so that
+    ``to_document`` gives the document again.
     """
     from cattrs import BaseValidationError
 
@@ -53,7 +53,7 @@ def read(kind: type[_T], document: object, *, exact: bool = False) -> _T:
         raise ValueError(f"the document: {error}") from None
 
 
-def written(record: object) -> dict[str, Any]:
+def to_document(record: object) -> dict[str, Any]:
     """Return a record in JSON's own types: equal records give equal documents."""
     document: dict[str, Any] = plain(_converter(exact=False).unstructure(record))
     return document
@@ -68,16 +68,16 @@ def plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def restored(value: Any, depth: int = 0) -> Any:
+def restore(value: Any, depth: int = 0) -> Any:
     """Undo ``plain``; a ValueError says that the value is nested too deeply, or has a number that is too large."""
     if depth > _DEEPEST:
         raise ValueError("is nested too deeply")
     if isinstance(value, dict):
-        return {key: restored(item, depth + 1) for key, item in value.items()}
+        return {key: restore(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [restored(item, depth + 1) for item in value]
+        return [restore(item, depth + 1) for item in value]
     if isinstance(value, int | float):
-        return _limited(value)
+        return _check_number(value)
     return float(value) if value in _WORDS else value
 
 
@@ -90,19 +90,19 @@ def _converter(exact: bool) -> "Converter":
 
     made = Converter(detailed_validation=True)
 
-    def typed(kind: Any, rule: str) -> None:
+    def register(kind: Any, rule: str) -> None:
         # True is an int to Python, and no number to JSON.
         def take(value: Any, _: Any) -> Any:
             if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
                 raise refusal(rule, value)
-            return _limited(value)
+            return _check_number(value)
 
         made.register_structure_hook(kind, take)
 
-    typed(str, "text")
-    typed(bool, "true or false")
-    typed(int, "a whole number")
-    typed(float, "a number")
+    register(str, "text")
+    register(bool, "true or false")
+    register(int, "a whole number")
+    register(float, "a number")
     if not exact:
         made.register_structure_hook(float, lambda value, _: _number(value))
     made.register_structure_hook_func(lambda kind: kind == Count, lambda value, _: _count(made.structure(value, int)))
@@ -111,7 +111,7 @@ def _converter(exact: bool) -> "Converter":
         lambda value, kind: kind.__metadata__[0](value),
     )
     made.register_structure_hook_func(
-        lambda kind: _says(kind, NonEmpty),
+        lambda kind: _has_annotation(kind, NonEmpty),
         lambda value, kind: _some(made.structure(value, kind.__origin__)),
     )
     made.register_structure_hook(StrEnum, _member)
@@ -133,7 +133,7 @@ def _converter(exact: bool) -> "Converter":
         lambda kind: kind == Event, lambda value, _: None if value is None else _event(value)
     )
     made.register_unstructure_hook_func(lambda kind: kind == Event, _event_document)
-    made.register_structure_hook_func(lambda kind: kind is Any, lambda value, _: restored(value))
+    made.register_structure_hook_func(lambda kind: kind is Any, lambda value, _: restore(value))
 
     def of_origin(origin: Any) -> Callable[[Any], bool]:
         return lambda kind: get_origin(kind) is origin
@@ -160,7 +160,7 @@ def _converter(exact: bool) -> "Converter":
     def writer(kind: Any) -> Any:
         write = make_dict_unstructure_fn(kind, made)
         # cattrs can leave out a default itself, but writes such fields last.
-        optional = {field.name for field in fields(kind) if _says(field.type, OmittedIfNone)}
+        optional = {field.name for field in fields(kind) if _has_annotation(field.type, OmittedIfNone)}
         return lambda record: {
             name: value for name, value in write(record).items() if value is not None or name not in optional
         }
@@ -171,7 +171,7 @@ def _converter(exact: bool) -> "Converter":
     return made
 
 
-def _says(kind: Any, annotated: Any) -> bool:
+def _has_annotation(kind: Any, annotated: Any) -> bool:
     return bool(getattr(kind, "__metadata__", None) == annotated.__metadata__)
 
 
@@ -181,7 +181,7 @@ def _instance(value: Any, kind: type, rule: str) -> Any:
     return value
 
 
-def _limited(value: Any) -> Any:
+def _check_number(value: Any) -> Any:
     """Refuse a number that no calculation of the package can take."""
     if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
         raise ValueError(f"must be a whole number of at most 2^64, not {shorten(str(value))}")

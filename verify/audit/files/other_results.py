@@ -22,7 +22,7 @@ from canaryproof.verify.audit.files.reading import (
     checked_scores,
     content,
     labelled_scores,
-    opened,
+    open_file,
     parsed_json,
     parsed_number,
     read_table,
@@ -106,7 +106,7 @@ def read_result(path: Path, score: str | None = None, member: str | None = None)
         If the file cannot be read, has none of the known forms, or breaks a rule.
     """
     suffix = path.suffix.lower()
-    with opened(path, (".csv", ".parquet", ".json")) as file:
+    with open_file(path, (".csv", ".parquet", ".json")) as file:
         if suffix == ".json":
             return _of_document(parsed_json(content(file, LARGEST_DOCUMENT)), score, member)
         return of_table(read_table(file, suffix == ".parquet"), score, member)
@@ -121,9 +121,9 @@ def of_table(table: LabelledTable, score: str | None, member: str | None) -> Oth
     """Return the result that a table holds; a ``ValueError`` of one line says that it has no known form."""
     names = table.names
     reported: dict[str, Any] = {"epsilon": _largest(table, _EPSILON), "delta": _largest(table, ("delta",))}
-    columns = score or _known(names, _SCORE), member or _known(names, _MEMBER)
+    columns = score or _first_alias(names, _SCORE), member or _first_alias(names, _MEMBER)
     pair = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
-    counted = [_known(names, aliases) for aliases in (_CANARIES, _GUESSES, _RIGHT)]
+    counted = [_first_alias(names, aliases) for aliases in (_CANARIES, _GUESSES, _RIGHT)]
     if all(columns) or score or member:
         labelled = labelled_scores(table, columns[0] or _SCORE[0], columns[1] or _MEMBER[0], ScoreKind.ANY)
         return _of_scores("scores with labels", labelled, **reported)
@@ -142,27 +142,27 @@ def _of_scores(form: str, scores: ScoreColumns, **others: Any) -> OtherResult:
     return OtherResult(form, scores, sizes=(len(scores.observed), len(scores.unobserved)), **others)
 
 
-def _known(names: Sequence[str], aliases: Sequence[str]) -> str | None:
+def _first_alias(names: Sequence[str], aliases: Sequence[str]) -> str | None:
     """Return the first of some names that is there."""
     return next((name for name in aliases if name in names), None)
 
 
-def _filled(table: LabelledTable, name: str) -> list[tuple[str, str]]:
+def _nonempty_cells(table: LabelledTable, name: str) -> list[tuple[str, str]]:
     """Return the cells of a column that are not empty, each with its position."""
     cells = enumerate(table.cells(name))
     return [(table.position(row), cell) for row, cell in cells if cell.strip() not in ("", "nan", "None", "<NA>")]
 
 
 def _scores(table: LabelledTable, name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
-    cells = _filled(table, name)
+    cells = _nonempty_cells(table, name)
     values = np.array([parsed_number(name, position, cell) for position, cell in cells], dtype=np.float64)
     return checked_scores(name, values, ScoreKind.ANY, lambda i: f"{name}, {cells[i][0]}")
 
 
 def _largest(table: LabelledTable, aliases: Sequence[str]) -> float | None:
     """Return the largest number of the first known column: tools report their largest ε."""
-    name = _known(table.names, aliases)
-    cells = [] if name is None else _filled(table, name)
+    name = _first_alias(table.names, aliases)
+    cells = [] if name is None else _nonempty_cells(table, name)
     return max((parsed_number(str(name), position, cell) for position, cell in cells), default=None)
 
 
@@ -172,7 +172,7 @@ def _counts(table: LabelledTable, names: Sequence[str]) -> tuple[GuessCount, ...
         position = table.position(row)
         values = [parsed_number(name, position, cell) for name, cell in zip(names, cells, strict=True)]
         try:
-            rows.append(_checked(names, values))
+            rows.append(_check_count(names, values))
         except ValueError as error:
             raise ValueError(f"{position}: {error}") from None
     if not rows:
@@ -180,7 +180,7 @@ def _counts(table: LabelledTable, names: Sequence[str]) -> tuple[GuessCount, ...
     return tuple(rows)
 
 
-def _checked(names: Sequence[str], values: Sequence[float]) -> GuessCount:
+def _check_count(names: Sequence[str], values: Sequence[float]) -> GuessCount:
     canaries, guesses = (int(_COUNT.number(name, value)) for name, value in zip(names[:2], values[:2], strict=True))
     if guesses > canaries:
         raise ValueError(f"{names[1]}: must be at most {names[0]} = {canaries}, not {guesses}")
@@ -252,7 +252,7 @@ def _analysis_node(output: Mapping[str, Any]) -> OtherResult:
     """Return the sizes and ε of an ``AnalysisNodeOutput`` of PrivacyGuard, which has no scores."""
     names = ("train_size", "test_size")
     sizes = [int(_COUNT.number(f"data_size.{name}", output["data_size"].get(name))) for name in names]
-    name = _known(list(output), ("eps", "eps_lb", "eps_cp"))
+    name = _first_alias(list(output), ("eps", "eps_lb", "eps_cp"))
     value = output.get(name or "")
     epsilon = None if value is None else NumberRange("be a number from 0", 0.0, np.inf).number(str(name), value)
     remarks = (

@@ -125,14 +125,14 @@ def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
         If the file cannot be read or breaks a rule.
     """
     readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
-    with opened(path, tuple(readers)) as file:
+    with open_file(path, tuple(readers)) as file:
         columns = readers[path.suffix.lower()](file)
         return ScoreColumns(
             **{name: checked_scores(name, column.values, kind, column.position) for name, column in columns.items()}
         )
 
 
-def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
+def read_score_columns(path: Path, score: str, member: str, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
     """Read scores from a table with a line for each canary, a ``.csv`` or ``.parquet`` file.
 
     Parameters
@@ -154,7 +154,7 @@ def read_labelled(path: Path, score: str, member: str, kind: ScoreKind = ScoreKi
     InputError
         If the file cannot be read, lacks a column, or breaks a rule.
     """
-    with opened(path, (".csv", ".parquet")) as file:
+    with open_file(path, (".csv", ".parquet")) as file:
         return labelled_scores(read_table(file, path.suffix.lower() == ".parquet"), score, member, kind)
 
 
@@ -226,7 +226,9 @@ def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKi
     values = np.array(
         [parsed_number(score, table.position(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64
     )
-    took_part = np.array([_member(member, table.position(i), cell) for i, cell in enumerate(members)], dtype=np.bool_)
+    took_part = np.array(
+        [_is_member(member, table.position(i), cell) for i, cell in enumerate(members)], dtype=np.bool_
+    )
     groups = (("observed", np.flatnonzero(took_part)), ("unobserved", np.flatnonzero(~took_part)))
     checked = {
         name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.position(rows[i])}")  # type: ignore[misc]
@@ -236,7 +238,7 @@ def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKi
     return ScoreColumns(**checked)
 
 
-def _member(name: str, position: str, cell: str) -> bool:
+def _is_member(name: str, position: str, cell: str) -> bool:
     member = _MEMBERS.get(cell.strip().lower())
     if member is None:
         raise ValueError(
@@ -318,7 +320,7 @@ def checked_release(given: NDArray[Any]) -> NDArray[np.float32] | NDArray[np.flo
         If it has fewer than 2 coordinates, one is not finite, or all are zero.
     """
     single = given.dtype.itemsize <= np.dtype(np.float32).itemsize
-    release: NDArray[Any] = _converted(given, np.float32 if single else np.float64)
+    release: NDArray[Any] = _convert(given, np.float32 if single else np.float64)
     if len(release) < 2:
         raise ValueError(f"the release must have at least 2 coordinates, not {len(release)}")
     if not release.any():
@@ -345,12 +347,12 @@ def read_release(path: Path) -> NDArray[np.float32] | NDArray[np.float64]:
     InputError
         If the file cannot be read or breaks a rule.
     """
-    with opened(path, (".npy",)) as file:
+    with open_file(path, (".npy",)) as file:
         return checked_release(_read_array(file, size_of(file), _LARGEST_DIM))
 
 
 @contextlib.contextmanager
-def opened(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[bytes]]:
+def open_file(path: Path, suffixes: tuple[str, ...] | None = None) -> Iterator[IO[bytes]]:
     """Open a regular file that is not empty, and name it in whatever goes wrong.
 
     Parameters
@@ -420,7 +422,7 @@ def read_json(path: Path, largest: int = LARGEST_DOCUMENT, most_values: int = _M
     InputError
         If the file cannot be read or breaks a rule.
     """
-    with opened(path) as file:
+    with open_file(path) as file:
         return parsed_json(content(file, largest), most_values)
 
 
@@ -471,7 +473,7 @@ def parsing(form: str) -> Iterator[None]:
 
 
 def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
-    values = _converted(_read_array(file, size_of(file), LARGEST_COUNT), np.float64)
+    values = _convert(_read_array(file, size_of(file), LARGEST_COUNT), np.float64)
     return {"observed": _Column(values, lambda i: f"observed[{i}]")}
 
 
@@ -492,7 +494,7 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
         file = archive.open(member)
     with file:
         try:
-            values = _converted(_read_array(file, member.file_size, LARGEST_COUNT), np.float64)
+            values = _convert(_read_array(file, member.file_size, LARGEST_COUNT), np.float64)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return _Column(values, lambda i: f"{name}[{i}]")
@@ -720,7 +722,7 @@ def _check_each(
             raise ValueError(f"{position(i)}: {rule}, not {float(values[i])!r}")
 
 
-def _converted(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:
+def _convert(values: NDArray[Any], dtype: type[np.floating]) -> NDArray[Any]:
     # A long double beyond the range becomes infinite, which a rule refuses.
     with np.errstate(over="ignore"):
         return values.astype(dtype, copy=False)

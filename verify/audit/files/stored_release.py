@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, array_header, content, opened, parsed_json, size_of
+from canaryproof.verify.audit.files.reading import (
+    LARGEST_DOCUMENT,
+    array_header,
+    content,
+    open_file,
+    parsed_json,
+    size_of,
+)
 from canaryproof.verify.audit.rules import short_repr, shorten
 
 _LARGEST_DIM = 2**40
@@ -87,7 +94,7 @@ class Tensor:
         """Read values from ``start`` on, as many as there is room for."""
         raw_type = np.dtype("<u2" if self.dtype == _BFLOAT16 else self.dtype)
         raw = np.empty(min(_AT_ONCE, len(out)), raw_type)
-        with opened(self.path) as file:
+        with open_file(self.path) as file:
             file.seek(self.offset + start * raw_type.itemsize)
             for first in range(0, len(out), _AT_ONCE):
                 raw = raw[: len(out) - first]
@@ -213,14 +220,14 @@ def open_release(
     """
     if not 0.0 < canary_norm < math.inf:
         raise InputError(f"canary_norm: must be positive and finite, not {canary_norm!r}")
-    tensors, left_out = _chosen(Path(path), only, skip)
+    tensors, left_out = _choose_tensors(Path(path), only, skip)
     earlier: tuple[Tensor, ...] = ()
     if base is not None:
-        earlier, _ = _chosen(Path(base), only, skip)
+        earlier, _ = _choose_tensors(Path(base), only, skip)
         for tensor, other in zip(tensors, earlier, strict=False):
             if (tensor.name, tensor.shape) != (other.name, other.shape):
                 raise InputError(
-                    f"{base}: must have the tensors of {path}; it has {_described(other)} for {_described(tensor)}"
+                    f"{base}: must have the tensors of {path}; it has {_describe(other)} for {_describe(tensor)}"
                 )
         if len(tensors) != len(earlier):
             raise InputError(f"{base}: must have the tensors of {path}, {len(tensors)}, not {len(earlier)}")
@@ -228,7 +235,7 @@ def open_release(
     return StoredRelease(tensors, left_out, earlier, canary_norm, tuple(only), tuple(skip), subtracted)
 
 
-def reopened(path: Path, record: object) -> StoredRelease:
+def reopen(path: Path, record: object) -> StoredRelease:
     """Open a release as its record says, with its base from the same folder; an ``InputError`` refuses others."""
     if not isinstance(record, dict):
         return open_release(path)
@@ -245,12 +252,12 @@ def stored_tensors(path: Path) -> tuple[Tensor, ...]:
     """Return all tensors of a checkpoint or a ``.npy`` file, in the order of their names."""
     name = path.name.lower()
     if name.endswith(_INDEX):
-        tensors = _indexed(path)
+        tensors = _read_index(path)
     elif name.endswith(".safetensors"):
-        with opened(path) as file:
+        with open_file(path) as file:
             tensors = list(_header(file, path))
     else:
-        with opened(path, SUFFIXES) as file:
+        with open_file(path, SUFFIXES) as file:
             count, dtype, start = array_header(file, size_of(file), _LARGEST_DIM)
         tensors = [Tensor("", (count,), dtype.str, path, start, count * dtype.itemsize)]
     return tuple(sorted(tensors, key=lambda tensor: tensor.name))
@@ -306,7 +313,7 @@ def _written_header(tensors: Sequence[Tensor], taken: Mapping[str, np.dtype[Any]
 
 def _copy(tensor: Tensor, file: IO[bytes]) -> None:
     """Copy a tensor's bytes."""
-    with opened(tensor.path) as source:
+    with open_file(tensor.path) as source:
         source.seek(tensor.offset)
         for start in range(0, tensor.nbytes, _AT_ONCE):
             length = min(_AT_ONCE, tensor.nbytes - start)
@@ -316,7 +323,7 @@ def _copy(tensor: Tensor, file: IO[bytes]) -> None:
             file.write(piece)
 
 
-def _chosen(path: Path, only: Sequence[str], skip: Sequence[str]) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
+def _choose_tensors(path: Path, only: Sequence[str], skip: Sequence[str]) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
     """Return the floating-point tensors that a filter takes, and the names of the others."""
     tensors = stored_tensors(path)
     for pattern in (*only, *skip):
@@ -336,13 +343,13 @@ def _chosen(path: Path, only: Sequence[str], skip: Sequence[str]) -> tuple[tuple
     return taken, tuple(tensor.name for tensor in tensors if tensor.name not in names)
 
 
-def _described(tensor: Tensor) -> str:
+def _describe(tensor: Tensor) -> str:
     return f"{short_repr(tensor.name)} of shape {tensor.shape}"
 
 
-def _indexed(path: Path) -> list[Tensor]:
+def _read_index(path: Path) -> list[Tensor]:
     """Return the tensors of several files that an index names."""
-    with opened(path) as file:
+    with open_file(path) as file:
         index = parsed_json(content(file, LARGEST_DOCUMENT))
         names = index.get("weight_map") if isinstance(index, dict) else None
         if not isinstance(names, dict) or not names:
@@ -355,7 +362,7 @@ def _indexed(path: Path) -> list[Tensor]:
                 )
     tensors = []
     for shard in sorted(set(names.values())):
-        with opened(path.with_name(shard)) as file:
+        with open_file(path.with_name(shard)) as file:
             of_shard = {tensor.name: tensor for tensor in _header(file, path.with_name(shard))}
         for name in (name for name, file_name in names.items() if file_name == shard):
             if name not in of_shard:

@@ -19,7 +19,7 @@ if sys.platform != "win32":
 
 
 @contextmanager
-def replaced(path: Path) -> Iterator[IO[bytes]]:
+def replace_file(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of another when the ``with`` block ends.
 
     A crash, even of the machine, leaves the old file or the new one, whole; so does an error inside the block.
@@ -82,7 +82,7 @@ def own_folder(path: Path) -> None:
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Keep other runs out of a folder as long as the ``with`` block lasts, or this process; not so on Windows.
 
     Parameters

@@ -9,7 +9,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone, read, written
+from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone, read, to_document
 
 # 12 × the number of results in a full run.
 _MOST_RESULTS = 10_000
@@ -143,7 +143,7 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal results give equal documents."""
-        return written(self)
+        return to_document(self)
 
     @classmethod
     def from_json(cls, document: object) -> Self:
@@ -177,7 +177,7 @@ class Run:
 
     def to_json(self) -> dict[str, Any]:
         """Everything, as JSON's own types: equal runs give equal documents."""
-        return written(self)
+        return to_document(self)
 
     @classmethod
     def from_json(cls, document: object) -> Self:

@@ -13,7 +13,7 @@ from typing import Any
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import plain
-from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, opened
+from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, open_file
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
 from canaryproof.verify.papers.records.report_input import document_of
 from canaryproof.verify.papers.records.training_record import (
@@ -73,7 +73,7 @@ def read(folder: Path) -> FinishedMeasurements:
     for path in (inner / name for inner in folders for name in (RESULTS, BENCHMARK)):
         if not path.is_file():
             continue
-        with opened(path) as file:
+        with open_file(path) as file:
             encoded = content(file, LARGEST_DOCUMENT)
             document = document_of(encoded)
             if path.name == RESULTS:

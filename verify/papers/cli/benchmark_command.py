@@ -16,7 +16,7 @@ from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, 
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
 from canaryproof.verify.audit.files.errors import InputError, extra
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.records.output_files import check_files, write_files
 from canaryproof.verify.papers.records.report_input import CANIFE
 
@@ -81,7 +81,7 @@ def canife_command(
     except EngineError as error:
         raise EngineLost(str(error)) from error
     record = canife_rules.with_printed(record, fashion)
-    text = json.dumps(written(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    text = json.dumps(to_document(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
     from canaryproof.reports import canife
 
     if out is not None:

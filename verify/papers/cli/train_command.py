@@ -12,14 +12,21 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from canaryproof.verify.audit.cli.options import INTERRUPTED, EngineLost, FilePath, cluster, engine_option, given_again
+from canaryproof.verify.audit.cli.options import (
+    INTERRUPTED,
+    EngineLost,
+    FilePath,
+    cluster,
+    engine_option,
+    report_repetitions,
+)
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
 from canaryproof.verify.audit.engine.provenance import code_and_machine
 from canaryproof.verify.audit.files.errors import InputError, extra
-from canaryproof.verify.audit.files.json_records import plain, written
+from canaryproof.verify.audit.files.json_records import plain, to_document
 from canaryproof.verify.audit.files.reading import read_json
-from canaryproof.verify.audit.files.writing import locked, replaced
+from canaryproof.verify.audit.files.writing import lock_folder, replace_file
 from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.records.report_input import RESULTS, TIMINGS
 from canaryproof.verify.papers.records.training_record import ExperimentRecord, Timings
@@ -84,14 +91,14 @@ def train_command(
         return
     try:
         out.mkdir(parents=True, exist_ok=True)
-        with locked(out):
+        with lock_folder(out):
             _begin(out, configuration, experiment.examples())
             # The cost is None, or has no seconds, where a training takes about a minute.
             if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
                 click.echo("\n".join(cost.lines()), err=True)
             with progress("canaryproof train", equal_parts=True) as advance:
                 record, timings = experiment.run(out, advance, workers)
-            documents = {RESULTS: _json(written(record)), TIMINGS: _json(written(Timings(tuple(timings))))}
+            documents = {RESULTS: _json(to_document(record)), TIMINGS: _json(to_document(Timings(tuple(timings))))}
             files = {**documents, **training.render(record)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
@@ -103,7 +110,7 @@ def train_command(
         raise click.exceptions.Exit(INTERRUPTED) from None
     _print(record, out)
     if workers is not None:
-        given_again(workers.begun, experiment.names)
+        report_repetitions(workers.attempts, experiment.names)
 
 
 def _resumes(out: Path) -> str:
@@ -128,7 +135,7 @@ def _begin(out: Path, configuration: Configuration, examples: list[str]) -> None
     made_by = json.loads(_json(parts))
     file = out / _BEGUN
     if not file.exists():
-        with replaced(file) as target:
+        with replace_file(file) as target:
             target.write(_json(made_by).encode())
         return
     before = read_json(file)

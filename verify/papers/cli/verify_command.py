@@ -22,8 +22,8 @@ from canaryproof.verify.audit.cli.options import (
     FilePath,
     cluster,
     engine_option,
-    given_again,
     junit_option,
+    report_repetitions,
 )
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError, Executor, Local, threads
@@ -147,7 +147,7 @@ def verify_command(
         _Artist() as artist,
     ):
         run = _run(plan, file, executor, artist.begin if out else None)
-        again = given_again(executor.begun, [name for _, name in plan.checks])
+        again = report_repetitions(executor.attempts, [name for _, name in plan.checks])
         if out is not None:
             notes = (
                 {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.writing import own_folder, refuse_link, replaced
+from canaryproof.verify.audit.files.writing import own_folder, refuse_link, replace_file
 from canaryproof.verify.papers.records.report_input import read_run
 
 # This file in a folder names the files that the package wrote there, a line each.
@@ -45,7 +45,7 @@ def write_files(files: Mapping[str, bytes], folder: Path, patterns: Sequence[str
         path = folder / name
         if path.parent != folder:
             own_folder(path.parent)
-        with replaced(path) as file:
+        with replace_file(path) as file:
             file.write(contents)
     for name in stale:
         if not (folder / name).parent.is_symlink():
@@ -96,5 +96,5 @@ def _listed(folder: Path) -> set[str]:
 
 
 def _write_list(names: Iterable[str], folder: Path) -> None:
-    with replaced(folder / _LIST) as file:
+    with replace_file(folder / _LIST) as file:
         file.write("".join(f"{name}\n" for name in sorted(names)).encode())

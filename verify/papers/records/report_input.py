@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import read
-from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, opened, parsed_json
+from canaryproof.verify.audit.files.reading import LARGEST_DOCUMENT, content, open_file, parsed_json
 from canaryproof.verify.papers.check.results import Run
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
 from canaryproof.verify.papers.records.tables import out_of_tables
@@ -52,13 +52,13 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"{folder}: must be a folder, as canaryproof verify --out leaves it")
     if not (folder / RESULTS).exists():
         raise InputError(f"{folder}: has no {RESULTS}, which canaryproof verify --out leaves in its folder")
-    with opened(folder / RESULTS) as file:
+    with open_file(folder / RESULTS) as file:
         return Run.from_json(document_of(content(file, LARGEST_DOCUMENT)))
 
 
 def read_record(kind: type[_T], path: Path) -> _T:
     """Read a file of JSON into a record; an InputError names the file and what breaks a rule."""
-    with opened(path) as file:
+    with open_file(path) as file:
         return read(kind, document_of(content(file, LARGEST_DOCUMENT)))
 
 

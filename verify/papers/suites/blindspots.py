@@ -17,7 +17,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.blindspots import diagnostics, mechanisms
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import ALPHA
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
 from canaryproof.verify.papers.check.documents import FINAL, FIRST_VERSION, REVIEWS, SUBMISSION
 from canaryproof.verify.papers.check.power import visible_distance, visible_mean
@@ -139,7 +139,7 @@ def judge(context: Context, name: str) -> Outcome:
     return Outcome(
         Verdict.REFUTED if rates or bounds else Verdict.CONFIRMED,
         finding,
-        written(evidence),
+        to_document(evidence),
         Design(
             "the rate of alarms of adaptive is the predicted one, and that of bounds at most 5% where nothing is seen",
             LEVEL,

@@ -30,7 +30,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
     normal_null,
     prepare,
 )
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.documents import CANIFE, FIRST_VERSION
 from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
@@ -342,7 +342,7 @@ def _outcome(rows: Sequence[CoverageRow], alpha: float, refuted: Verdict = Verdi
     runs = min(row.runs for row in rows)
     critical = int(stats.binom.isf(LEVEL / len(rows), runs, alpha)) + 1
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
-    evidence = written(BoundCoverage(alpha, LEVEL, visible, tuple(rows)))
+    evidence = to_document(BoundCoverage(alpha, LEVEL, visible, tuple(rows)))
     design = _design(alpha, visible, runs)
     return Outcome(refuted if wrong else Verdict.CONFIRMED, finding, evidence, design)
 
@@ -456,7 +456,7 @@ def _nominal(context: Context) -> Outcome:
     verdict = Verdict.REFUTED if wrong else Verdict.CONFIRMED
     critical = int(stats.binom.isf(LEVEL / len(own), runs, max(_NOMINAL))) + 1
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
-    evidence = written(NominalCoverage(LEVEL, tuple(row for _, row in rows)))
+    evidence = to_document(NominalCoverage(LEVEL, tuple(row for _, row in rows)))
     return Outcome(verdict, finding, evidence, _design(max(_NOMINAL), visible, runs))
 
 
@@ -527,7 +527,7 @@ def _best(context: Context) -> Outcome:
     return Outcome(
         Verdict.REFUTED if smaller.any() else Verdict.CONFIRMED,
         f"largest in {first} of {len(rows)} cells; mean share of the largest: {listed}",
-        written(evidence),
+        to_document(evidence),
         Design("no other has a larger mean share", LEVEL, f"one is {visible:.2g} standard errors larger", _POWER, runs),
     )
 

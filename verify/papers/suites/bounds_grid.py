@@ -20,7 +20,7 @@ from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.audit.bounds.fixed_sequence import sequence
 from canaryproof.verify.audit.bounds.lower_bound import Compute, ScoreSample, normal_null, prepare
 from canaryproof.verify.audit.bounds.thresholds import alarms, misses, split_counts
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import GridOfShapes, ShapeBounds
@@ -290,7 +290,7 @@ def _grid(context: Context) -> Outcome:
         f"at least {_SHARE:.0%} of the best in {enough} of {len(rows)} cells, the best in {first} (without its own "
         f"parts {near} and {ahead}); least {least.share:.0%} ({label(least)}); mean {mean:.0%}, {lowest:.0%} to "
         f"{highest:.0%} by size, null and δ",
-        written(GridOfShapes(LEVEL, _ALPHA, _SHARE, _LEAST, _USEFUL, cells(context))),
+        to_document(GridOfShapes(LEVEL, _ALPHA, _SHARE, _LEAST, _USEFUL, cells(context))),
         Design(
             f"all shares are {_LEAST:.0%} or more, and their means over all shapes {_SHARE:.0%}",
             LEVEL,

@@ -18,7 +18,13 @@ from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.bounds import participations
 from canaryproof.verify.audit.bounds.lower_bound import ScoreSample, cosine_null, prepare
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
-from canaryproof.verify.audit.canaries.participation import Insertion, Schedule, bernoulli, scheduled, shuffled_epochs
+from canaryproof.verify.audit.canaries.participation import (
+    Insertion,
+    Schedule,
+    bernoulli,
+    fixed_schedule,
+    shuffled_epochs,
+)
 from canaryproof.verify.audit.canaries.scores import Score, Scores
 from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients
 from canaryproof.verify.papers.check.results import Context
@@ -67,7 +73,7 @@ def _epochs(number: int, seed: int) -> Schedule:
 def _unequal(seed: int) -> Schedule:
     """Give canaries 1 to 3 rounds each."""
     order = np.random.default_rng(seed).random((ROUNDS, 2 * COUNT)).argsort(axis=0)
-    return scheduled(order <= np.arange(2 * COUNT) % 3, np.arange(2 * COUNT) < COUNT)
+    return fixed_schedule(order <= np.arange(2 * COUNT) % 3, np.arange(2 * COUNT) < COUNT)
 
 
 TRAININGS = (

@@ -16,7 +16,7 @@ from canaryproof.proofs_check import consistency, finite_bounds, normal_distance
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
 from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
 from canaryproof.verify.audit.estimators.moments import Moments
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import mean_p_value
 from canaryproof.verify.papers.check.power import visible_mean
@@ -106,7 +106,7 @@ def _outcome(
         Verdict.CONFIRMED if smallest >= PART_LEVEL / len(p_values) else Verdict.REFUTED,
         f"smallest of {len(p_values)} p-values {smallest:.2g}, {len(series)} quantities",
         {"level": PART_LEVEL, "p_values": list(p_values), "runs": runs, "noises": noises}
-        | {"convergence": list(map(written, series))}
+        | {"convergence": list(map(to_document, series))}
         | evidence,
         design,
     )

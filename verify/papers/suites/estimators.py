@@ -27,7 +27,7 @@ from canaryproof.verify.audit.estimators.epsilon_estimators import (
     propagate,
 )
 from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_two_groups
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, POWER, looks
 from canaryproof.verify.papers.check.power import runs_for_share, visible_mean
 from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
@@ -191,7 +191,7 @@ def _equal_variances(context: Context) -> Outcome:
             worst = min(worst, *((measured[name].coverage, f"{name}, {where}") for name in tests))
     finding = f"lowest coverage of {len(cells) * len(tests)} cells {worst[0]:.1%} ({worst[1]})"
     runs = _coverage_runs(context, level)
-    evidence = written(EqualVariances(dim, runs, DELTA, level, tuple(cells)))
+    evidence = to_document(EqualVariances(dim, runs, DELTA, level, tuple(cells)))
     return _judge_coverage(context, failed, finding, runs, evidence)
 
 
@@ -215,7 +215,7 @@ def _unequal_variances(context: Context) -> Outcome:
         f"{lowest:.1%} there"
     )
     runs = _coverage_runs(context, level)
-    evidence = written(UnequalVariances(count, runs, DELTA, level, tuple(cells)))
+    evidence = to_document(UnequalVariances(count, runs, DELTA, level, tuple(cells)))
     return _judge_coverage(context, failed, finding, runs, evidence)
 
 
@@ -245,7 +245,7 @@ def _other_laws(context: Context) -> Outcome:
         )
         null = "unobserved" if against_scores else "exact"
         where = {"law": name, "count": count, "null": null, "distance": distance, "ratio": ratio}
-        estimators_measured = {name: written(row) for name, row in measured.items()}
+        estimators_measured = {name: to_document(row) for name, row in measured.items()}
         cells.append({**where, "epsilon": truth, "runs": runs, "estimators": estimators_measured})
         failed += [f"{name}, {null} null, k = {count}, distance {distance:g}, ratio {ratio:g}"] if under else []
     least = min(cells, key=lambda cell: float(cell["estimators"]["adaptive"]["coverage"]))
@@ -313,7 +313,7 @@ def _default(context: Context) -> Outcome:
         f"fitted or less; anywhere: up to {against['fitted']:.2f} × that of fitted and {against['pinned']:.2f} × that "
         f"of pinned, whose error is up to {max(cell.pinned / cell.adaptive for cell in cells):.0f} × larger"
     )
-    evidence = written(DefaultEstimator(runs, count, DELTA, tuple(cells), max(excesses)))
+    evidence = to_document(DefaultEstimator(runs, count, DELTA, tuple(cells), max(excesses)))
     visible = max(errors) * (allowed + float(stats.norm.ppf(POWER)))
     design = Design(
         "adaptive's mean square error is no larger",
@@ -388,7 +388,7 @@ def _kink(context: Context) -> Outcome:
         f"{at.by_quadrature:.3f}, leading term {at.leading_term:.3f}, which at k = 1e6 is off by at most "
         f"{max(abs(limit - 1.0) for limit in limits):.2%}"
     )
-    evidence = written(FittedBias(runs, tuple(cells), tuple(limits)))
+    evidence = to_document(FittedBias(runs, tuple(cells), tuple(limits)))
     design = Design(
         "simulated biases are those by quadrature",
         LEVEL,
@@ -456,7 +456,7 @@ def _judge_sweep(rows: list[SweepRow], runs: int, noises: int) -> Outcome:
         POWER,
         runs,
     )
-    evidence = written(EstimatorSweep(runs, noises, tuple(rows)))
+    evidence = to_document(EstimatorSweep(runs, noises, tuple(rows)))
     return Outcome(Verdict.REFUTED if misses else Verdict.CONFIRMED, finding, evidence, design)
 
 

@@ -18,7 +18,7 @@ from canaryproof.verify.audit.answer.replay import replay
 from canaryproof.verify.audit.blindspots.fault_map import AUDITS, INSTRUMENTS, fault_map
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.power import visible_share
 from canaryproof.verify.papers.check.results import Check, Context, Outcome, Subject
@@ -295,7 +295,7 @@ def _power(context: Context) -> Outcome:
     measured = InstrumentsMeasured(MEMBERS, DIM, RATE, NOISE_MULTIPLIER, SEEN, faults | unseen)
     finding = f"{outcome.finding}; {sum(replays)} of {len(replays)} faults of the step are seen by a replay"
     verdict = outcome.verdict if all(replays) else holds(False)
-    return conclude(verdict, finding, outcome.design, **written(measured))
+    return conclude(verdict, finding, outcome.design, **to_document(measured))
 
 
 def _level(context: Context) -> Outcome:

@@ -22,7 +22,7 @@ from canaryproof.kernels.certified import two_gaussians as certified_pair
 from canaryproof.kernels.certified import two_gaussians as certified_two_gaussians
 from canaryproof.kernels.certified._series import hypergeometric
 from canaryproof.proofs_check.rounding import budgets
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.check.results import Check, Context, Outcome, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import (
     EnclosuresCompared,
@@ -191,7 +191,7 @@ def judge_sweep(sweep: Sweep, context: Context) -> Outcome:
     ulps = {name: tuple(values) for name, values in errors.items()}
     evidence = SweepErrors(sweep.title, sweep.axis, tuple(points), ulps, worst)
     holds = worst[PACKAGE] <= BUDGETS[Domain.PRACTICE]
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, written(evidence))
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, to_document(evidence))
 
 
 def _ulps(method: Callable[..., Any], arguments: Sequence[float], exact: Enclosure) -> float:
@@ -288,7 +288,7 @@ def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) 
         f"worst error found {practice.ulps:.2g} ulps in practice, {whole.ulps:.2g} anywhere, "
         f"at {_show(whole.arguments)}; {judged + judged_anywhere:,} inputs"
     )
-    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, written(evidence))
+    return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, to_document(evidence))
 
 
 def _fields(target: Target, domain: Domain, case: Case, judged: int) -> dict[str, Any]:
@@ -340,7 +340,7 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
         finding += f"; at {undecided} more the twin does not converge"
     if missed:
         finding += f"; first {missed[0]}"
-    evidence = written(EnclosuresCompared(compared, undecided, tuple(missed), wide, _DIGITS))
+    evidence = to_document(EnclosuresCompared(compared, undecided, tuple(missed), wide, _DIGITS))
     if missed or wide:
         return Outcome(Verdict.REFUTED, finding, evidence)
     return Outcome(Verdict.CONFIRMED if compared else Verdict.INCONCLUSIVE, finding, evidence)

@@ -30,7 +30,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 )
 from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
 from canaryproof.verify.audit.estimators.moments import Moments, from_two_groups
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import EPSILON, LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import mean_p_value, share_above
 from canaryproof.verify.papers.check.power import visible_distance, visible_mean, visible_share, visible_spread
@@ -416,7 +416,7 @@ def _convergence(context: Context) -> Outcome:
         POWER,
         fewest,
     )
-    evidence = {"delta": DELTA, "level": PART_LEVEL, "p_values": p_values, "convergence": list(map(written, rows))}
+    evidence = {"delta": DELTA, "level": PART_LEVEL, "p_values": p_values, "convergence": list(map(to_document, rows))}
     return _held(smallest >= level, finding, evidence, design)
 
 
@@ -530,7 +530,7 @@ def _coverage(context: Context) -> Outcome:
         POWER,
         runs,
     )
-    return _held(smallest >= level, finding, {"level": LEVEL, "cells": list(map(written, rows))}, design)
+    return _held(smallest >= level, finding, {"level": LEVEL, "cells": list(map(to_document, rows))}, design)
 
 
 # Canaries that the atlas is seen with, those that alarms are counted with, and numbers of independent ones, the best of

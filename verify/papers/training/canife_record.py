@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.verify.audit.files import checkpoint
-from canaryproof.verify.audit.files.reading import opened
+from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.papers.canife.attack import accuracy
 from canaryproof.verify.papers.canife.measure import RULES, Deltas, by_zero_counts, rounds_served, training_epsilon
@@ -44,8 +44,8 @@ def read(file: Path, plan: CanifePlan) -> dict[str, NDArray[Any]]:
     """Read the ``arrays`` of a finished training; an InputError says that the file is damaged."""
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_BY_AUDIT, ()) | dict.fromkeys(_BY_ATTACK, (plan.audits,))
     shapes |= dict.fromkeys(_BY_TRIAL, (plan.audits, plan.scores))
-    with opened(file) as content:
-        stored = checkpoint.stored(content, tuple(shapes))
+    with open_file(file) as content:
+        stored = checkpoint.read_arrays(content, tuple(shapes))
         audits = len(stored["round"]) if stored["round"].ndim else 0
         for name, array in stored.items():
             kinds = {"round": "iu", "attempts": "iu", "healthy": "b", "inserted": "b"}.get(name, "f")

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from canaryproof.kernels.successors import current_keys
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import content, opened
+from canaryproof.verify.audit.files.reading import content, open_file
 from canaryproof.verify.audit.rules import line, number, one_of, short_repr, shorten, whole
 
 
@@ -252,7 +252,7 @@ def read(name: str, size: str) -> Configuration:
             f"{name}: must be a file whose name ends in .toml, or an experiment that comes with the package: "
             f"{', '.join(names())}"
         )
-    with opened(path) as file:
+    with open_file(path) as file:
         try:
             document = tomllib.loads(content(file, _LARGEST_FILE).decode("utf-8-sig"))
             return {other: _at_size(path.stem, document, other) for other in SIZES}[size]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from canaryproof.verify.audit.accounting.sampling import Members
 from canaryproof.verify.audit.engine.executors import EngineError, Lost
-from canaryproof.verify.audit.files.writing import own_folder, replaced
+from canaryproof.verify.audit.files.writing import own_folder, replace_file
 from canaryproof.verify.papers.accounting.training import analytical_epsilon
 from canaryproof.verify.papers.records.training_record import (
     Analytical,
@@ -209,6 +209,6 @@ def _keep(files: Mapping[str, bytes], folder: Path) -> None:
     """Write the files of a training, which needs its checkpoint no more."""
     own_folder(folder)
     for name, content in files.items():
-        with replaced(folder / name) as file:
+        with replace_file(folder / name) as file:
             file.write(content)
     shutil.rmtree(folder / _CHECKPOINT, ignore_errors=True)

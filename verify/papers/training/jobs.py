@@ -19,9 +19,9 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import gaussian
 from canaryproof.verify.audit.canaries.participation import Schedule
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.files.reading import read_scores
-from canaryproof.verify.audit.files.writing import own_folder, replaced
+from canaryproof.verify.audit.files.writing import own_folder, replace_file
 from canaryproof.verify.papers.accounting.training import analytical_epsilon, patterns
 from canaryproof.verify.papers.records.report_input import read_record
 from canaryproof.verify.papers.records.training_record import (
@@ -110,8 +110,8 @@ class AuditedRun:
             return
         audit = self._auditor.audit(self._trainer.params, rounds)
         if file is not None:
-            with replaced(file) as writing:
-                writing.write(json.dumps(written(audit)).encode())
+            with replace_file(file) as writing:
+                writing.write(json.dumps(to_document(audit)).encode())
         self.audits.append(audit)
 
     def _file(self, rounds: int) -> Path | None:
@@ -265,7 +265,7 @@ class Trainings:
                 files["final.npy"] = _bytes(np.save, change)
         test_accuracy = float(model.accuracy(trainer.params, federation.test_inputs, federation.test_labels))
         files[DONE] = json.dumps(
-            written(Finished(test_accuracy, PartSeconds(**seconds), tuple(warnings), reached, known))
+            to_document(Finished(test_accuracy, PartSeconds(**seconds), tuple(warnings), reached, known))
         ).encode()
         return files
 

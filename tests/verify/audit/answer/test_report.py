@@ -361,7 +361,7 @@ def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
     ],
 )
 def test_claims_are_read_as_they_were_written(claim):
-    document = json.loads(json.dumps(json_records.written(claim)))
+    document = json.loads(json.dumps(json_records.to_document(claim)))
     assert list(document) == [field.name for field in dataclasses.fields(accountant.Claim)]
     read = json_records.read(accountant.Claim, document)
     assert read == report_check._checked(read) == claim
@@ -394,7 +394,7 @@ def test_claims_are_read_as_they_were_written(claim):
     ],
 )
 def test_an_unknown_event_is_refused(event, rule):
-    document = json_records.written(accountant.gaussian(1.0)) | {"event": event}
+    document = json_records.to_document(accountant.gaussian(1.0)) | {"event": event}
     with pytest.raises(ValueError, match=f"^event{rule}"):
         json_records.read(accountant.Claim, document)
 

@@ -219,7 +219,7 @@ SAMPLED = [
 ]
 KNOWN = [
     SAMPLED[0],
-    "schedule = cp.scheduled(np.random.default_rng(8).permuted(np.tile(np.arange(16) < 3, (44, 1)), axis=1).T, "
+    "schedule = cp.fixed_schedule(np.random.default_rng(8).permuted(np.tile(np.arange(16) < 3, (44, 1)), axis=1).T, "
     "np.arange(44) < 22)",
     "clients = cp.CanaryClients(canaries, schedule)",
     *SAMPLED[3:5],

@@ -99,7 +99,7 @@ def test_zero_deltas_are_skipped_and_said():
     canary_clients.add(rows[1], 1)
     canary_clients.add(np.zeros(DIM, np.float32), 2)
     canary_clients.add(rows[3], 3)
-    assert (canary_clients.rounds, canary_clients.skipped) == (4, 2)
+    assert (canary_clients.rounds, canary_clients.skipped_rounds) == (4, 2)
     assert canary_clients.warnings() == ("2 of 4 rounds had a zero delta and were not scored",)
     scores = RoundScores(CANARIES)
     for row in rows[1], rows[3]:
@@ -264,11 +264,11 @@ def test_the_moment_generating_function_is_bounded_as_said(dim, s):
 def test_the_limit_scales_with_the_counts():
     counts = np.array([3.0, 4.0, 0.0])
     edge = -canary_clients.LIMIT * 5.0 / math.sqrt(400)
-    assert canary_clients.away(1.001 * edge, counts, 400)
-    assert not canary_clients.away(0.999 * edge, counts, 400)
-    assert not canary_clients.away(-1.001 * edge, counts, 400)
+    assert canary_clients.is_pointing_away(1.001 * edge, counts, 400)
+    assert not canary_clients.is_pointing_away(0.999 * edge, counts, 400)
+    assert not canary_clients.is_pointing_away(-1.001 * edge, counts, 400)
     # Nobody took part.
-    assert not canary_clients.away(0.0, np.zeros(3), 400)
+    assert not canary_clients.is_pointing_away(0.0, np.zeros(3), 400)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e300])
@@ -344,8 +344,8 @@ def test_a_gram_matrix_gives_cosines_with_the_sum_of_ones_own_directions(known):
 def test_unobserved_canaries_have_rounds_by_the_same_law():
     schedule = bernoulli(0, 0.3, 40, 1, Insertion(400, observed=200))
     for t in range(schedule.rounds):
-        assert not schedule.included[schedule.unobserved(t)].any()
-    numbers = [sum(len(rows(t)) for t in range(40)) for rows in (schedule.canaries, schedule.unobserved)]
+        assert not schedule.included[schedule.unobserved_members(t)].any()
+    numbers = [sum(len(rows(t)) for t in range(40)) for rows in (schedule.canaries, schedule.unobserved_members)]
     # Binomial with 8,000 trials each.
     assert all(abs(number - 2400) < 4.9 * math.sqrt(8000 * 0.21) for number in numbers)
     clients = noisy(schedule, Canaries(5, 400, 2000), noise_multiplier=1.0)
@@ -361,9 +361,9 @@ def test_unobserved_canaries_have_rounds_by_the_same_law():
 def test_a_table_of_rounds_is_followed():
     table = np.zeros((4, 10), bool)
     table[[0, 1, 1, 3], [0, 1, 7, 2]] = True
-    schedule = participation.scheduled(table, np.arange(10) < 5)
+    schedule = participation.fixed_schedule(table, np.arange(10) < 5)
     assert [schedule.canaries(t).tolist() for t in range(4)] == [[0], [1], [], [2]]
-    assert [schedule.unobserved(t).tolist() for t in range(4)] == [[], [7], [], []]
+    assert [schedule.unobserved_members(t).tolist() for t in range(4)] == [[], [7], [], []]
     scores = noisy(schedule, Canaries(1, 10, 500)).scores("known rounds")
     assert len(scores.observed) == 3
     assert scores.record.left_out == 2
@@ -374,7 +374,7 @@ def test_traces_measure_first_rounds_unless_others_are_known():
     table = np.zeros((rounds, 40), bool)
     table[:, :20] = True
     table[3:, 20:30] = True
-    schedule = participation.scheduled(table, np.arange(40) < 30)
+    schedule = participation.fixed_schedule(table, np.arange(40) < 30)
     alone = noisy(schedule, Canaries(1, 40, dim)).traces
     assert len(alone.cosines) == 2
     assert not alone.residual

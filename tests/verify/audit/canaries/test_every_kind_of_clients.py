@@ -154,7 +154,7 @@ def test_rounds_without_a_delta_are_counted_and_said(name):
     for t in range(ROUNDS):
         nothing = np.zeros(DIM)
         clients.add(nothing if t < 2 else clients.total(t, CLIP) + NOISE[t], t, known=nothing)
-    assert (clients.rounds, clients.skipped) == (ROUNDS, 2)
+    assert (clients.rounds, clients.skipped_rounds) == (ROUNDS, 2)
     assert clients.warnings() == (f"2 of {ROUNDS} rounds had a zero delta and were not scored",)
 
 

@@ -16,7 +16,7 @@ from canaryproof.verify.audit.canaries.participation import (
     bernoulli,
     check,
     checked_integer,
-    scheduled,
+    fixed_schedule,
     shuffled_epochs,
     uniform,
 )
@@ -80,7 +80,7 @@ def whitened(score="known rounds", gram=None, rounds=2):
 
 def all_rounds(gram=((2.0, 1.0), (1.0, 2.0))):
     """Two rounds in which all canaries take part."""
-    clients = CanaryClients(CANARIES, scheduled(np.ones((2, COUNT), bool), np.arange(COUNT) < 4))
+    clients = CanaryClients(CANARIES, fixed_schedule(np.ones((2, COUNT), bool), np.arange(COUNT) < 4))
     for row in DELTAS[:2]:
         clients.add(row)
     clients.scores("known rounds", gram=gram)
@@ -230,7 +230,7 @@ TABLE = {
     partial(own, clients=((0,),), canaries=((),)): [
         ("clients", (), "participation: rounds must be an integer of at least 1, not 0"),
     ],
-    partial(scheduled, table=np.ones((2, 3), bool), included=np.ones(3, bool)): [
+    partial(fixed_schedule, table=np.ones((2, 3), bool), included=np.ones(3, bool)): [
         ("table", np.zeros((2, 3)), "table: must be bool of shape (rounds, canaries), not float64 of shape (2, 3)"),
         ("table", np.zeros(3, bool), "table: must be bool of shape (rounds, canaries), not bool of shape (3,)"),
         ("table", np.zeros((0, 3), bool), "table: must be bool of shape (rounds, canaries), not bool of shape (0, 3)"),

@@ -96,8 +96,8 @@ def test_what_is_carried_over_follows_its_definition(block):
             for group, share in ((first, -worth / len(first)), (again, worth / len(again))):
                 carried[group] += share * cosines[t, group]
                 spreads[group] += share * around[group]
-    assert scores.carried[0] == pytest.approx(carried, abs=1e-5)
-    assert scores.carried[1] == pytest.approx(spreads, abs=1e-5)
+    assert scores.carryover[0] == pytest.approx(carried, abs=1e-5)
+    assert scores.carryover[1] == pytest.approx(spreads, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", [Canaries, OrthonormalCanaries])
@@ -267,7 +267,7 @@ def test_resuming_gives_the_same_bits(tmp_path, stop, kind):
     assert np.array_equal(scores.maxima, whole.maxima)
     assert np.array_equal(scores.known_rounds, whole.known_rounds)
     assert np.array_equal(scores.likelihoods, whole.likelihoods)
-    assert np.array_equal(scores.carried, whole.carried)
+    assert np.array_equal(scores.carryover, whole.carryover)
 
 
 def test_the_state_is_no_larger_than_the_buffer(tmp_path):

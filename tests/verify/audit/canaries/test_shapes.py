@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.canaries.shapes import flatten, left_out, split
+from canaryproof.verify.audit.canaries.shapes import flatten, omitted_tensors, split
 
 Pair = namedtuple("Pair", ["weights", "bias"])
 
@@ -289,7 +289,7 @@ def test_a_modules_parameters_without_coordinates_are_listed():
     model = nn.Sequential(nn.Linear(3, 3, bias=False), nn.Linear(3, 3, bias=False), nn.BatchNorm1d(3), nn.Linear(3, 1))
     model[1].weight = model[0].weight
     model[3].weight.requires_grad_(False)
-    assert left_out(model) == {
+    assert omitted_tensors(model) == {
         "1.weight": "tied to 0.weight",
         "3.weight": "frozen",
         "2.running_mean": "buffer",

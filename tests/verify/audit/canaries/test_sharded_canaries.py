@@ -64,7 +64,7 @@ def test_processes_have_the_scores_of_one(name):
         return clients, clients.final(np.array([held(row, shards) for row in final]))
 
     for clients, cosines in in_threads(process):
-        assert (clients.rounds, clients.skipped, clients.warnings()) == (alone.rounds, 1, alone.warnings())
+        assert (clients.rounds, clients.skipped_rounds, clients.warnings()) == (alone.rounds, 1, alone.warnings())
         for score in ("known rounds", "likelihood", "largest"):
             expected, scores = alone.scores(score), clients.scores(score)
             # One process adds products in float32.

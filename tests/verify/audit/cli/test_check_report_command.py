@@ -305,7 +305,7 @@ def test_no_value_of_a_report_leaves_a_traceback(value):
     whole = json.loads(path.read_text())
     secret = {"seed": 1, "nonce": "a"}
     whole["plan"] = {"answer": "", "sha256": "0" * 64, "secret": secret, "differences": [], "unknown": []}
-    whole["request"]["claim"] = json_records.written(accountant.from_event(EVENT))
+    whole["request"]["claim"] = json_records.to_document(accountant.from_event(EVENT))
     for part in ("schema", "request", "input", "plan", "versions"):
         for place in places(whole[part]):
             document = copy.deepcopy(whole)

@@ -43,11 +43,11 @@ def test_what_is_short_prints_nothing(capsys):
     ("elapsed", "done", "left"), [(100.0, 5, None), (1.0, 50, None), (100.0, 25, 300.0), (9.0, 0, None)]
 )
 def test_the_time_left_is_said_when_it_is_known(elapsed, done, left):
-    assert module._left(elapsed, done, 100) == left
+    assert module._remaining_time(elapsed, done, 100) == left
 
 
 def test_nothing_is_left_of_unknown_work():
-    assert module._left(100.0, 0, 0) is None
+    assert module._remaining_time(100.0, 0, 0) is None
 
 
 @pytest.mark.usefixtures("fast")

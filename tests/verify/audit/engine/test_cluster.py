@@ -266,10 +266,10 @@ def test_a_tasks_end_is_told_by_what_it_was(limit, slow):
 def test_a_worker_says_what_it_has_that_the_driver_has_not(monkeypatch):
     from canaryproof.verify.audit.engine import cluster as module
 
-    monkeypatch.setattr(module, "_made_here", lambda: {"python": "3", "numpy": "1"})
+    monkeypatch.setattr(module, "_code_and_machine_here", lambda: {"python": "3", "numpy": "1"})
 
     def done(**made_by):
-        return module._done("tcp://a:2", made_by, "operator:sub", dumps((7, 2)))
+        return module._run_task("tcp://a:2", made_by, "operator:sub", dumps((7, 2)))
 
     assert done(python="3", numpy="2") == ("numpy 1, not 2", None)
     assert done(python="3", jax="4") == ("jax not installed, not 4", None)
@@ -278,14 +278,14 @@ def test_a_worker_says_what_it_has_that_the_driver_has_not(monkeypatch):
     # What a worker is asked first is the package's version.
     monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address="tcp://a:2"))
     asked = {"python": "3"}, "operator:sub", dumps((7, 2))
-    assert module._given(version("canaryproof"), *asked) == ("tcp://a:2", "", 5)
-    assert module._given("0.0", *asked) == ("tcp://a:2", f"canaryproof {version('canaryproof')}, not 0.0", None)
+    assert module._run_on_worker(version("canaryproof"), *asked) == ("tcp://a:2", "", 5)
+    assert module._run_on_worker("0.0", *asked) == ("tcp://a:2", f"canaryproof {version('canaryproof')}, not 0.0", None)
 
     def missing(name):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    assert module._given("0.0", *asked) == ("tcp://a:2", "canaryproof not installed, not 0.0", None)
+    assert module._run_on_worker("0.0", *asked) == ("tcp://a:2", "canaryproof not installed, not 0.0", None)
 
 
 def test_the_driver_hears_of_its_own_tasks_that_a_worker_gets(monkeypatch):

@@ -31,7 +31,7 @@ from canaryproof.verify.audit.canaries.round_scores import RoundScores
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files import checkpoint, stored_release
 from canaryproof.verify.audit.files.other_results import read_result
-from canaryproof.verify.audit.files.reading import read_json, read_labelled, read_release, read_scores
+from canaryproof.verify.audit.files.reading import read_json, read_release, read_score_columns, read_scores
 from canaryproof.verify.audit.files.stored_release import open_release
 
 # Their digits fit in 16 bits.
@@ -173,7 +173,7 @@ READERS = {
             csv(LABELLED.assign(id=range(5))[["id", "member", "score"]]),
             "\ufeffscore,member\n0.25,1\n-0.5,true\n0.5,0\n0.125,TRUE\n0.0,False\n".encode(),
         ],
-        lambda path: scores_of(read_labelled(path, "score", "member")),
+        lambda path: scores_of(read_score_columns(path, "score", "member")),
         is_text=True,
     ),
     "saved scores": Reader(

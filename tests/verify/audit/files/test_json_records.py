@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import pytest
 
-from canaryproof.verify.audit.files.json_records import Count, NonEmpty, OmittedIfNone, read, written
+from canaryproof.verify.audit.files.json_records import Count, NonEmpty, OmittedIfNone, read, to_document
 from canaryproof.verify.audit.rules import number
 from canaryproof.verify.papers.check.results import Level
 
@@ -55,12 +55,12 @@ DOCUMENT = {
 
 
 def test_a_record_is_written_in_jsons_own_types_in_the_order_of_its_fields():
-    assert json.dumps(written(RECORD), allow_nan=False) == json.dumps(DOCUMENT)
+    assert json.dumps(to_document(RECORD), allow_nan=False) == json.dumps(DOCUMENT)
 
 
 def test_what_is_left_out_keeps_its_place_where_it_is_there():
     document = {"count": 3, "absent": {"number": 1.0}, **{key: DOCUMENT[key] for key in DOCUMENT if key != "count"}}
-    assert list(written(read(Outer, document))) == list(document)
+    assert list(to_document(read(Outer, document))) == list(document)
 
 
 def test_a_record_reads_back_and_takes_whole_numbers_and_unknown_fields():
@@ -68,7 +68,7 @@ def test_a_record_reads_back_and_takes_whole_numbers_and_unknown_fields():
     assert found.entries == (Inner(2.0),)
     assert found.named == RECORD.named
     assert found.free == {"x": [math.inf, {"y": [1, None]}]}
-    assert json.dumps(written(read(Outer, DOCUMENT))) == json.dumps(DOCUMENT)
+    assert json.dumps(to_document(read(Outer, DOCUMENT))) == json.dumps(DOCUMENT)
 
 
 def test_an_exact_record_has_its_own_fields_and_floats_alone():
@@ -91,7 +91,7 @@ def test_words_enumerations_and_ranges_are_read_and_written():
     document = {"text": "inf", "level": "full", "share": 1.0}
     assert read(Words, document) == Words("inf", Level.FULL, 1.0)
     assert type(read(Words, document).level) is Level
-    assert written(Words("inf", Level.FULL, 1.0)) == document
+    assert to_document(Words("inf", Level.FULL, 1.0)) == document
     for change, message in (
         ({"text": 1}, "text: must be text, not 1"),
         ({"text": None}, "text: must be text, not None"),

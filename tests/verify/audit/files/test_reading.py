@@ -13,8 +13,8 @@ from canaryproof.verify.audit.files.reading import (
     ScoreColumns,
     ScoreKind,
     labelled_scores,
-    read_labelled,
     read_release,
+    read_score_columns,
     read_scores,
 )
 from tests.memory import RESET, held, peak
@@ -168,7 +168,7 @@ def test_holes_in_a_release_take_no_memory(tmp_path: Path, place: int | None, va
 
 def test_labelled_scores_of_any_kind_may_be_infinite(tmp_path: Path) -> None:
     path = written(tmp_path, "c.csv", LABELLED.replace(b"0.125", b"inf"))
-    assert read_labelled(path, "score", "member", ScoreKind.ANY).observed[-1] == np.inf
+    assert read_score_columns(path, "score", "member", ScoreKind.ANY).observed[-1] == np.inf
 
 
 def test_a_table_of_columns_of_other_kinds_is_read(tmp_path: Path) -> None:
@@ -176,7 +176,7 @@ def test_a_table_of_columns_of_other_kinds_is_read(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "c.parquet"
     pandas.DataFrame({"s": [0.25, -0.5, 0.5, 0.125, 0.0], "m": [True, True, False, True, False]}).to_parquet(path)
-    np.testing.assert_array_equal(read_labelled(path, "s", "m").observed, COSINES)
+    np.testing.assert_array_equal(read_score_columns(path, "s", "m").observed, COSINES)
 
 
 FRAME = {"s": [0.25, -0.5, 0.5, 0.125, 0.0], "m": [True, True, False, True, False]}
@@ -219,4 +219,4 @@ def test_a_column_that_pandas_wrote_as_an_index_is_found(tmp_path: Path) -> None
     pandas = pytest.importorskip("pandas")
     path = tmp_path / "c.parquet"
     pandas.DataFrame(FRAME).set_index("s").to_parquet(path)
-    np.testing.assert_array_equal(read_labelled(path, "s", "m").observed, COSINES)
+    np.testing.assert_array_equal(read_score_columns(path, "s", "m").observed, COSINES)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from canaryproof.verify.audit.files.reading import LARGEST_COUNT, read_labelled, read_release, read_scores
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT, read_release, read_score_columns, read_scores
 from canaryproof.verify.audit.files.stored_release import open_release
 from tests.refusals import Row, refusals
 from tests.verify.audit.files.test_every_reader import npy, npz, safetensors
@@ -178,7 +178,7 @@ FILES = {
         (npy(COSINES)[:-1], "truncated or damaged"),
         (header(shape=(2**39,)), "truncated or damaged"),
     ],
-    file("l.csv", LABELLED, partial(read_labelled, score="score", member="member")): [
+    file("l.csv", LABELLED, partial(read_score_columns, score="score", member="member")): [
         (
             LABELLED.replace(b"score", b"loss"),
             "must have one column 'score'; its columns are id, loss, member",

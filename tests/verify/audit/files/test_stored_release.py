@@ -131,7 +131,7 @@ def test_a_release_is_opened_again_as_its_record_says(path: Path) -> None:
     base.write_bytes(safetensors(model(1)))
     for options in ({}, {"only": ["*weight", "c"], "skip": ["a.*"], "base": base, "canary_norm": 0.25}):
         release = open_release(path, **options)
-        again = stored_release.reopened(path, release.record())
+        again = stored_release.reopen(path, release.record())
         assert again == release
         assert again.record() == release.record()
         assert again.canary_norm == (options or {"canary_norm": 1.0})["canary_norm"]

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.markup.markdown import Section
 from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.claims.canife import rules as canife_rules
@@ -48,7 +48,7 @@ def test_canife_prints_its_tables(told):
 
 def test_canife_writes_the_document_and_its_page(told, tmp_path):
     result = call_canife("--level", "full", "--repeat", 2, "--out", tmp_path / "out", "--json")
-    assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", written(RECORD))
+    assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", to_document(RECORD))
     files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").glob("[!.]*")}
     assert files == {"canife.json": result.stdout, "canife.md": str(RECORD)}
     assert told[0][2:] == ("full", 2)

@@ -288,7 +288,7 @@ def test_a_checkpoint_is_a_regular_file(config, done, tmp_path, kind):
 @pytest.mark.deep
 def test_the_command_gives_its_cluster_the_trainings(config, tmp_path, monkeypatch):
     told = []
-    workers = SimpleNamespace(begun={0: 2})
+    workers = SimpleNamespace(attempts={0: 2})
     monkeypatch.setattr(train_command, "cluster", lambda name: told.append(name) or workers)
     real = experiment.Experiment.run
     monkeypatch.setattr(experiment.Experiment, "run", lambda *given: told.append(given[-1]) or real(*given[:-1]))

@@ -9,7 +9,7 @@ import pytest
 from canaryproof.verify.audit.engine.executors import EngineError, Lost
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.check.results import Verdict
 from canaryproof.verify.papers.claims.canife.rules import with_printed
 from canaryproof.verify.papers.comparison import canife
@@ -19,8 +19,8 @@ from canaryproof.verify.papers.records.training_record import BoundRecord
 
 
 def test_the_record_goes_through_json_and_has_all_parts(record):
-    document = json.loads(json.dumps(written(record), allow_nan=False))
-    assert written(json_records.read(BenchmarkRecord, document)) == document
+    document = json.loads(json.dumps(to_document(record), allow_nan=False))
+    assert to_document(json_records.read(BenchmarkRecord, document)) == document
     assert [scenario.name for scenario in record.scenarios] == ["Poisson samples"]
     for scenario in record.scenarios:
         assert len(scenario.runs) == len(scenario.accuracies) == record.repeat == 2
@@ -117,7 +117,7 @@ def test_a_cluster_finds_the_same(measured, record, cluster):
     cluster.worker()
     parts = []
     found = measured(parts.append, cluster=Cluster(cluster.address, 1, None))
-    assert comparable(written(found)) == comparable(written(record))
+    assert comparable(to_document(found)) == comparable(to_document(record))
     assert parts[-1] == "3 of 3 trainings done"
 
 

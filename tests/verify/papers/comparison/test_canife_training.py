@@ -5,7 +5,7 @@ import pytest
 
 from canaryproof.verify.audit.accounting.accountant import gaussian, poisson
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.accounting import analytical as accountants
 from canaryproof.verify.papers.comparison.canife_training import CONFIDENCE, Scenario
 from canaryproof.verify.papers.records.benchmark_record import MemoryRecord
@@ -107,7 +107,7 @@ def test_equal_arguments_give_equal_numbers_and_audits_are_of_the_model_before_t
     monkeypatch.setattr(assembly, "Trainer", Watched)
     again = bench.run(ROOT, SHUFFLED)
     assert seen[:1] == [8] == [audit.round for audit in again.canife]
-    assert _timeless(written(again)) == _timeless(written(found))
+    assert _timeless(to_document(again)) == _timeless(to_document(found))
 
 
 def test_scores_have_their_law(bench, found):

@@ -3,7 +3,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from canaryproof.verify.audit.files.json_records import Count, read, written
+from canaryproof.verify.audit.files.json_records import Count, read, to_document
 from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records import evidence
 from canaryproof.verify.papers.records.evidence import DiagnosticAlarms, PrintedEstimate, Series, is_of, records
@@ -30,7 +30,7 @@ def test_evidence_is_of_a_kind_if_it_has_all_its_fields():
 def test_other_fields_are_left_out_and_those_of_the_record_stand_in_its_order():
     alarms = {"p_value": 0.5, "alarms": 1, "rate": [0.1, 0.0, 0.2]}
     (read,) = records(run(a={"more": 1, **alarms}), DiagnosticAlarms).values()
-    assert list(written(read).items()) == list(alarms.items())
+    assert list(to_document(read).items()) == list(alarms.items())
 
 
 def test_a_field_that_breaks_a_rule_is_named_with_its_check():
@@ -59,7 +59,7 @@ SERIES = {
 def test_a_series_has_its_axes_and_one_ordinate_for_each_abscissa():
     for change in ({"axis": "k"}, {"slope_of": "bound"}, {"slope_of": "simulated"}, {"confidence": 0}, {"x": [1, 2]}):
         found = read(Series, {**SERIES, **change})
-        assert written(found) == {**SERIES, **change, "exact_label": "exact", "note": ""}
+        assert to_document(found) == {**SERIES, **change, "exact_label": "exact", "note": ""}
     for change, message in (
         ({"axis": "n"}, "axis: must be one of d, k, not 'n'"),
         ({"slope_of": "exact_label"}, "slope_of: must be one of exact, bound, simulated, not 'exact_label'"),

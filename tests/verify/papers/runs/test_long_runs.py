@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from canaryproof.verify.audit.engine.executors import inherited, processes_of_a_run
+from canaryproof.verify.audit.engine.executors import processes_of_a_run, settings_for_children
 from canaryproof.verify.papers.check.results import Context, Level
 from canaryproof.verify.papers.runs.plan import Plan, judge
 
@@ -22,7 +22,7 @@ def test_a_process_that_judges_run_after_run_does_not_grow():
     with processes_of_a_run(1) as pool:
         for seed in range(RUNS):
             plan = Plan("canaryproof.verify.papers.suites.catalogue:SUITES", SUITES, Context(Level.QUICK, seed))
-            with inherited():
+            with settings_for_children():
                 answers = pool.map(partial(judge, plan, limit=None), *zip(*plan.checks, strict=True))
             assert all(judged for _, judged in answers)
             # Pages of the other process, not of this one.

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.records.report_input import document_of
 from canaryproof.verify.papers.runs import expected
@@ -135,8 +135,8 @@ def test_what_lies_beside_a_run_comes_along(tmp_path):
         (tmp_path / "noise").mkdir(exist_ok=True)
         (tmp_path / "noise" / f"{file}.json").write_text(json.dumps(document))
     found = read_material(tmp_path)
-    assert written(found.canife) == document_of((PUBLISHED / "canife.json").read_bytes())
-    assert written(found.trainings["noise"].record) == TRAINING
+    assert to_document(found.canife) == document_of((PUBLISHED / "canife.json").read_bytes())
+    assert to_document(found.trainings["noise"].record) == TRAINING
     assert [one.training for one in found.trainings["noise"].timings] == [1.5]
     assert (found.environment, found.unfinished) == ({}, "")
     # A training without its times is not finished, or was moved here by hand.

@@ -8,7 +8,7 @@ from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.moments import from_dimension
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.training.canary_scores import ATTACKS, CanaryScores, audits, densities
 
 DIM, DELTA = 1000, 1e-3
@@ -85,7 +85,7 @@ def test_an_outcome_is_json_and_the_same_again(found):
     again = audits(made(), DIM, DELTA, 0.9, "fixed")
     for attack, nulls in found.items():
         for null, audit in nulls.items():
-            assert json.dumps(written(again[attack][null])) == json.dumps(written(audit))
+            assert json.dumps(to_document(again[attack][null])) == json.dumps(to_document(audit))
 
 
 def test_runs_are_pooled_in_order():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.training import configuration, jobs
 from canaryproof.verify.papers.training.canife_record import read
 from canaryproof.verify.papers.training.experiment import Experiment
@@ -54,7 +54,7 @@ def configured(tmp_path):
 def run(configured, folder, advance=lambda *_: None, *, data=None, cluster=None):
     folder.mkdir(exist_ok=True)
     record, timings = Experiment(configured, data).run(folder, advance, cluster)
-    document = written(record)
+    document = to_document(record)
     return json.dumps(document), document, timings
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from canaryproof.verify.audit.engine.executors import EngineError, Lost
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import written
+from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.records.training_record import Analytical
 from canaryproof.verify.papers.training import configuration, experiment, jobs
@@ -42,7 +42,7 @@ def configured(tmp_path):
 def run(configured, folder, advance=lambda *_: None):
     folder.mkdir(exist_ok=True)
     record, timings = Experiment(configured, None).run(folder, advance)
-    document = written(record)
+    document = to_document(record)
     return json.dumps(document), document, timings
 
 
@@ -164,9 +164,9 @@ def test_a_cluster_finds_the_same_though_a_worker_dies(configured, finished, clu
 
     (tmp_path / "run").mkdir()
     document, timings = Experiment(configured(), None).run(tmp_path / "run", advance, engine)
-    assert json.dumps(written(document)) == finished[1]
+    assert json.dumps(to_document(document)) == finished[1]
     # What the lost worker was at, and perhaps what it had done and nobody had fetched, was given out again.
-    assert max(engine.begun.values()) == 2
+    assert max(engine.attempts.values()) == 2
     assert len(timings) == 6
     for file in finished[0].rglob("*.np[yz]"):
         assert (tmp_path / "run" / file.relative_to(finished[0])).read_bytes() == file.read_bytes()
@@ -176,11 +176,11 @@ class Elsewhere:
     """A cluster of which tasks are lost."""
 
     def __init__(self, *lost):
-        self.lost, self.begun = lost, []
+        self.lost, self.attempts = lost, []
 
     def results(self, function, tasks):
         for i, arguments in tasks:
-            self.begun.append(i)
+            self.attempts.append(i)
             yield i, Lost("a reason") if i in self.lost else pkgutil.resolve_name(function)(*arguments)
 
 
@@ -193,7 +193,7 @@ def test_a_training_that_is_given_up_keeps_no_other_from_being_done(configured, 
     with pytest.raises(EngineError) as error:
         Experiment(configured(), None).run(folder, lambda *_: None, elsewhere)
     assert str(error.value) == "training 001-000-000: a reason"
-    assert elsewhere.begun == [1, 2, 3, 4, 5]
+    assert elsewhere.attempts == [1, 2, 3, 4, 5]
     assert run(configured(), folder)[0] == finished[1]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import plain, written
+from canaryproof.verify.audit.files.json_records import plain, to_document
 from canaryproof.verify.papers.check.results import Context, Level, Verdict
 from canaryproof.verify.papers.claims import CHECKS, experiment_results, needs_data
 from canaryproof.verify.papers.claims.experiment_results import FinishedMeasurements
@@ -113,7 +113,7 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
     out.mkdir(parents=True)
     data_of(name)(files)
     found, _ = Experiment(configuration.read(str(tmp_path / f"{name}.toml"), "quick"), files).run(out, lambda *_: None)
-    document = written(found)
+    document = to_document(found)
     for cell in document["cells"]:
         assert cell["settings"]["model"].pop("hidden") == 8
         cell["settings"]["model"]["hidden"] = None

@@ -226,7 +226,7 @@ def test_nothing_but_included_canaries_enters_where_there_is_nothing_else(federa
             mean = np.mean([CANARIES.vector(j) for j in chosen], axis=0)
             np.testing.assert_allclose(delta, CLIP_NORM * mean, atol=1e-7)
     empty = sum(len(participation.canaries(t)) == 0 for t in range(ROUNDS))
-    assert run.canary_clients.skipped == empty
+    assert run.canary_clients.skipped_rounds == empty
 
 
 def test_the_clip_norm_follows_those_who_took_part(federation, participation):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import content, opened
+from canaryproof.verify.audit.files.reading import content, open_file
 from canaryproof.verify.papers.training.data.federation import Federation, equal_lots
 from canaryproof.verify.papers.training.data.files import inside
 
@@ -63,7 +63,7 @@ def _folder_of(folder: Path) -> Path:
 
 
 def _read(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    with opened(path) as file:
+    with open_file(path) as file:
         contents = content(file, _LARGEST)
     if len(contents) % (1 + _IMAGE):
         raise InputError(

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import Readable, opened
+from canaryproof.verify.audit.files.reading import Readable, open_file
 
 # Some twice EMNIST's largest file, and LEAF's.
 LARGEST = 2**30
@@ -54,7 +54,7 @@ class _Inflated:
 @contextmanager
 def inflated(path: Path) -> Iterator[Readable]:
     """Open a file, and inflate it as it is read if its name ends in ``.gz``; what fails inside is an ``InputError``."""
-    with opened(path) as file:
+    with open_file(path) as file:
         if path.suffix != ".gz":
             yield file
             return
@@ -70,7 +70,7 @@ def inflated(path: Path) -> Iterator[Readable]:
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file of any size, which is read in pieces."""
     hashed = hashlib.sha256()
-    with opened(path) as file:
+    with open_file(path) as file:
         while piece := file.read(_PIECE):
             hashed.update(piece)
     return hashed.hexdigest()

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.audit.files import checkpoint
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import content, opened, parsing, read_json
+from canaryproof.verify.audit.files.reading import content, open_file, parsing, read_json
 from canaryproof.verify.papers.training.data.federation import (
     Examples,
     FederatedData,
@@ -353,7 +353,7 @@ def _scaled(images: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _content(path: Path) -> bytes:
-    with opened(path) as file:
+    with open_file(path) as file:
         return bytes(content(file, _LARGEST_FILE))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import content, opened
+from canaryproof.verify.audit.files.reading import content, open_file
 from canaryproof.verify.papers.training.data.federation import Examples, Federation, held_out
 from canaryproof.verify.papers.training.data.files import in_folder
 from canaryproof.verify.papers.training.data.tokens import SHAKESPEARE, Vocabulary
@@ -47,7 +47,7 @@ def _roles(path: Path) -> list[str]:
     """Return what each role of a file says, in the order in which they first speak."""
     speeches: dict[str, list[str]] = {}
     role = None
-    with opened(path) as file:
+    with open_file(path) as file:
         text = content(file, _LARGEST).decode("utf-8-sig")
     for number, line in enumerate(text.split("\n"), start=1):
         words = line.strip()

@@ -35,7 +35,7 @@ import h5py
 import numpy as np
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import opened
+from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.papers.training.data import files
 
 assert sys.platform != "win32"  # whoever asks refuses there
@@ -135,7 +135,7 @@ class Reader:
 
 
 def _opened(path: Path) -> h5py.File:
-    with opened(path), _reading(path):
+    with open_file(path), _reading(path):
         file = h5py.File(path, "r", locking=False)
         if not _is_own(file, "examples", h5py.Group):
             raise InputError(f"{path}: must have a group examples, which is no link")

@@ -21,7 +21,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 from numpy.typing import NDArray
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import opened
+from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.papers.training.data import files
 from canaryproof.verify.papers.training.data.federation import PerProcess
 
@@ -127,7 +127,7 @@ def split(path: Path, name: str) -> SqliteSplit:
 
 
 def _opened(path: Path) -> sqlite3.Connection:
-    with opened(path) as file:
+    with open_file(path) as file:
         if file.read(len(_MAGIC)) != _MAGIC:
             raise ValueError("is not an SQLite database")
     with _reading(path):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import opened
+from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.papers.training.data.federation import Examples
 from canaryproof.verify.papers.training.data.files import in_folder
 
@@ -106,7 +106,7 @@ def read_words(path: Path, count: int) -> Words:
     in tensorflow_federated's ``simulation/datasets/stackoverflow.py``).
     """
     words: dict[bytes, None] = {}
-    with opened(path) as file:
+    with open_file(path) as file:
         number = 0
         while len(words) < count and (line := file.readline(_LONGEST_LINE)):
             number += 1
@@ -153,7 +153,7 @@ def read_glove(path: Path, words: Set[str]) -> tuple[dict[str, int], NDArray[np.
     tokens: dict[str, int] = {}
     vectors = [np.zeros(dimensions, dtype=np.float32)]
     wanted = {word.encode("utf-8", "surrogatepass"): word for word in words}
-    with opened(path) as file:
+    with open_file(path) as file:
         number = 0
         while line := file.readline(_LONGEST_VECTOR):
             number += 1
