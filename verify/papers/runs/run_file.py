@@ -31,6 +31,7 @@ _REASONS = {
     "SQLITE_BUSY": "another run is writing to it",
     "SQLITE_FULL": "the disk is full; make room and go on with --resume",
     "SQLITE_IOERR": "cannot be read or written; once the disk serves again, go on with --resume",
+    "SQLITE_IOERR_SHORT_READ": "is damaged",
     "SQLITE_READONLY": "cannot be written",
     "SQLITE_CANTOPEN": "cannot be opened",
     "SQLITE_CORRUPT": "is damaged",
@@ -194,8 +195,8 @@ def _named_errors(path: Path | None) -> Iterator[None]:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:
         # Names go on in detail, such as SQLITE_IOERR_WRITE; a text that is no UTF-8 gets none.
-        name = "_".join(getattr(error, "sqlite_errorname", "SQLITE_CORRUPT").split("_")[:2])
-        reason = _REASONS.get(name, "cannot be used")
+        name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")
+        reason = _REASONS.get(name) or _REASONS.get("_".join(name.split("_")[:2]), "cannot be used")
         raise _error(path, f"{reason} ({error})") from error
 
 

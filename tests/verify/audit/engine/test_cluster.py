@@ -434,8 +434,9 @@ def test_nobody_without_the_key_speaks_to_a_cluster_of_our_own():
         assert 8787 not in ports
         for port in ports:
             for page in ("", "status", "info/main/workers.html", "json/identity.json", "metrics"):
-                with pytest.raises(urllib.error.HTTPError, match="404"):
+                with pytest.raises(urllib.error.HTTPError, match="404") as caught:
                     urllib.request.urlopen(f"http://127.0.0.1:{port}/{page}", timeout=10)
+                caught.value.close()
 
 
 def test_what_goes_wrong_on_a_worker_names_it(served, tmp_path):
