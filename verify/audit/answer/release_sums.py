@@ -216,7 +216,7 @@ def _sums(
         wrong = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"release[{start + wrong}]: must be finite, not {float(values[wrong])!r}")
     square, zeros = float(squared_norm(values)), len(values) - int(np.count_nonzero(values))
-    digest = hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
+    digest = _digest(values)
     if isinstance(canaries, OrthonormalCanaries):
         # Last, as the transforms are made in the memory of the values.
         products = canaries.partial_products(values, start, overwrite=True)
@@ -230,6 +230,11 @@ def _sums(
         squares = np.concatenate([part.squares for part in parts if part.squares is not None])
         products = PartialProducts(np.concatenate([part.products for part in parts]), squares, parts[0].square)
     return ReleaseSums(products, square, zeros, largest, canary_norm, (len(values),), (digest,))
+
+
+def _digest(values: NDArray[np.floating]) -> str:
+    """SHA-256 of coordinates, little-endian."""
+    return hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
 
 
 def summed_square(canaries: Canaries, squared_norms: NDArray[np.float64], block: int) -> float:
@@ -254,7 +259,8 @@ def all_sums(
     """Sum up a whole release.
 
     ``scoring`` sends blocks elsewhere. ``state`` is a file that keeps the sums after each block; a call that finds it
-    goes on from there. An ``InputError`` says that it is of another release or of other canaries.
+    goes on from there. An ``InputError`` says that it is of another release or of other canaries. What others have
+    summed up is believed of the very coordinates that this process reads: names and times of files are no evidence.
     """
     number, every = len(blocks(source.dim)), scored(canaries)
     total, done = (None, 0) if state is None else _read(state, source, every)
@@ -267,11 +273,19 @@ def all_sums(
         tasks = ((block, (source, every, block)) for block in range(done, number))
         answers = _in_order(scoring(SCORED, tasks), done, lambda: advance(canaries.count))
     for block, answer in enumerate(answers, done):
+        if scoring is not None and not _is_of(source, block, answer.digests[0]):
+            raise ValueError(f"the worker that scored block {block} has read other values than the file has here")
         total = answer if total is None else total + answer
         if state is not None:
             _write(state, source, every, total, block + 1)
     assert total is not None
     return total
+
+
+def _is_of(source: ReadableRelease, block: int, digest: str) -> bool:
+    """Whether a block of a release has a digest."""
+    part = blocks(source.dim)[block]
+    return _digest(source.read(part.start, part.stop)) == digest
 
 
 def canaries_length(
@@ -317,22 +331,13 @@ def _in_order(answers: Iterable[tuple[int, Any]], first: int, advance: Callable[
 
 
 def _description(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, Any]:
-    """Describe what sums are of: the files with their sizes and times, and the canaries."""
+    """Describe what sums are of: the canaries, and how the coordinates stand in files."""
     if not isinstance(source, StoredRelease):
         raise ValueError("state: needs a release in files")
-    tensors = (*source.tensors, *source.base)
-    files = {}
-    for path in sorted({tensor.path for tensor in tensors}):
-        try:
-            status = path.stat()
-        except OSError as error:
-            raise InputError(f"{path}: {error.strerror or error}") from error
-        files[str(path.resolve())] = [status.st_size, status.st_mtime_ns]
     return {
         "canaries": repr(canaries),
         "canary_norm": source.canary_norm,
-        "files": files,
-        "tensors": [[tensor.name, str(tensor.path.resolve()), tensor.offset, tensor.nbytes] for tensor in tensors],
+        "tensors": [[tensor.name, list(tensor.shape), tensor.dtype] for tensor in source.tensors],
     }
 
 
@@ -361,6 +366,9 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
     squares = arrays["squares"] if isinstance(canaries, Canaries) else None
     products = PartialProducts(arrays["products"], squares, own)
     digests = tuple(bytes(digest).hex() for digest in arrays["digests"][:done])
+    for block, digest in enumerate(digests):
+        if not _is_of(source, block, digest):
+            raise InputError(f"{path}: is of another release, or of another base: block {block} has other values")
     slices = tuple(part.stop - part.start for part in every[:done])
     return ReleaseSums(products, square, zeros, largest, source.canary_norm, slices, digests), done
 

@@ -1,6 +1,7 @@
 """Checkpoints from which a training resumes: arrays by name, and a description of the training that they belong to.
 
-A crash, even of the machine, leaves the old file or the new one, whole. Nothing is unpickled.
+A crash, even of the machine, leaves the old file or the new one, whole. Nothing is unpickled. A seal, the digest of
+all that was written, shows arrays that were exchanged since; it is no signature, as anybody can make one.
 """
 
 import hashlib
@@ -19,8 +20,8 @@ from canaryproof.verify.audit.files.reading import parsing, regular, require
 from canaryproof.verify.audit.files.writing import replace_file
 from canaryproof.verify.audit.rules import shorten
 
-_FORMAT = 1
-_DESCRIPTION = "description"
+_FORMAT = 2
+_DESCRIPTION, _SEAL = "description", "seal"
 _LONGEST_TEXT, _BYTES_AT_ONCE = 10**6, 2**20
 
 
@@ -28,7 +29,7 @@ def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArr
     """Write or replace a checkpoint; ``description``, of JSON's values, is what ``read`` must find again."""
     text = np.frombuffer(_serialise(description).encode(), np.uint8)
     with replace_file(path) as file:
-        np.savez(file, **{_DESCRIPTION: text}, **arrays)  # type: ignore[arg-type]
+        np.savez(file, **{_DESCRIPTION: text}, **arrays, **{_SEAL: _seal(text, arrays)})  # type: ignore[arg-type]
 
 
 def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -43,12 +44,15 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
                 require(_DESCRIPTION in names, "has no description")
                 text = read_array(archive, _DESCRIPTION, np.uint8, most=_LONGEST_TEXT)
                 _check_description(json.loads(text.tobytes()), description)
-                expected = _DESCRIPTION, *like
+                expected = _DESCRIPTION, *like, _SEAL
                 require(
                     sorted(names) == sorted(expected),
                     f"its arrays must be {', '.join(expected)}, not {', '.join(names):.200}",
                 )
                 arrays = {name: read_array(archive, name, each.dtype, each.shape) for name, each in like.items()}
+                own = _seal(text, arrays)
+                sealed = read_array(archive, _SEAL, own.dtype, own.shape)
+                require(sealed.tobytes() == own.tobytes(), "its arrays are not those that were written")
             for name, array in arrays.items():
                 require(bool(np.isfinite(array).all()), f"{name}: must be finite")
         except RuleError as error:
@@ -116,8 +120,14 @@ def digest(*arrays: NDArray[Any]) -> str:
     hashed = hashlib.sha256()
     for array in arrays:
         hashed.update(f"{array.dtype} {array.shape}".encode())
-        hashed.update(array.tobytes())
+        hashed.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return hashed.hexdigest()
+
+
+def _seal(text: NDArray[np.uint8], arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """Return the digest of a description and of the arrays that stand beside it, whatever their order."""
+    sealed = digest(text, *(np.asarray(arrays[name]) for name in sorted(arrays)))
+    return np.frombuffer(bytes.fromhex(sealed), np.uint8)
 
 
 def short_reason(error: Exception) -> str:

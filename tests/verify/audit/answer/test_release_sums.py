@@ -1,6 +1,7 @@
 import dataclasses
 import json
 import math
+import os
 import re
 import tracemalloc
 from collections.abc import Iterable, Iterator
@@ -139,7 +140,7 @@ def test_a_state_of_others_is_refused(path: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"r\.npy: No such file or directory$"):
         all_sums(gone, Canaries(7, 20, DIM), state=state)
     np.save(path, noise(4, DIM))
-    with pytest.raises(InputError, match=r"state\.npz: files: must be"):
+    with pytest.raises(InputError, match=r"state\.npz: is of another release, or of another base: block 0 has other"):
         all_sums(open_release(path), Canaries(7, 20, DIM), state=state)
     state.write_bytes(b"junk")
     with pytest.raises(InputError, match=r"state\.npz: is not a checkpoint"):
@@ -148,6 +149,88 @@ def test_a_state_of_others_is_refused(path: Path, tmp_path: Path) -> None:
         all_sums(open_release(path), Canaries(7, 20, DIM), state=tmp_path / "missing" / "state.npz")
     with pytest.raises(ValueError, match="state: needs a release in files"):
         all_sums(as_source(noise(4, DIM)), Canaries(7, 20, DIM), state=state)
+
+
+def copied(source: Path, target: Path, changed: int | None = None) -> Path:
+    """Copy a release, with one coordinate changed, so that size and times of the target stay as they were."""
+    values = np.load(source)
+    if changed is not None:
+        values[changed] += 1.0
+    times = target.stat() if target.exists() else source.stat()
+    np.save(target, values)
+    os.utime(target, ns=(times.st_atime_ns, times.st_mtime_ns))
+    return target
+
+
+def unscored(_: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+    assert not list(tasks)
+    return iter(())
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("changed", [0, BLOCK, DIM - 1])
+@pytest.mark.parametrize("role", ["release", "base"])
+def test_a_release_is_what_it_has_not_what_its_file_is_called(
+    changed: int, role: str, path: Path, tmp_path: Path
+) -> None:
+    canaries, state = Canaries(7, 20, DIM), tmp_path / "state.npz"
+    base = tmp_path / "base.npy"
+    np.save(base, noise(5, DIM))
+    whole = all_sums(open_release(path, base=base), canaries, state=state)
+    # The same coordinates, elsewhere and later.
+    moved = copied(path, tmp_path / "moved.npy")
+    os.utime(moved, ns=(1, 1))
+    again = all_sums(open_release(moved, base=base), canaries, scoring=unscored, state=state)
+    np.testing.assert_array_equal(again.products.products, whole.products.products)
+    other = path if role == "release" else base
+    before = other.stat()
+    copied(other, other, changed)
+    assert (other.stat().st_size, other.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    block = min(changed // BLOCK, 2)
+    with pytest.raises(InputError, match=rf"state\.npz: is of another release, .*: block {block} has other values$"):
+        all_sums(open_release(path, base=base), canaries, state=state)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("in_file", [True, False])
+def test_a_worker_with_another_file_of_the_name_is_refused(
+    kind: type, in_file: bool, path: Path, tmp_path: Path
+) -> None:
+    other = copied(path, tmp_path / "other.npy", BLOCK)
+
+    def mistaken(function: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+        for number, (_, *rest) in tasks:
+            yield number, call(function, (open_release(other), *rest))
+
+    release = open_release(path) if in_file else np.load(path)
+    with pytest.raises(ValueError, match=r"^release: the worker that scored block 1 has read other values than"):
+        audit_release(release, kind(7, 20, DIM), DELTA, scoring=mistaken)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("products", lambda products: 0.1 * products),
+        ("products", np.flip),
+        ("squares", np.negative),
+        ("numbers", lambda numbers: numbers * [100.0, 1.0, 1.0]),
+        ("numbers", np.zeros_like),
+        ("counts", lambda counts: counts - [0, DIM - 2 * BLOCK, 1]),
+        ("counts", np.flip),
+        ("digests", np.zeros_like),
+    ],
+)
+def test_a_tampered_state_is_refused_by_its_name(name: str, change: Any, path: Path, tmp_path: Path) -> None:
+    canaries, state = Canaries(7, 20, DIM), tmp_path / "state.npz"
+    all_sums(open_release(path), canaries, state=state)
+    with np.load(state) as stored:
+        arrays = dict(stored)
+    arrays[name] = change(arrays[name]).astype(arrays[name].dtype)
+    np.savez(state, **arrays)
+    with pytest.raises(InputError, match=r"state\.npz: its arrays are not those that were written$"):
+        all_sums(open_release(path), canaries, state=state)
 
 
 @pytest.mark.deep

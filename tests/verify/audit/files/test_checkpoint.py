@@ -74,9 +74,9 @@ def test_another_trainings_checkpoint_is_refused(path, change, message):
 
 
 def test_a_later_format_is_refused(path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "_FORMAT", 2)
+    monkeypatch.setattr(checkpoint, "_FORMAT", 3)
 
-    assert refused(path) == "format: must be 2 here, not 1"
+    assert refused(path) == "format: must be 3 here, not 2"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_later_format_is_refused(path, monkeypatch):
     [
         ({"theta": np.zeros(5)}, "theta: must be float64 of shape (5,), not float32 of (5,)"),
         ({"theta": np.zeros(6, np.float32)}, "theta: must be float32 of shape (6,), not float32 of (5,)"),
-        ({"more": np.zeros(1)}, "its arrays must be description, theta, count, none, more, not description, theta"),
+        ({"more": np.zeros(1)}, "its arrays must be description, theta, count, none, more, seal, not description"),
     ],
 )
 def test_arrays_of_other_shapes_are_refused(path, change, message):
