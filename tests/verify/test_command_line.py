@@ -272,7 +272,9 @@ def test_seven_values_are_too_few_for_normality_and_different_variances_are_name
 
 def test_orthonormal_canaries_are_written_added_and_found_again(folder: Path) -> None:
     made = ("canaries", "--seed", 11, "--count", 400, "--dim", 2000, "--directions", "orthonormal")
-    assert output(*made, "--out", "canaries.npy").endswith("--canary-seed 11 --directions orthonormal --delta DELTA\n")
+    assert output(*made, "--out", "canaries.npy").endswith(
+        "--canary-seed SEED --directions orthonormal --delta DELTA\n"
+    )
     canaries = np.load("canaries.npy")
     assert np.abs(canaries.astype(float) @ canaries.T - np.eye(400)).max() < 1e-6
     np.save(folder / "release.npy", canaries.sum(axis=0, dtype=np.float64) + noise(0, 2000))
@@ -294,7 +296,7 @@ def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
     text = output("canaries", "--seed", 11, "--count", 100, "--dim", "5e3", "--out", "canaries.npy")
     assert text == (
         "Wrote 100 canaries of dimension 5000 to canaries.npy; audit a release with: "
-        "canaryproof audit RELEASE.npy --canaries 100 --canary-seed 11 --delta DELTA\n"
+        "canaryproof audit RELEASE.npy --canaries 100 --canary-seed SEED --delta DELTA\n"
     )
     canaries = np.load("canaries.npy")
     assert (canaries.dtype, canaries.shape) == (np.float32, (100, 5000))
@@ -337,7 +339,7 @@ def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directi
     shown = output(*made, "--out", "model.safetensors")
     assert shown.splitlines() == [
         "Added 300 canaries to 5,000 coordinates and wrote model.safetensors; audit a release with: canaryproof audit "
-        "RELEASE.safetensors --canaries 300 --canary-seed 11"
+        "RELEASE.safetensors --canaries 300 --canary-seed SEED"
         + (" --directions orthonormal" if directions == "orthonormal" else "")
         + " --canary-norm 3.0 --delta DELTA",
         "Order     2 tensors by name, a.w to b.w",

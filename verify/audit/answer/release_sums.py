@@ -9,7 +9,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
@@ -335,7 +335,8 @@ def _description(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[s
     if not isinstance(source, StoredRelease):
         raise ValueError("state: needs a release in files")
     return {
-        "canaries": repr(canaries),
+        "canaries": type(canaries).__name__,
+        **{field.name: getattr(canaries, field.name) for field in fields(canaries) if field.init},
         "canary_norm": source.canary_norm,
         "tensors": [[tensor.name, list(tensor.shape), tensor.dtype] for tensor in source.tensors],
     }

@@ -438,7 +438,8 @@ class CanaryClients:
         Parameters
         ----------
         path
-            File to write or replace. The scores stand beside it, under its name and the number of the round.
+            File to write or replace. The scores stand beside it, under its name with ``.canaryproof-`` and the number
+            of the round. Both have the seed, and only the user may read them.
 
         Raises
         ------
@@ -451,9 +452,10 @@ class CanaryClients:
         checkpoint.write(target, self._description(), self._state())
         # From here on the new state counts.
         for old in target.parent.iterdir():
-            name, _, rounds = old.name.rpartition(".")
+            name, _, rounds = old.name.rpartition(_SCORES)
             if name == target.name and rounds.isdigit() and old != current:
-                old.unlink()
+                # Another process may have written the same state.
+                old.unlink(missing_ok=True)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Take over the state that ``save`` wrote; going on from it gives the same bits.
@@ -478,10 +480,12 @@ class CanaryClients:
             raise InputError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
         if scores.keep_table != self._scores.keep_table:
             raise InputError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
+        if int(state["residual"]) not in _RESIDUALS:
+            raise InputError(f"{target}: residual: must be one of {', '.join(map(str, _RESIDUALS))}")
         self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
         self._sum = self._final = self._evidence = None
         self._cosines, self._lengths = state["cosines"], state["lengths"]
-        self._residual = (False, True, None)[int(state["residual"])]
+        self._residual = _RESIDUALS[int(state["residual"])]
         self._seen = self._counts() > 0
 
     def _description(self) -> dict[str, int | str]:
@@ -590,8 +594,15 @@ def _sampled_trace(participation: Participation, noise_multiplier: float) -> Sam
     return SampledTrace(float(sampling.rate), noise_multiplier)
 
 
+# Whether the residual of each round is known, as a state's number says it; None before the first round.
+_RESIDUALS = {0: False, 1: True, -1: None}
+# What stands between a state's name and the number of the round in the name of the file with its scores. Files of that
+# kind are removed, so that nobody else's may have such a name.
+_SCORES = ".canaryproof-"
+
+
 def _scores_file(path: Path, rounds: int) -> Path:
-    return path.with_name(f"{path.name}.{rounds}")
+    return path.with_name(f"{path.name}{_SCORES}{rounds}")
 
 
 def float_vector(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:

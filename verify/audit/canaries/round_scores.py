@@ -325,7 +325,7 @@ class RoundScores:
         Parameters
         ----------
         path
-            File to write or replace.
+            File to write or replace. It has the seed, and only the user may read it.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class RoundScores:
         waiting = self.rounds % self.block
         if self.keep_table:
             state[_TABLE] = self.table[: self.rounds - waiting]
-        with replace_file(Path(path)) as file:
+        with replace_file(Path(path), private=True) as file:
             np.savez(file, **state, members=self._members[:waiting], buffer=self._buffer[:waiting])
 
     @classmethod

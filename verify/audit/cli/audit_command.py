@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_score_columns, read_scores
+from canaryproof.verify.audit.files.writing import write_new
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -400,7 +400,7 @@ def canaries_command(
     option = "" if directions == _INDEPENDENT else f" --directions {directions}"
     click.echo(
         f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
-        f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed {seed}{option} --delta DELTA"
+        f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed SEED{option} --delta DELTA"
     )
 
 
@@ -487,7 +487,7 @@ def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directi
     options += "" if release.canary_norm == 1.0 else f" --canary-norm {release.canary_norm!r}"
     click.echo(
         f"Added {count} canaries to {release.dim:,} coordinates and wrote {one_line(str(out))}; audit a release with: "
-        f"canaryproof audit RELEASE{suffix} --canaries {count} --canary-seed {seed}{options} --delta DELTA"
+        f"canaryproof audit RELEASE{suffix} --canaries {count} --canary-seed SEED{options} --delta DELTA"
     )
     if release.tensors[0].name:
         click.echo(_order(release))
@@ -578,20 +578,6 @@ def check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
         raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
 
 
-def write_new(out: Path, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file that did not exist, whole or not at all."""
-    partial = out.with_name(f".canaryproof-{secrets.token_hex(8)}.part")
-    try:
-        try:
-            with partial.open("xb") as file:
-                write(file)
-            _rename_new(partial, out)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(f"{out}: {error.strerror or error}") from error
-
-
 def _canaries(directions: str, seed: int, count: int, dim: int) -> "ReleaseCanaries":
     from canaryproof.kernels.canaries import Canaries
     from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
@@ -610,16 +596,3 @@ def _write_canaries(file: IO[bytes], directions: str, seed: int, count: int, dim
                 canaries = _canaries(directions, seed, count, dim)
             file.write(canaries.vector(j).astype("<f4", copy=False).data)
             advance(1)
-
-
-def _rename_new(partial: Path, out: Path) -> None:
-    """Rename a file, without replacing one that has come into being meanwhile."""
-    try:
-        os.link(partial, out)
-    except FileExistsError:
-        raise
-    except OSError:
-        # The file system has no links.
-        if os.path.lexists(out):
-            raise FileExistsError(f"{out}: exists by now") from None
-        partial.rename(out)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from canaryproof.verify.audit.cli.audit_command import SEED, check_output, write_new
-from canaryproof.verify.audit.cli.options import FilePath
+from canaryproof.verify.audit.cli.audit_command import SEED, check_output
+from canaryproof.verify.audit.cli.options import FilePath, one_line
 from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.writing import write_new
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.accounting.accountant import Neighbours
@@ -116,12 +117,18 @@ def plan_command(
     rows = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in planned.rows()]
     document = asdict(planned) | {"shares" if known else "faults": rows, "commands": planned.commands()}
     if out is not None and secret is not None and drawn is not None:
-        # The file is published, and must not say the seed.
-        public = document | {"commands": planned.commands("SEED", out.name)}
-        public_bytes, secret_bytes = plan_file.written(planned, drawn, public)
-        write_new(secret, lambda file: file.write(secret_bytes))
-        write_new(out, lambda file: file.write(public_bytes))
+        # The file is published, and terminals are recorded: neither says the seed.
+        document |= {"commands": planned.commands("SEED", out.name)}
+        public_bytes, secret_bytes = plan_file.written(planned, drawn, document)
+        write_new(secret, lambda file: file.write(secret_bytes), private=True)
+        try:
+            write_new(out, lambda file: file.write(public_bytes))
+        except InputError:
+            secret.unlink()
+            raise
     if not as_json:
-        click.echo(planned.text(7 if drawn is None else drawn.seed, None if out is None else out.name))
+        click.echo(planned.text() if out is None else planned.text("SEED", out.name))
+        if secret is not None:
+            click.echo(f"\nSEED stands in {one_line(str(secret))}, which only you can read.")
         return
     click.echo(json.dumps(document, indent=2, allow_nan=False))

@@ -28,7 +28,7 @@ _LONGEST_TEXT, _BYTES_AT_ONCE = 10**6, 2**20
 def write(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write or replace a checkpoint; ``description``, of JSON's values, is what ``read`` must find again."""
     text = np.frombuffer(_serialise(description).encode(), np.uint8)
-    with replace_file(path) as file:
+    with replace_file(path, private=True) as file:
         np.savez(file, **{_DESCRIPTION: text}, **arrays, **{_SEAL: _seal(text, arrays)})  # type: ignore[arg-type]
 
 
@@ -141,7 +141,10 @@ def _check_description(document: Any, description: Mapping[str, Any]) -> None:
     for name, value in json.loads(_serialise(description)).items():
         require(
             name in document and document[name] == value,
-            f"{name}: must be {value!r} here, not {document.get(name)!r:.200}",
+            # A seed is a secret.
+            f"{name}: must be the same as here"
+            if name == "seed"
+            else f"{name}: must be {value!r} here, not {document.get(name)!r:.200}",
         )
 
 

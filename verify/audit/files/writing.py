@@ -6,8 +6,9 @@ inside an output folder is refused. The output folder itself may be one, as its 
 
 import errno
 import os
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
@@ -19,15 +20,18 @@ if sys.platform != "win32":
 
 
 @contextmanager
-def replace_file(path: Path) -> Iterator[IO[bytes]]:
+def replace_file(path: Path, private: bool = False) -> Iterator[IO[bytes]]:
     """Open a file that takes the place of another when the ``with`` block ends.
 
-    A crash, even of the machine, leaves the old file or the new one, whole; so does an error inside the block.
+    A crash, even of the machine, leaves the old file or the new one, whole; so does an error inside the block. If
+    several processes write the same file at once, that of one of them stays.
 
     Parameters
     ----------
     path
         File to write or replace; a hidden name beside it serves meanwhile.
+    private
+        Whether only the user may read it, as it has a seed.
 
     Yields
     ------
@@ -38,23 +42,18 @@ def replace_file(path: Path) -> Iterator[IO[bytes]]:
     OSError
         If it cannot be written; the file is named.
     """
-    partial = path.with_name(f".{path.name}.canaryproof")
     try:
-        # A crash may have left one; a link in its place would lead elsewhere.
-        partial.unlink(missing_ok=True)
-        with partial.open("xb") as file:
+        with _partial_file(path, private) as (partial, file):
             yield file
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
+            file.close()
+            partial.replace(path)
     except OSError as error:
         # The error of a write names no file, and numpy's has no number either.
         if error.filename is None:
             raise OSError(error.errno or errno.EIO, error.strerror or str(error), str(path)) from error
         raise
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
     if sys.platform != "win32":
         # The new name itself is on disk only when the folder is.
         folder = os.open(path.parent, os.O_RDONLY)
@@ -62,6 +61,58 @@ def replace_file(path: Path) -> Iterator[IO[bytes]]:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def write_new(path: Path, write: Callable[[IO[bytes]], object], private: bool = False) -> None:
+    """Write a file that did not exist, whole or not at all.
+
+    Parameters
+    ----------
+    path
+        File to write.
+    write
+        Writes its bytes.
+    private
+        Whether only the user may read it, as it has a seed.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or exists by then.
+    """
+    try:
+        with _partial_file(path, private) as (partial, file):
+            write(file)
+            file.close()
+            _rename_new(partial, path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def _partial_file(path: Path, private: bool) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Open a file beside another, under a name that no other process has, and remove that name in the end."""
+    partial = path.with_name(f".canaryproof-{secrets.token_hex(8)}.part")
+    mode = 0o600 if private else 0o666
+    try:
+        with open(partial, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+            yield partial, file
+    finally:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def _rename_new(partial: Path, path: Path) -> None:
+    """Rename a file, without replacing one that has come into being meanwhile."""
+    try:
+        os.link(partial, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # The file system has no links.
+        if os.path.lexists(path):
+            raise FileExistsError(f"{path}: exists by now") from None
+        partial.rename(path)
 
 
 def own_folder(path: Path) -> None:

@@ -196,22 +196,24 @@ def test_a_crash_while_saving_leaves_the_old_state(tmp_path, monkeypatch, place)
     canary_clients.save(tmp_path / "state")
     loaded.load(tmp_path / "state")
     assert loaded.rounds == 6
-    assert {file.name for file in tmp_path.iterdir()} == {"state", "state.6"}
+    assert {file.name for file in tmp_path.iterdir()} == {"state", "state.canaryproof-6"}
 
 
 def test_neighbouring_files_are_left_alone(tmp_path):
-    names = ["state2.4", "state.txt", "other.3", "state.4.old"]
+    names = ["state.4", "state2.canaryproof-4", "state.txt", "other.3", "state.canaryproof-4.old"]
     for name in names:
         (tmp_path / name).touch()
     canary_clients = CanaryClients(CANARIES, scheduled())
     canary_clients.save(tmp_path / "state")
-    assert {file.name for file in tmp_path.iterdir()} == {*names, "state", "state.0"}
+    assert {file.name for file in tmp_path.iterdir()} == {*names, "state", "state.canaryproof-0"}
+    modes = {name: (tmp_path / name).stat().st_mode & 0o777 for name in ("state", "state.canaryproof-0")}
+    assert set(modes.values()) == {0o600}
 
 
 @pytest.mark.parametrize(
     ("canaries", "schedule", "message"),
     [
-        (Canaries(4, COUNT, DIM), scheduled(), "seed: must be 4"),
+        (Canaries(4, COUNT, DIM), scheduled(), "seed: must be the same as here"),
         (Canaries(3, COUNT, DIM + 1), scheduled(), "dim: must be 601"),
         (ORTHONORMAL, scheduled(), "layers: must be 2"),
         (CANARIES, scheduled(observed=OBSERVED - 1), "participation: must be"),
@@ -233,13 +235,13 @@ def test_a_damaged_state_is_refused(tmp_path):
     other = CanaryClients(CANARIES, scheduled())
     other.add(deltas()[0])
     other.save(tmp_path / "other")
-    shutil.copy(tmp_path / "other.1", tmp_path / "state.4")
-    with pytest.raises(ValueError, match=r"state\.4: its canaries and rounds must be those of"):
+    shutil.copy(tmp_path / "other.canaryproof-1", tmp_path / "state.canaryproof-4")
+    with pytest.raises(ValueError, match=r"state\.canaryproof-4: its canaries and rounds must be those of"):
         fresh.load(tmp_path / "state")
-    (tmp_path / "state.4").write_bytes(b"PK")
-    with pytest.raises(ValueError, match=r"state\.4: is not a readable \.npz file"):
+    (tmp_path / "state.canaryproof-4").write_bytes(b"PK")
+    with pytest.raises(ValueError, match=r"state\.canaryproof-4: is not a readable \.npz file"):
         fresh.load(tmp_path / "state")
-    (tmp_path / "state.4").unlink()
+    (tmp_path / "state.canaryproof-4").unlink()
     with pytest.raises(FileNotFoundError):
         fresh.load(tmp_path / "state")
     (tmp_path / "state").write_bytes(b"")

@@ -30,7 +30,7 @@ def test_a_state_needs_the_groups_that_it_is_of(tmp_path):
     schedule = bernoulli(0, 0.5, 4, 1, Insertion(COUNT, 4))
     CanaryClients(CANARIES, schedule).save(tmp_path / "state")
     with pytest.raises(ValueError, match="canaries: must be given, since they have groups"):
-        RoundScores.load(tmp_path / "state.0")
+        RoundScores.load(tmp_path / "state.canaryproof-0")
     other = CanaryClients(GroupedCanaries(3, COUNT, SIZES, (1.0, 2.0, 1.0)), schedule)
     with pytest.raises(ValueError, match="participation"):
         other.load(tmp_path / "state")

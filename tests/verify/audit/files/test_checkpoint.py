@@ -53,12 +53,11 @@ def test_a_crash_while_writing_leaves_the_old_file(path, monkeypatch, owner, nam
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_what_a_crash_left_is_written_over(path):
-    path.with_name(".training.npz.canaryproof").write_bytes(b"half")
+def test_a_seed_is_neither_shown_nor_readable_by_others(path):
+    checkpoint.write(path, DESCRIPTION | {"seed": 123456}, ARRAYS)
 
-    checkpoint.write(path, DESCRIPTION, ARRAYS)
-
-    assert list(path.parent.iterdir()) == [path]
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert refused(path, DESCRIPTION | {"seed": 654321}) == "seed: must be the same as here"
 
 
 @pytest.mark.parametrize(
