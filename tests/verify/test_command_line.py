@@ -145,26 +145,13 @@ def test_audit_against_unobserved_cosines(folder: Path) -> None:  # noqa: ARG001
     assert "expected where scores are maxima over rounds" in known
 
 
-def test_scores_of_any_kind_are_audited_beside_unobserved_ones(folder: Path) -> None:
+def test_scores_of_any_kind_are_audited_beside_unobserved_ones(folder: Path) -> None:  # noqa: ARG001
     losses = -np.random.default_rng(5).exponential(size=(2, 100)) * 10.0
     np.savez("losses.npz", observed=losses[0] + 20.0, unobserved=losses[1])
     text = words(output("audit", "losses.npz", "--delta", 0.01, "--kind", "any", "--details", "--force"))
     assert "100 observed against 100 unobserved scores" in text
     assert "Only cosines have a known null" in text
     assert json.loads(output("audit", "losses.npz", "--delta", 0.01, "--kind", "any", "--json"))["kind"] == "any"
-    (folder / "losses.csv").write_text("-3.5\n-4\n")
-    for arguments, message in (
-        (("losses.npz",), "losses.npz: observed[1]: a cosine must lie in [-1, 1], not 12"),
-        (("losses.csv", "--kind", "any"), "losses.csv: unobserved: is needed for scores of any kind"),
-        (("losses.parquet", "--kind", "any"), "losses.parquet: needs --score and --member, the names of its columns"),
-        (("losses.npz", "--kind", "any", "--dim", 10), "losses.npz: dim: is for cosines"),
-        (("losses.npz", "--kind", "any", "--noise-multiplier", 1), "losses.npz: noise_multiplier: is for cosines"),
-        (
-            ("release.npy", "--kind", "any", "--canaries", 2, "--canary-seed", 1),
-            "--kind: must not be given with --canaries",
-        ),
-    ):
-        assert refusal("audit", *arguments, "--delta", 0.01).startswith(message)
 
 
 @pytest.mark.deep(beyond=1)
@@ -208,11 +195,6 @@ def test_a_job_fails_where_the_estimate_is_withheld(folder: Path) -> None:  # no
     assert "adaptive" in output(*arguments, "--force", "--details")
 
 
-def test_a_claim_that_is_not_known_cannot_fail(folder: Path) -> None:  # noqa: ARG001
-    for arguments in (("c.npy", "--dim", "1e6"), ("both.npz", "--noise-multiplier", 4)):
-        assert refusal("audit", *arguments, "--delta", "1e-6", "--fail-above-claim").startswith("--fail-above-claim: ")
-
-
 def test_a_picture_is_written_once(folder: Path) -> None:
     arguments = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--plot")
     assert output(*arguments, "a.svg") == output(*arguments[:-1])
@@ -220,8 +202,6 @@ def test_a_picture_is_written_once(folder: Path) -> None:
     output(*arguments, "a.PNG")
     assert (folder / "a.PNG").read_bytes().startswith(b"\x89PNG")
     assert refusal(*arguments, "a.svg") == "a.svg: must not exist already"
-    assert refusal(*arguments, "a.pdf") == "a.pdf: the file's name must end in .svg or .png"
-    assert refusal(*arguments, "none/a.svg") == "none/a.svg: No such file or directory"
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
 
 
@@ -283,13 +263,6 @@ def test_orthonormal_canaries_are_written_added_and_found_again(folder: Path) ->
     assert (found["count"], found["null_count"]) == (400, 1600)
     # Seven of its own deviations.
     assert found["standardised_mean"] == pytest.approx(1.0, abs=0.4)
-    assert refusal(*made[:4], 2001, *made[5:], "--out", "more.npy") == (
-        "--count: must be at most --dim, as no more than 2,000 directions are orthogonal"
-    )
-    np.save(folder / "cosines.npy", COSINES)
-    assert refusal("audit", "cosines.npy", "--dim", 10**6, "--delta", 1e-6, "--directions", "orthonormal") == (
-        "--directions: must be given with --canaries and --canary-seed alone"
-    )
 
 
 def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
@@ -359,114 +332,10 @@ def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directi
     assert other == "state.npz: is of another release, or of another base: block 0 has other values"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--out", "o.npy"), "--dim: must be given, or --add"),
-        (("--out", "o.npy", "--dim", 5, "--skip", "a"), "--skip: must be given with --add alone"),
-        (("--out", "o.npy", "--dim", 5, "--canary-norm", 2), "--canary-norm: must be given with --add alone"),
-        (("--out", "o.npy", "--add", "c.npy", "--dim", 5), "--dim: must not be given with --add, as the file says it"),
-        (("--out", "o.safetensors", "--add", "c.npy"), "o.safetensors: the file's name must end in .npy"),
-        (("--out", "c.npy", "--add", "c.npy"), "c.npy: must not exist already"),
-        (
-            ("--out", "o.npy", "--add", "c.npy", "--directions", "orthonormal", "--count", 10**5),
-            "--count: must be at most 200, as no more directions are orthogonal",
-        ),
-    ],
-)
-def test_insertions_that_are_wrong_are_refused(folder: Path, options: tuple[object, ...], message: str) -> None:  # noqa: ARG001
-    assert refusal("canaries", "--seed", 1, "--count", 3, *options).startswith(message)
-
-
-@pytest.mark.parametrize(
-    "option", [("--canary-norm", 2), ("--only", "a"), ("--skip", "a"), ("--base", "c.npy"), ("--state", "s.npz")]
-)
-def test_options_of_a_release_are_refused_with_scores(folder: Path, option: tuple[object, ...]) -> None:  # noqa: ARG001
-    message = refusal("audit", "c.npy", "--dim", 10**6, "--delta", 1e-6, *option)
-    assert message == f"{option[0]}: must be given with --canaries and --canary-seed alone"
-
-
-FINE = {"--delta": "1e-6", "--dim": "1000000"}
-
-
-def audit_arguments(file: str, **changes: str | None) -> list[str]:
-    options = {**FINE, **{f"--{name.replace('_', '-')}": value for name, value in changes.items()}}
-    return ["audit", file, *(x for name, value in options.items() if value is not None for x in (name, value))]
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        *(("delta", x) for x in ("1", "-0.1", "nan", "inf", "", "x", "1e-6\n")),
-        *(("confidence", x) for x in ("0", "1", "95", "1.0", "nan", "0.9999999999999999", "1e-300")),
-        *(("dim", x) for x in ("1", "0", "-2", "1000000000001", "1e13", "2.5", "nan", "inf", "x", "1e999999999", "")),
-        *(("dim", x) for x in ("9" * 10_000, "1e-999999999", "sNaN", "0x10", "2" + "\x1b[31m" * 9)),
-        *(("canaries", x) for x in ("1", "0", "10000001", "3.5")),
-        *(("noise_multiplier", x) for x in ("0", "-1", "0.009", "1e7", "nan", "inf", "x", "")),
-        *(("canary_seed", x) for x in ("-1", "18446744073709551616", "0.5", "seed")),
-    ],
-)
-def test_an_option_out_of_its_domain_is_refused(folder: Path, option: str, value: str) -> None:  # noqa: ARG001
-    # float() and Decimal() ignore white space around a number.
-    if value.strip() != value:
-        assert call(*audit_arguments("c.npy", **{option: value})).exit_code == 0
-        return
-    message = refusal(*audit_arguments("c.npy", **{option: value}))
-    assert f"'--{option.replace('_', '-')}'" in message
-    assert "must" in message
-    assert len(message) < 250
-    assert message.isprintable()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"delta": None}, "Missing option '--delta'. (see 'canaryproof audit --help')"),
-        ({"dim": None}, "c.npy: cosines need --dim; a released vector needs --canaries and --canary-seed"),
-        ({"canaries": "5"}, "--canaries and --canary-seed: must be given together"),
-        ({"canary_seed": "5"}, "--canaries and --canary-seed: must be given together"),
-        (
-            {"canaries": "5", "canary_seed": "0"},
-            "--dim: must not be given with --canaries, as a released vector has its own length",
-        ),
-    ],
-)
-def test_inconsistent_options_are_refused(folder: Path, changes: dict[str, str | None], message: str) -> None:  # noqa: ARG001
-    result = CliRunner().invoke(main, audit_arguments("c.npy", **changes), prog_name="canaryproof")
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"Error: {message}\n")
-
-
-def test_a_bad_file_is_named_in_one_line(folder: Path) -> None:
-    np.save("nan.npy", np.array([0.1, np.nan]))
-    np.savez("alone.npz", observed=COSINES)
-    np.save("zero.npy", np.zeros(5))
-    (folder / "equal.csv").write_text("0.1\n0.1\n")
-    release = ["--canaries", "5", "--canary-seed", "0", "--delta", "0.1"]
-    scores = ["--dim", "10", "--delta", "0.1"]
-    assert refusal("audit", "nan.npy", *scores) == "nan.npy: observed[1]: must be finite, not nan"
-    assert refusal("audit", "equal.csv", *scores).startswith("equal.csv: observed: all 2 values are equal")
-    assert refusal("audit", "missing.csv", *scores) == "missing.csv: No such file or directory"
-    assert refusal("audit", ".", *scores) == ".: the file's name must end in .npy or .npz or .csv"
-    assert (
-        refusal("audit", "alone.npz", "--delta", 0.1) == "alone.npz: has no unobserved cosines, so that --dim is needed"
+def test_white_space_around_a_number_is_ignored(folder: Path) -> None:  # noqa: ARG001
+    assert output("audit", "c.npy", "--delta", "1e-6\n", "--dim", 10**6) == (
+        output("audit", "c.npy", "--delta", "1e-6", "--dim", 10**6)
     )
-    assert refusal("audit", "zero.npy", *release) == "zero.npy: the release must not be the zero vector"
-    assert refusal("audit", "alone.npz", *release) == (
-        "alone.npz: the file's name must end in .npy or .safetensors or .safetensors.index.json"
-    )
-    np.save("tiny.npy", np.array([1e-30, 0.0]))
-    assert refusal("audit", "tiny.npy", *release).startswith("tiny.npy: the release's largest coordinate must lie")
-    np.save("close.npy", np.array([0.5, 0.5 + 1e-12]))
-    assert refusal("audit", "close.npy", *scores).startswith("close.npy: observed: the standard deviation must be")
-
-
-@pytest.mark.parametrize(
-    "name", ["two\nlines.npy", "\x1b[31mred.npy", "\udcff.npy", "\u202egnp.npy", "ε.csv", "[b].npy"]
-)
-def test_a_hostile_name_stays_on_its_line(folder: Path, name: str) -> None:  # noqa: ARG001
-    message = refusal("audit", name, "--dim", 10, "--delta", 0.1)
-    assert message == f"{one_line(name)}: No such file or directory"
-    assert message.isprintable()
 
 
 @given(st.text())
@@ -477,14 +346,12 @@ def test_one_line_is_printable(text: str) -> None:
 
 def test_unknown_commands_and_options_get_one_line() -> None:
     assert "No such command" in refusal("audti")
-    assert "--dimension" in refusal("audit", "--dimension", "5")
     assert refusal("--colour").startswith("No such option")
 
 
 def test_a_missing_file_is_named_before_a_missing_option(folder: Path) -> None:  # noqa: ARG001
     assert refusal("audit", "none.npy") == "none.npy: No such file or directory"
     assert refusal("audit", "c.npy").startswith("Missing option '--delta'.")
-    assert refusal("audit").startswith("Missing argument 'FILE'.")
 
 
 def test_words_are_completed() -> None:
@@ -518,9 +385,6 @@ def test_an_existing_file_is_never_replaced(folder: Path) -> None:
     before = (folder / "c.npy").read_bytes()
     for name in ("c.npy", "dangling.npy"):
         assert refusal(*arguments, name) == f"{name}: must not exist already"
-    assert refusal(*arguments, "c.txt") == "c.txt: the file's name must end in .npy"
-    assert refusal(*arguments, "none/c.npy") == "none/c.npy: No such file or directory"
-    assert refusal(*arguments, "c.npy/c.npy") == "c.npy/c.npy: Not a directory"
     assert (folder / "c.npy").read_bytes() == before
 
 
@@ -819,18 +683,6 @@ def test_bounds_in_json_name_their_kind_and_an_infinite_cap_is_null(folder: Path
     assert found["inclusion"] == "fixed"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--bound", "nope"), "--bound: there is no bound 'nope'; there are fixed-sequence, band"),
-        (("--bound", "one-run"), "c.npy: one-run needs unobserved scores"),
-        (("--inclusion", "dice"), "'dice' is not one of 'fixed', 'coin', 'independent'"),
-    ],
-)
-def test_bounds_that_cannot_be_had_are_refused(folder: Path, arguments: tuple[str, ...], message: str) -> None:  # noqa: ARG001
-    assert message in refusal("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", *arguments)
-
-
 def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
     # So that no cell of a list is wrapped.
     monkeypatch.setenv("COLUMNS", "300")
@@ -882,13 +734,6 @@ def test_a_group_alone_shows_its_help_in_lines() -> None:
     assert "Commands:\n  canife " in shown.stderr
 
 
-def test_columns_of_other_names_say_which_are_looked_for(folder: Path) -> None:
-    (folder / "other.csv").write_text("score,member\n1.2,1\n0.2,0\n")
-    said = refusal("audit", "other.csv", "--delta", "1e-5", "--kind", "any")
-    needed = "line 1: its columns must be observed and, optionally, unobserved, not score, member"
-    assert said == f"other.csv: {needed}; --score names another one"
-
-
 def test_a_training_s_record_is_audited_from_its_file(folder: Path) -> None:  # noqa: ARG001
     traces = RoundTraces(np.array([0.2, 0.3]), np.array([8.0, 9.0]), 2000, residual=False, rounds=2)
     record = RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 2, 0, 0, traces)
@@ -911,10 +756,6 @@ def test_a_table_is_audited_by_its_columns(folder: Path) -> None:  # noqa: ARG00
     arguments = ("audit", "t.csv", "--kind", "any", "--delta", "1e-5")
     found = audit(Scores(scores[member], scores[~member], kind="any"), 1e-5)
     assert words(output(*arguments, "--score", "loss", "--member", "in")).startswith(answer(found))
-    assert refusal(*arguments, "--score", "loss") == "--score and --member: must be given together"
-    assert refusal(*arguments, "--score", "x", "--member", "in").startswith(
-        "t.csv: must have one column 'x'; its columns"
-    )
 
 
 def test_a_plan_of_rounds_takes_a_rate(folder: Path) -> None:  # noqa: ARG001
@@ -923,6 +764,3 @@ def test_a_plan_of_rounds_takes_a_rate(folder: Path) -> None:  # noqa: ARG001
     document = json.loads(output(*arguments, "--participations", 2, "--json"))
     assert document["mechanism"]["participations"] == 2
     assert [row["share"] for row in document["shares"]] == [0.9, 0.75, 0.5, 0.25]
-    assert refusal(*arguments, "--data-norm", 3) == "--data-norm: must be given with --rate or --participations"
-    assert refusal(*arguments, "--rate", 0.1, "--all-rounds").startswith("--all-rounds: must not be given with --rate")
-    assert refusal(*arguments, "--rate", 2) == "--rate: must lie above 0 and be at most 1, not 2.0"

@@ -38,32 +38,6 @@ def test_the_example_passes_and_its_fault_is_seen():
     assert all(len(line) <= 80 for line in honest.output.splitlines())
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "error"),
-    [
-        ("", "training.py", "training.py: must be FILE.py:FUNCTION"),
-        ("", "training.txt:f", "must be FILE.py:FUNCTION"),
-        ("", "missing.py:f", "missing.py: there is no such file"),
-        ("f = 3", "training.py:f", "training.py: has no function f"),
-        ("raise SystemExit(3)", "training.py:f", "training.py: raised SystemExit: 3"),
-        ("1 / 0", "training.py:f", "training.py: raised ZeroDivisionError: division by zero"),
-        ("def f(x):\n    1 / 0", "training.py:f", "raised ZeroDivisionError (training.py, line 2): division by zero"),
-        (
-            "def f(x):\n    pass",
-            "training.py:f",
-            "must add at least one round by inspection.add(release, drawn, known)",
-        ),
-    ],
-)
-def test_a_wrong_training_is_one_line(tmp_path, monkeypatch, code, name, error):
-    monkeypatch.chdir(tmp_path)
-    Path("training.py").write_text(code)
-    result = run(name, *CLAIM)
-    assert result.exit_code == 2
-    assert error in result.output
-    assert len(result.output.splitlines()) == 1
-
-
 def test_a_training_finds_its_neighbours_and_its_prints_are_no_answer(tmp_path):
     (tmp_path / "steps_of_mine.py").write_text("import numpy as np\nNUMBER = 2\n")
     code = """
@@ -85,9 +59,3 @@ def test_a_training_finds_its_neighbours_and_its_prints_are_no_answer(tmp_path):
     assert result.exit_code == 0
     assert json.loads(result.stdout)["rounds"] == 2
     assert "round 1" in result.stderr
-
-
-def test_a_claim_out_of_range_is_one_line():
-    result = run(f"{EXAMPLE}:training", *CLAIM, "--rate", "2")
-    assert result.exit_code == 2
-    assert result.output == "Error: --rate: must lie strictly between 0 and 1, not 2.0\n"
