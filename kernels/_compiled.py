@@ -4,6 +4,10 @@ Each module takes its decorator ``njit`` from here. The cache's folder is named 
 package that have compiled functions. numba itself goes by the file of a function alone. It does not notice changed code
 that another file inlines. Where no folder can be written, functions are compiled in memory, and so they are on Windows.
 
+Cached code is run, so that nobody else may have written it. A folder is opened from the root on, one after another, and
+each is checked by its descriptor; files are read and written by the last one. What stands under a name may change
+meanwhile, what a descriptor is of does not.
+
 numba's documented hook for the folder, ``NUMBA_CACHE_LOCATOR_CLASSES``, holds for a whole process, thus also for code
 of others. It has no lock either. Hence this module subclasses numba's cache of a function.
 
@@ -14,15 +18,17 @@ count on that.
 
 import errno
 import hashlib
+import io
 import logging
 import multiprocessing
 import os
+import pickle
+import secrets
 import stat
 import sys
-import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -94,8 +100,9 @@ def folder() -> Path:
     If none is writable, return the first, which may still hold a readable cache.
     """
     given = getattr(config, "CACHE_DIR", "")
-    parents = [Path(given).absolute()] if given else [*_user_folders(), _ROOT / "__pycache__"]
-    folders = [parent / f"compiled-{digest()[:16]}" for parent in parents]
+    parents = [Path(given)] if given else [*_user_folders(), _ROOT / "__pycache__"]
+    # Links are followed here and never again.
+    folders = [Path(os.path.realpath(parent)) / f"compiled-{digest()[:16]}" for parent in parents]
     return next(filter(_is_writable, folders), folders[0])
 
 
@@ -109,44 +116,81 @@ def _user_folders() -> list[Path]:
 
 
 def _is_writable(path: Path) -> bool:
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _is_trusted(path):
-            return False
-        path.mkdir(mode=0o700, exist_ok=True)
-        tempfile.TemporaryFile(dir=path).close()
-    except OSError:
-        return False
-    return True
+    with suppress(OSError), opened_folder(path, make=True) as descriptor:
+        name = f".{secrets.token_hex(8)}"
+        os.close(_open_file(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, descriptor))
+        os.unlink(name, dir_fd=descriptor)
+        return True
+    return False
 
 
-def _is_trusted(path: Path) -> bool:
-    """Tell whether only the user and root can write a folder, or put another in its place: cached code is run.
+@contextmanager
+def opened_folder(path: Path, make: bool = False) -> Iterator[int]:
+    """Open a folder into which only the user and root can write, or put another in its place.
 
-    Who can write a folder can replace others in it, unless it is sticky. The folder and the one that holds it must be
-    the user's or root's, and closed to the group; those above must be closed to everybody else. On Windows, owners and
-    modes say nothing of who can write, so that no folder is trusted.
+    Who can write a folder can replace others in it, unless it is sticky. So the folder and all above it must be the
+    user's or root's, and closed to everybody else. On Windows, owners and modes say nothing of who can write, so that
+    no folder is trusted.
+
+    Parameters
+    ----------
+    path
+        Its absolute path. It must have no links.
+    make
+        Whether to make what is missing.
+
+    Yields
+    ------
+    Its descriptor.
+
+    Raises
+    ------
+    OSError
+        If it cannot be opened, or others can write there.
     """
     if sys.platform == "win32":
-        return False
-    for depth, ancestor in enumerate((path, *path.parents)):
-        try:
-            status = ancestor.stat()
-        except FileNotFoundError:
-            continue
-        near = depth < _NEAR
-        if near and status.st_uid not in {0, os.geteuid()}:
-            return False
-        sticky = depth > 0 and status.st_mode & stat.S_ISVTX
-        if status.st_mode & (0o022 if near else 0o002) and not sticky:
-            return False
-    return True
+        raise PermissionError(errno.EPERM, _DISTRUST)
+    root, *names = path.parts
+    descriptor = os.open(root, _FOLDER)
+    try:
+        for name in names:
+            _refuse_others(descriptor, stat.S_ISVTX)
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=descriptor)
+            above, descriptor = descriptor, os.open(name, _FOLDER, dir_fd=descriptor)
+            os.close(above)
+        _refuse_others(descriptor)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-# The cache's folder and the one that holds it, which a variable may name.
-_NEAR = 2
-# Why a folder is not trusted.
-_DISTRUST = "Windows does not say who can write there" if sys.platform == "win32" else "others can write there"
+if sys.platform == "win32":
+    # Why a folder is not trusted.
+    _DISTRUST = "Windows does not say who can write there"
+else:
+    _DISTRUST = "others can write there"
+    # Folders that may be passed through need not be readable, where the system can open them so.
+    _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
+
+
+def _refuse_others(descriptor: int, allowed: int = 0) -> None:
+    """Refuse what others own or can write, unless its mode has an allowed bit."""
+    status = os.fstat(descriptor)
+    if status.st_uid not in {0, os.geteuid()} or (status.st_mode & 0o022 and not status.st_mode & allowed):
+        raise PermissionError(errno.EPERM, _DISTRUST)
+
+
+def _open_file(name: str, flags: int, folder_descriptor: int) -> int:
+    """Open a file of a trusted folder that is no link, and that nobody else can write."""
+    descriptor = os.open(name, flags | os.O_NOFOLLOW, 0o600, dir_fd=folder_descriptor)
+    try:
+        _refuse_others(descriptor)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 class _Locator(caching._CacheLocator):
@@ -163,6 +207,9 @@ class _Locator(caching._CacheLocator):
     def get_cache_path(self) -> str:
         return str(folder() / self._function.__module__.removeprefix(_PACKAGE))
 
+    def ensure_cache_path(self) -> None:
+        """Do nothing, as the folder has been opened by now."""
+
     def get_source_stamp(self) -> str:
         return digest()
 
@@ -176,6 +223,53 @@ class _Located(caching.CompileResultCacheImpl):
 
 # numba's classes have no types.
 _FunctionCache: Any = caching.FunctionCache
+_CacheFile: Any = caching.IndexDataCacheFile
+
+
+class _Files(_CacheFile):  # type: ignore[misc]
+    """The index of a function's compiled code and the files with it, by the descriptor of their folder."""
+
+    _descriptor = -1
+
+    @contextmanager
+    def opened(self, make: bool = False) -> Iterator[None]:
+        """Open the folder as long as the ``with`` block lasts."""
+        with opened_folder(Path(self._cache_path), make) as self._descriptor:
+            yield
+
+    def open(self, name: str, mode: str) -> IO[bytes]:
+        """Open a file of the folder."""
+        return open(name, mode, opener=lambda _, flags: _open_file(name, flags, self._descriptor))
+
+    def _load_index(self) -> Any:
+        """As in the base class."""
+        try:
+            with self.open(self._index_name, "rb") as file:
+                content = io.BytesIO(file.read())
+        except FileNotFoundError:
+            return {}
+        if pickle.load(content) != self._version:
+            return {}
+        stamp, overloads = pickle.load(content)
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        """As in the base class."""
+        with self.open(name, "rb") as file:
+            return pickle.loads(file.read())
+
+    @contextmanager
+    def _open_for_write(self, path: str) -> Iterator[IO[bytes]]:
+        """As in the base class."""
+        name = Path(path).name
+        partial = f"{name}.tmp.{secrets.token_hex(8)}"
+        try:
+            with self.open(partial, "xb") as file:
+                yield file
+            os.replace(partial, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+        finally:
+            with suppress(OSError):
+                os.unlink(partial, dir_fd=self._descriptor)
 
 
 class CachedFunction(_FunctionCache):  # type: ignore[misc]
@@ -188,6 +282,10 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
     _impl_class = _Located
     _lock: IO[bytes] | None = None
 
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         code = self._load(sig, target_context)
         if code is None and self._lock is None and self._try_to_lock():
@@ -198,12 +296,9 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
 
     def _try_to_lock(self) -> bool:
         """Wait for other processes, and lock them out."""
-        if not _is_trusted(folder()):
-            return False
         with suppress(OSError):
-            path = Path(self._cache_file._index_path)
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = path.with_suffix(".lock").open("ab")
+            with self._cache_file.opened(make=True):
+                self._lock = self._cache_file.open(f"{self._impl.filename_base}.lock", "ab")
             end = time.monotonic() + _LONGEST
             while time.monotonic() < end:
                 with suppress(BlockingIOError):
@@ -220,19 +315,18 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
         self._lock = None
 
     def _load(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context) if _is_trusted(folder()) else None
-        except Exception:
-            # The files are damaged, or may not be read.
-            with suppress(OSError):
+        with suppress(OSError), self._cache_file.opened():
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:
+                # The files are damaged, or may not be read.
                 self.flush()
-            return None
+        return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            if not _is_trusted(folder()):
-                raise PermissionError(errno.EPERM, _DISTRUST)
-            super().save_overload(sig, data)
+            with self._cache_file.opened(make=True):
+                super().save_overload(sig, data)
         except OSError as error:
             _log_once(
                 logging.WARNING,
@@ -254,7 +348,7 @@ class _Notice(Listener):
 
     def on_start(self, event: Any) -> None:
         if event.data["dispatcher"].py_func.__module__.startswith(_PACKAGE):
-            once = ", once after an installation" if _is_trusted(folder()) else ""
+            once = ", once after an installation" if _is_writable(folder()) else ""
             _log_once(logging.INFO, f"compiling; some seconds{once}")
 
     def on_end(self, event: Any) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import canaryproof.kernels
 from canaryproof.kernels import _compiled
-from canaryproof.kernels._compiled import njit
+from canaryproof.kernels._compiled import njit, opened_folder
 from tests.windows import NUMBA, as_on_windows
 
 ROOT = Path(canaryproof.kernels.__file__).parents[1]
@@ -92,7 +92,7 @@ def test_on_windows_functions_are_compiled_in_memory(tmp_path, said):
     assert printed == ["4", "0"]
     reason = "Windows does not say who can write there"
     assert re.fullmatch(rf"cannot keep compiled code in .* \({reason}\): compiling each time, in memory\n", errors)
-    assert list((tmp_path / "cache").iterdir()) == []
+    assert not (tmp_path / "cache").exists()
 
 
 @pytest.mark.deep(beyond=1)
@@ -130,6 +130,95 @@ def test_a_folder_in_one_that_others_can_write_is_not_read(tmp_path, said, varia
     # A sticky folder's entries can be replaced by their owner alone.
     (tmp_path / "cache").chmod(mode | 0o1000)
     assert said(1, **place) == (["4", "1"], "")
+
+
+def chain(path):
+    """Make folders in one another, and return them from the outer to the inner one."""
+    folders = [path / Path(*"abcd"[:depth]) for depth in range(1, 5)]
+    for each in folders:
+        each.mkdir(mode=0o700)
+    return folders
+
+
+@pytest.mark.parametrize("depth", range(4))
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o1720, 0o1702, 0o2770, 0o755])
+def test_at_every_depth_a_folder_is_closed_to_others(tmp_path, depth, mode):
+    folders = chain(tmp_path)
+    folders[depth].chmod(mode)
+    # In a sticky folder, the entries of others can be replaced by nobody else.
+    if mode == 0o755 or (mode & 0o1000 and depth < 3):
+        with opened_folder(folders[-1]):
+            pass
+    else:
+        with pytest.raises(PermissionError, match="others can write there"), opened_folder(folders[-1]):
+            pass
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+@pytest.mark.parametrize("depth", range(4))
+def test_at_every_depth_a_folder_is_the_users_own(tmp_path, depth):
+    folders = chain(tmp_path)
+    os.chown(folders[depth], 65534, -1)
+    with pytest.raises(PermissionError, match="others can write there"), opened_folder(folders[-1]):
+        pass
+
+
+@pytest.mark.parametrize("make", [False, True])
+@pytest.mark.parametrize("depth", range(4))
+def test_a_link_that_takes_a_folders_place_is_not_followed(tmp_path, monkeypatch, depth, make):
+    """Whoever changes names between two calls gets neither another folder opened nor made."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "theirs").mkdir()
+    folders, theirs = chain(tmp_path / "mine"), chain(tmp_path / "theirs")
+    opened = os.open
+
+    def swapped(name, *arguments, **options):
+        if name == folders[depth].name and not folders[depth].is_symlink():
+            folders[depth].rename(tmp_path / "away")
+            folders[depth].symlink_to(theirs[depth])
+        return opened(name, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", swapped)
+    with pytest.raises(NotADirectoryError), opened_folder(folders[-1], make):
+        pass
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("planted", ["link", "writable", "other's"])
+def test_a_file_of_others_in_an_own_folder_is_not_read(tmp_path, said, planted):
+    if planted == "other's" and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    said(1, **place)
+    for file in (*(tmp_path / "cache").rglob("*.nbi"), *(tmp_path / "cache").rglob("*.nbc")):
+        if planted == "link":
+            file.rename(tmp_path / file.name)
+            file.symlink_to(tmp_path / file.name)
+        elif planted == "writable":
+            file.chmod(0o620)
+        else:
+            os.chown(file, 65534, -1)
+    assert said(1, **place) == (["4", "0"], "")
+    assert said(1, **place) == (["4", "1"], "")
+
+
+@pytest.mark.deep
+def test_a_link_to_the_cache_is_followed_once(tmp_path, said):
+    """In a folder of others it may lead elsewhere afterwards, and code of theirs is not run."""
+    (tmp_path / "others").mkdir()
+    (tmp_path / "others").chmod(0o777)
+    link = tmp_path / "others" / "cache"
+    link.symlink_to(tmp_path / "mine")
+    place = {"NUMBA_CACHE_DIR": str(link)}
+    assert said(1, **place) == (["4", "0"], "")
+    shutil.copytree(tmp_path / "mine", tmp_path / "theirs")
+    (tmp_path / "theirs").chmod(0o777)
+    for file in (tmp_path / "mine").rglob("*.nb*"):
+        file.unlink()
+    swap = f"import os; os.unlink({str(link)!r}); os.symlink({str(tmp_path / 'theirs')!r}, {str(link)!r});"
+    program = f"from canaryproof.kernels import _compiled; _compiled.folder(); {swap}\n" + PROGRAM
+    assert said(1, program, **place) == (["4", "0"], "")
+    assert list((tmp_path / "mine").rglob("*.nbc"))
 
 
 @pytest.mark.deep
