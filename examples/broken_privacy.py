@@ -231,8 +231,8 @@ FEW = 400
 def inspected(train, example, fault, seed):
     """Return the step after which a training is refuted, and the tests that do it; nothing after the last."""
     for step, inspection in zip(range(1, STEPS + 1), train(example, fault, seed), strict=False):
-        if inspection.failed:
-            return step, [test.name for test in inspection.tests() if test.failed]
+        if inspection.has_failed:
+            return step, [test.name for test in inspection.tests() if test.has_failed]
     return None
 
 
@@ -316,7 +316,7 @@ def by_instruments(example, train, make_step, claim, fault):
         steps = f"{max(case[0] for case in each)}"
     answer = replayed(*make_step(example, fault))
     worst = max(case.distance for case in answer.cases) / answer.sensitivity
-    return steps, tests, f"{worst:.3g}" if answer.failed else "–", understated(example, fault, claim) or "–"
+    return steps, tests, f"{worst:.3g}" if answer.has_failed else "–", understated(example, fault, claim) or "–"
 
 
 def record_steps(test, population, batches):
@@ -324,7 +324,7 @@ def record_steps(test, population, batches):
     record, parts = SamplingTests(1 / batches, population), np.array_split(np.arange(population), batches)
     for step in range(STEPS):
         record.add(parts[step % batches])
-        if any(each.failed for each in record.tests() if each.name == test):
+        if any(each.has_failed for each in record.tests() if each.name == test):
             return step + 1
     return None
 
@@ -339,7 +339,7 @@ def coarse_power(dim, bits):
         coarse = np.ldexp(np.round(mantissa * 2.0**bits), exponent - bits).astype(np.float32)
         tests = ResidualTests(NOISE_MULTIPLIER, dim)
         tests.add((coarse + total) - total, resolution=float(np.spacing(np.abs(coarse + total).max())))
-        noticed += any(test.failed for test in tests.tests() if test.name == "values")
+        noticed += any(test.has_failed for test in tests.tests() if test.name == "values")
     return float(stats.beta.ppf(1 - SURE, noticed, DRAWN - noticed + 1))
 
 
@@ -379,7 +379,7 @@ def honest(example, train, make_step, claim):
     """Print in how many honest trainings something is noticed."""
     refuted = sum(inspected(train, example, None, seed) is not None for seed in HONEST_SEEDS)
     print(f"Of {len(HONEST_SEEDS)} honest trainings, inspections refute {refuted}.")
-    print(f"A replay refutes {int(replayed(*make_step(example, None)).failed)} of 1 honest steps.", flush=True)
+    print(f"A replay refutes {int(replayed(*make_step(example, None)).has_failed)} of 1 honest steps.", flush=True)
     print(f"Accounting refutes {int(bool(understated(example, None, claim)))} of 1 claim.")
     trainings = [trained(example, COUNTS[-1], seed=seed) for seed in HONEST_SEEDS]
     names = ("final parameters", "all rounds", "known rounds", "evidence")

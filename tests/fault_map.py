@@ -125,7 +125,7 @@ def of_step(name):
         1.0 / EXPECTED,
         extremes={"not a number": np.full(DIM, np.nan)} if name == "not-finite" else {"long": -1e6 * batch[0]},
         neighbours="replace" if name == "replace" else "add-or-remove",
-    ).failed
+    ).has_failed
 
 
 def cells(name):

@@ -144,7 +144,7 @@ def test_the_loop_runs_as_it_says(runs, trained, tmp_path):
     assert found.estimate.name == "composed"
     assert found.estimate.low < gaussian_mechanism.epsilon(DELTA, CLAIMED) < found.estimate.high
     # It is worth something: this share of the noise would be noticed.
-    assert found.noticed > 0.8
+    assert found.noticed_share > 0.8
 
 
 def test_its_files_are_audited(trained):

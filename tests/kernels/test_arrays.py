@@ -38,7 +38,7 @@ def takers(vector):
         *clients.scores("known rounds").observed[np.newaxis],
         *clients.final(vector),
         audit_release(vector, CANARIES, 1e-5).scores.observed,
-        [residuals.measured, inspection._residuals.measured],
+        [residuals.measured_deviation, inspection._residuals.measured_deviation],
     ])  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def test_details_print_estimates_checks_and_meaning(folder: Path) -> None:  # no
         )
         assert f"{estimate.name} {value} {error} {low} – {high} " in text
         assert f"{estimate.name} {estimate.assumes} " in text
-        assert "{} in [{!r}, {!r}] ".format(estimate.name, *estimate.certified) in text
+        assert "{} in [{!r}, {!r}] ".format(estimate.name, *estimate.enclosure) in text
     mean = round_to_error(found.standardised_mean, found.mean_error)
     assert f"standardised mean √d·μ̂ {mean} ± {round_to_error(found.mean_error, found.mean_error)} " in text
     assert f"equal variances p = {found.variance_p_value:.2g} " in text

@@ -35,7 +35,7 @@ def used(found):
     """An audit whose every property has been asked for."""
     assert str(found)
     assert found.details()
-    assert found.estimate.certified
+    assert found.estimate.enclosure
     return found
 
 
@@ -45,7 +45,7 @@ def inspected():
 
     def step(inspection):
         drawn = np.flatnonzero(rng.random(inspection.population) < 0.5)
-        total = sum(inspection.clipped([inspection.update(i) for i in drawn if i >= inspection.members]))
+        total = sum(inspection.clipped_sum([inspection.update(i) for i in drawn if i >= inspection.members]))
         inspection.add(total + rng.normal(size=500), drawn, known=np.zeros(500))
 
     return cp.self_test(step, members=100, dim=500, **claim)

@@ -107,7 +107,7 @@ class FlowerInspection(Inspection):
         drawn = [self._numbers[reply.metadata.src_node_id] for reply in [*answered, *joined]]
         before = flatten(self._before)
         # A strategy may clip the answers where they stand.
-        known = self.clipped([self._vector(reply.content) - before for reply in answered]) / self.divisor
+        known = self.clipped_sum([self._vector(reply.content) - before for reply in answered]) / self.divisor
         aggregated = self._inner_aggregate(server_round, [*received, *joined])
         if aggregated[0] is None:
             raise ValueError(f"strategy: must return arrays, and returned none in round {server_round}")

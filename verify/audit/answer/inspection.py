@@ -151,7 +151,7 @@ class Inspection:
         direction = self._canaries.vector(int(member) - self.members).astype(np.float64)
         return np.asarray(_LONG * self.clip_norm * direction, dtype=np.float32)
 
-    def clipped(self, updates: ArrayLike) -> Array:
+    def clipped_sum(self, updates: ArrayLike) -> Array:
         """Return the sum of updates, each clipped to the clip norm, apart from the training's own clipping.
 
         Parameters
@@ -194,7 +194,7 @@ class Inspection:
         ValueError
             If an argument is not finite, of another shape or out of its range. Nothing has changed then.
         """
-        given, others = (self._checked(*pair) for pair in (("release", release), ("known", known)))
+        given, others = (self._check(*pair) for pair in (("release", release), ("known", known)))
         numbers = np.asarray(drawn)
         self._sampling.add(numbers)
         total = self._canaries.sum(numbers[numbers >= self.members].astype(np.int64) - self.members)
@@ -238,16 +238,16 @@ class Inspection:
         return (*self._entries(), *self._residuals.tests(), *(self._sampling.tests() if self._sampled else ()))
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether an instrument refutes the claim."""
-        return any(test.failed for test in self.tests()) or any(case.failed for case in self.replays)
+        return any(test.has_failed for test in self.tests()) or any(case.has_failed for case in self.replays)
 
     def __str__(self) -> str:
         tests = self.tests()
-        wrong = [test for test in tests if test.failed]
+        wrong = [test for test in tests if test.has_failed]
         number = len(tests) + len(self.replays)
         looked = f"{self.rounds} rounds, {self.canaries} canaries"
-        broken = len(wrong) + sum(case.failed for case in self.replays)
+        broken = len(wrong) + sum(case.has_failed for case in self.replays)
         answer = (
             f"The claim is refuted by {broken} of {number} tests"
             if broken
@@ -256,17 +256,19 @@ class Inspection:
         answer = f"{answer} ({looked})."
         lines = [answer if number else "No round was looked at so far."]
         if self.rounds:
-            behaves = f"The training behaves as if its noise multiplier were {self._residuals.measured:.5g}"
+            behaves = f"The training behaves as if its noise multiplier were {self._residuals.measured_deviation:.5g}"
             lines.append(f"{behaves}; claimed {self._residuals.noise_multiplier:.5g}.")
         lines += [f"- {test.name}: {test.observed} ({shown_p_value(test.p_value or 0.0, '1e-300')})" for test in wrong]
-        lines += [f"- replay: {' '.join(str(case).splitlines()[: 2 if case.failed else 1])}" for case in self.replays]
+        lines += [
+            f"- replay: {' '.join(str(case).splitlines()[: 2 if case.has_failed else 1])}" for case in self.replays
+        ]
         lines += ["", "What was looked at, and the smallest fault that is noticed with 90%:"]
         lines += [f"- {test.name}{': ' + test.notices if test.notices else ''}" for test in tests]
         lines += [*(["- replay: one member, beside whole and small batches"] if self.replays else []), ""]
         lines += ["What no instrument here sees:", *(f"- {fault}" for fault in _UNSEEN)]
         return "\n".join(textwrap.fill(line, 80, subsequent_indent="  ") for line in lines)
 
-    def _checked(self, name: str, values: ArrayLike) -> Array:
+    def _check(self, name: str, values: ArrayLike) -> Array:
         try:
             vector = floating(values)
         except ValueError as error:
@@ -296,7 +298,9 @@ class Inspection:
         if len(lengths):
             errors = products / lengths
             together = float(errors @ errors)
-            left = max(self._residuals.measured**2 * numbers - together, np.finfo(float).tiny) / (numbers - len(errors))
+            left = max(self._residuals.measured_deviation**2 * numbers - together, np.finfo(float).tiny) / (
+                numbers - len(errors)
+            )
             worst = int(np.argmax(np.abs(errors)))
             yield InstrumentTest(
                 "divisor",

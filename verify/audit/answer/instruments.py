@@ -74,7 +74,7 @@ class InstrumentTest:
     notices: str = ""
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether the claim is refuted at the level 1e-6."""
         return self.p_value is not None and self.p_value <= LEVEL
 
@@ -147,7 +147,7 @@ class ResidualTests:
         return len(self._squares)
 
     @property
-    def measured(self) -> float:
+    def measured_deviation(self) -> float:
         """Standard deviation of the residuals so far, in clip norms; nan before the first."""
         squares = np.asarray(self._squares).sum()
         return math.sqrt(squares / (self.rounds * self.dim)) if self.rounds else math.nan
@@ -206,7 +206,7 @@ class ResidualTests:
         squares, rounds = np.asarray(self._squares), self.rounds
         least = (1.0 - self.tolerance) * self.noise_multiplier
         together = rounds * self.dim
-        total = f"The noise has {self.measured / self.noise_multiplier:.5g} of the claimed deviation"
+        total = f"The noise has {self.measured_deviation / self.noise_multiplier:.5g} of the claimed deviation"
         yield InstrumentTest(
             "noise", f"{total}.", float(norm_p_value(squares.sum(), least, together)), self._shorter(together, 1)
         )
@@ -459,7 +459,7 @@ class SamplingTests:
         yield InstrumentTest(
             "batch size",
             f"A round has {sizes.mean():.5g} members in the mean, where the claim has {self.members * self.rate:.5g}.",
-            _two_sided(float(normal.sum()) / math.sqrt(len(normal))),
+            _two_sided_p_value(float(normal.sum()) / math.sqrt(len(normal))),
             f"a rate that is wrong by {self._wrong_rate():.2g} of itself",
         )
         yield _spread(
@@ -506,7 +506,7 @@ class SamplingTests:
             "returns",
             f"{share:.2%} of a round's members are drawn again {strongest} rounds later, where the claim has "
             f"{self.rate:.2%}.",
-            min(1.0, len(sums) * _two_sided(float(sums[strongest - 1]))),
+            min(1.0, len(sums) * _two_sided_p_value(float(sums[strongest - 1]))),
             f"a share at the next round that is off by {self._wrong_return(lags, earlier):.2g}",
         )
 
@@ -515,7 +515,7 @@ class SamplingTests:
         return float(deviation * (special.ndtri(1.0 - 0.5 * LEVEL / lags.max()) + special.ndtri(_POWER)))
 
 
-def _two_sided(z: float) -> float:
+def _two_sided_p_value(z: float) -> float:
     return float(2.0 * special.ndtr(-abs(z)))
 
 

@@ -140,4 +140,4 @@ class JaxInspection(Inspection):
         number = np.asarray(numbers)
         rows = np.asarray(self._rows(params, *given))[(number >= 0) & (number < self.members)]
         # A step goes against the gradient.
-        self.add(-np.asarray(ravel_pytree(released)[0]), number[number >= 0], -self.clipped(rows) / self.divisor)
+        self.add(-np.asarray(ravel_pytree(released)[0]), number[number >= 0], -self.clipped_sum(rows) / self.divisor)

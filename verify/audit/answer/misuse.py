@@ -34,7 +34,7 @@ from canaryproof.verify.audit.answer.shape import (
     fit,
     missing_below,
     missing_share,
-    some_left_a_trace,
+    partial_trace_text,
     some_missing,
     two_clusters,
     valley,
@@ -119,7 +119,11 @@ class _Facts:
             return None
         if self.dim is not None:
             return 1.0 / math.sqrt(self.dim)
-        return float(np.sqrt((self.unobserved**2).mean())) if self.unobserved is not None and self.single else None
+        return (
+            float(np.sqrt((self.unobserved**2).mean()))
+            if self.unobserved is not None and self.is_single_release
+            else None
+        )
 
     @cached_property
     def quartiles(self) -> float:
@@ -131,7 +135,7 @@ class _Facts:
         return _interquartile(np.concatenate([scores for _, scores in self.groups]))
 
     @cached_property
-    def single(self) -> bool:
+    def is_single_release(self) -> bool:
         """Whether scores are cosines with one release: no unobserved ones, or these are no largest of two or more."""
         if not self.cosines or self.unobserved is None:
             return self.cosines
@@ -205,7 +209,7 @@ def misuse(
     warnings += [] if record is None else _rounds(record)
     warnings += _zeros(facts)
     # Each test presupposes the null hypotheses of those before it.
-    for judge in (_outside, _repeated, _order, _null_law, _spread, _valleys, _trace):
+    for judge in (_outside, _repetition_warnings, _order, _null_law, _spread, _valleys, _trace):
         warnings += judge(facts)
         if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
@@ -327,7 +331,7 @@ def _is_printed(magnitude: Array, unit: Array) -> bool:
     return bool(np.all(np.abs(multiples - np.round(multiples)) <= 1e-9 * multiples))
 
 
-def _repeated(facts: _Facts) -> Iterator[MisuseWarning]:
+def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
     """Warn of scores that are equal more often than chance and rounding explain.
 
     Null hypothesis: scores of one kind are independent with one law, rounded to the digits that they have. A cosine's
@@ -384,17 +388,17 @@ def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int)
     given = 1.1 * math.sqrt(2.0 * math.pi * total)
     given *= given if factor > 2.0 else 1.0
 
-    def rejects(log_level: float) -> bool:
+    def is_rejected(log_level: float) -> bool:
         share = math.exp(log_level) / (3.0 * given)
         limits = [float(special.gammainccinv(count + 1.0, share)) for count in others]
         return float(special.pdtrc(pairs - 1, math.sqrt(factor * limits[0] * limits[1]))) < share
 
     low, high = math.log(1e-100), 0.0
-    if not pairs or not rejects(high):
+    if not pairs or not is_rejected(high):
         return 1.0
     for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if rejects(middle) else (middle, high)
+        low, high = (low, middle) if is_rejected(middle) else (middle, high)
     return math.exp(high)
 
 
@@ -448,7 +452,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             below = -mean / (float(facts.observed.std()) + _rounding(facts.observed)) * math.sqrt(count - 1)
             p_value = float(stats.t.sf(below, count - 1))
         if p_value < EACH_LEVEL:
-            yield _flipped(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
+            yield _sign_warning(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
             return
     if facts.unobserved is None:
         return
@@ -467,7 +471,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             withholds=Withheld.ALL,
         )
     elif seen < 0.0 and abs(seen) > abs(unseen):
-        yield _flipped("The observed cosines lie below the unobserved ones, and below 0.", p_value)
+        yield _sign_warning("The observed cosines lie below the unobserved ones, and below 0.", p_value)
     else:
         yield MisuseWarning(
             "swapped",
@@ -478,7 +482,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
         )
 
 
-def _flipped(message: str, p_value: float) -> MisuseWarning:
+def _sign_warning(message: str, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "sign",
         message,
@@ -511,7 +515,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
     if p_value < EACH_LEVEL:
         yield MisuseWarning(
             "null-law",
-            f"The unobserved scores are no cosines in {facts.dim:,} dimensions: {_shown(z)}.",
+            f"The unobserved scores are no cosines in {facts.dim:,} dimensions: {_moments_text(z)}.",
             "Check the dimension, that scores are cosines, and that canaries are uniform on all coordinates.",
             p_value,
             withholds=Withheld.ALL,
@@ -531,7 +535,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "null-law",
             f"The unobserved scores are neither single cosines in {facts.dim:,} dimensions nor the largest of some: "
-            f"{_shown(z)}.",
+            f"{_moments_text(z)}.",
             "Expected if they are the largest over rounds that resemble each other. Else check the dimension, and that "
             "none of these canaries took part.",
             p_value,
@@ -546,7 +550,7 @@ def _log_exceedance(scores: Array, dim: int) -> Array:
         return np.where(minus_log > 0.0, np.log(minus_log), null_cosine.logsf(scores, dim))
 
 
-def _shown(z: Array) -> str:
+def _moments_text(z: Array) -> str:
     return f"in the null's deviations, their mean is {number(z.mean(), 2)} and their deviation {number(z.std(), 2)}"
 
 
@@ -568,7 +572,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
     Where the scale is that of k₀ unobserved cosines, the test of the variance is Fisher's, and that of the shape
     compares the two samples.
     """
-    if facts.scale is None or not facts.single:
+    if facts.scale is None or not facts.is_single_release:
         return
     z = facts.observed / facts.scale
     ratio = float(z.std())
@@ -608,7 +612,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         share = 100.0 * missing_share(z)[0]
         yield _fewer(f"It is as if {number(share, 2)}% of the canaries left a trace and the others none.", p_value)
     elif best == "clusters":
-        yield _clustered("observed", p_value)
+        yield _cluster_warning("observed", p_value)
     else:
         yield MisuseWarning(
             "wide",
@@ -633,7 +637,7 @@ def _fewer(message: str, p_value: float) -> MisuseWarning:
     )
 
 
-def _clustered(name: str, p_value: float) -> MisuseWarning:
+def _cluster_warning(name: str, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "clusters",
         f"The {name} scores form two clusters.",
@@ -658,8 +662,8 @@ def _valley(facts: _Facts, name: str, where: float, p_value: float) -> MisuseWar
     if name == "observed" and facts.unobserved is not None:
         share = missing_below(facts.observed, facts.unobserved, where)
         if share is not None:
-            return _fewer(some_left_a_trace(share), p_value)
-    return _clustered(name, p_value)
+            return _fewer(partial_trace_text(share), p_value)
+    return _cluster_warning(name, p_value)
 
 
 # The trace that canaries leave, and the release's length.
@@ -678,8 +682,8 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
     p_value = float(special.ndtr((facts.trace - expected) / math.sqrt(facts.trace_variance)))
     if p_value >= TRACE_LEVEL:
         return
-    message = f"{_trace_found(facts)}; the claimed noise alone would leave {number(expected)}."
-    if _seen(facts):
+    message = f"{_trace_text(facts)}; the claimed noise alone would leave {number(expected)}."
+    if _has_trace(facts):
         yield MisuseWarning(
             "weak-trace",
             f"The canaries' trace is {message}",
@@ -699,11 +703,11 @@ def _trace(facts: _Facts) -> Iterator[MisuseWarning]:
         )
 
 
-def _seen(facts: _Facts) -> bool:
+def _has_trace(facts: _Facts) -> bool:
     return float(special.ndtr(-facts.trace * math.sqrt(facts.count))) < FITS
 
 
-def _trace_found(facts: _Facts) -> str:
+def _trace_text(facts: _Facts) -> str:
     error = math.sqrt(facts.trace_variance)
     digits = max(0, 1 - math.floor(math.log10(error)))
     return f"{facts.trace:.{digits}f} ± {error:.{digits}f} deviations of the null"
@@ -726,10 +730,10 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         yield from length
         return
     weight, error = facts.trace / expected, 1.0 / (math.sqrt(facts.count) * expected)
-    if not _seen(facts):
+    if not _has_trace(facts):
         yield MisuseWarning(
             "absent",
-            f"The canaries are not in this release: their trace is {_trace_found(facts)}, and in a release of this "
+            f"The canaries are not in this release: their trace is {_trace_text(facts)}, and in a release of this "
             f"norm it would be {number(expected)}.",
             "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
             "canary norm.",

@@ -189,7 +189,7 @@ def _normal_points(dimensions: int) -> Array:
     return np.asarray(special.ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
 
 
-def _drawn(mean: Array, covariance: Array, skewness: Array) -> tuple[Array, Array]:
+def _draw_numbers(mean: Array, covariance: Array, skewness: Array) -> tuple[Array, Array]:
     """Return whole numbers of these moments at the fixed points, shape (points, numbers), and their normal scores."""
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-24))
     # A root by Cholesky is continuous in the covariance, unlike one by eigenvectors; numbers may nearly be equal.
@@ -211,7 +211,7 @@ def _distributions(traces: Array, rounds: float) -> tuple[Array, Array, Array, A
     return grid, np.exp(unseen), _log_above(unseen), np.exp(seen), _log_above(seen)
 
 
-def largest_of(unobserved: Array) -> float:
+def rounds_per_score(unobserved: Array) -> float:
     """Estimate of how many normal variables unobserved scores are the largest, by their mean in deviations.
 
     Parameters
@@ -268,7 +268,7 @@ def _unobserved_among_highest(traces: Array, rounds: float, count: int, null_cou
     third = (1.0 - share) ** 3 * null_count * null_above * null_below * (null_below - null_above)
     third -= share**3 * count * above * below * (below - above)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-24))
-    drawn, z = _drawn(null_count * null_above + shift, covariance, third / deviation**3)
+    drawn, z = _draw_numbers(null_count * null_above + shift, covariance, third / deviation**3)
     # The smallest of numbers have their exact laws.
     least = np.maximum(positions - count, 0)
     small = np.flatnonzero(null_count * null_above - least < _SMALL_NUMBER)
@@ -316,17 +316,17 @@ def _power_by_order(
     drawn[:, -1] = null_count
     known = np.concatenate([[0], inner, [total]])
 
-    def unobserved(positions: Ints | int) -> Array:
+    def unobserved_numbers(positions: Ints | int) -> Array:
         return drawn[:, np.searchsorted(known, positions)]
 
     rejected = np.ones(_POINTS, dtype=np.bool_)
     for part in rejections:
-        by_any = [unobserved(part.positions) <= part.most]
+        by_any = [unobserved_numbers(part.positions) <= part.most]
         for guesses in part.guesses:
-            high = np.clip(unobserved(guesses.top), 0, guesses.top)
+            high = np.clip(unobserved_numbers(guesses.top), 0, guesses.top)
             if guesses.rounded is not None:
                 high = guesses.rounded[np.searchsorted(guesses.rounded, high)].astype(np.float64)
-            wrong = high + guesses.bottom - null_count + unobserved(total - guesses.bottom)
+            wrong = high + guesses.bottom - null_count + unobserved_numbers(total - guesses.bottom)
             by_any.append((wrong <= guesses.most)[:, np.newaxis])
         rejected &= np.hstack(by_any).any(axis=1)
     return float(rejected.mean())
@@ -379,7 +379,7 @@ def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
     deviation = np.sqrt(np.maximum(count * tails * (1.0 - tails), 1e-24))
     # Sums of many weights are close to normal.
     skewness = np.concatenate([np.zeros(len(sums)), ((1.0 - 2.0 * tails) / deviation)[len(summed) :]])
-    drawn = _drawn(count * rows @ tails, rows @ covariance @ rows.T, skewness)[0]
+    drawn = _draw_numbers(count * rows @ tails, rows @ covariance @ rows.T, skewness)[0]
     by_sums = (drawn[:, : len(sums)] >= np.array([test.least for test in sums])).all(axis=1)
     by_bands = np.logical_or.reduceat(drawn[:, len(sums) :] >= tests.ranks, tests.bands, axis=1).all(axis=1)
     return float((by_sums | by_bands).mean())
@@ -504,12 +504,12 @@ class BoundTest:
         too few.
         """
 
-        def suffices(count: int) -> bool:
+        def is_sufficient(count: int) -> bool:
             test = replace(self, count=count, null_count=None if self.null_count is None else count)
             return test.power(np.array([trace])) >= POWER
 
         count = self.count
-        while not suffices(count):
+        while not is_sufficient(count):
             if count >= MOST_SCORES:
                 return None
             count = min(2 * count, MOST_SCORES)
@@ -618,7 +618,7 @@ class Deciding:
     hides: float = 0.0
 
     @property
-    def maps_faults(self) -> bool:
+    def has_blind_spots(self) -> bool:
         """Whether the atlas has faults of this dimension, and a test of known power decides."""
         return self.claim.dim >= SMALLEST_DIM and bool(self.by_bound or self.lengths or self.crowd)
 
@@ -673,7 +673,7 @@ def blind_spots(deciding: Deciding, *, given: bool) -> BlindSpots | None:
     -------
     The lists; None below 1,000 dimensions, or if no test of known power decides.
     """
-    if not deciding.maps_faults:
+    if not deciding.has_blind_spots:
         return None
     noticed, unnoticed = ranges(deciding.claim, deciding.power, above=deciding.bound.claim)
     return BlindSpots(deciding.claim.noise_multiplier, deciding.bound.claim, given, noticed, unnoticed)

@@ -118,7 +118,7 @@ class OpacusInspection(Inspection):
                 sample[row].copy_(part)
         # A batch may be empty, so that the shape is not left to numpy.
         parts = [flatten([g]).reshape(len(drawn), size) for g, size in zip(samples, self._sizes, strict=True)]
-        clipped = self.clipped(np.concatenate(parts, axis=1, dtype=np.float64)[drawn < self.members])
+        clipped = self.clipped_sum(np.concatenate(parts, axis=1, dtype=np.float64)[drawn < self.members])
         self._known = clipped if self._known is None else self._known + clipped
         self._drawn += drawn.tolist()
 

@@ -100,7 +100,7 @@ def _tone(result: AuditResult) -> str:
     """Return the tone of the answer: an audit that notices little is no good news."""
     if result.verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED):
         return "bad"
-    return "good" if result.passes() else "unsure"
+    return "good" if result.can_pass() else "unsure"
 
 
 _HEADINGS = ("name", "version", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
@@ -143,7 +143,7 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     yield ReportSection("Signs of misuse", none, ("sign", "what is wrong, and what to do"), warnings)
     yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
     if not result.withheld:
-        yield from _noticed(result)
+        yield from _notice_sections(result)
     unseen = "; ".join(f"{MECHANISMS[name].title} (noticed by {detector_of(name)})" for name in _UNSEEN)
     yield ReportSection(
         "What no audit by random canaries sees",
@@ -221,10 +221,10 @@ def _power_of_ten(log: float) -> str:
     return f"{math.exp(log):.3g}" if abs(value) < 6.0 else f"1e{value:.1f}"
 
 
-def _noticed(result: AuditResult) -> Iterator[ReportSection]:
+def _notice_sections(result: AuditResult) -> Iterator[ReportSection]:
     words = []
-    if result.noticed is not None:
-        share = math.floor(100.0 * result.noticed)
+    if result.noticed_share is not None:
+        share = math.floor(100.0 * result.noticed_share)
         words.append(f"{share}% of the claimed noise or less would have been noticed with probability {POWER:.0%}.")
     spots = result.blind_spots
     if spots is None:
@@ -234,9 +234,9 @@ def _noticed(result: AuditResult) -> Iterator[ReportSection]:
         yield ReportSection("What this audit would have noticed", tuple(words))
         return
     words.append(f"By the tests that decide, with probability {POWER:.0%}, beside {text.claim_of_faults(spots)}:")
-    yield ReportSection("What this audit would have noticed", tuple(words), _FAULTS, text.noticed(spots))
+    yield ReportSection("What this audit would have noticed", tuple(words), _FAULTS, text.noticed_rows(spots))
     missed = (*_FAULTS, "noticed in a self-test by (at)")
-    yield ReportSection("What this audit would not have noticed", (), missed, text.unnoticed(spots))
+    yield ReportSection("What this audit would not have noticed", (), missed, text.unnoticed_rows(spots))
 
 
 _FAULTS = ("fault", "where")

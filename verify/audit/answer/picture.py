@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from canaryproof.verify.audit.answer.result import AuditResult
-from canaryproof.verify.audit.answer.text import answer, claimed, shown_bound
+from canaryproof.verify.audit.answer.text import answer, claim_text, shown_bound
 from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.markup.digits import percent
 from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, STYLE, png, svg
@@ -77,7 +77,7 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
     if bound is not None:
         axes.plot([min(bound.low, right)], [1.2], marker=">", color=GREEN, label=shown_bound(bound), linestyle="none")
     if result.claim is not None:
-        axes.axvline(result.claim, color=ORANGE, linestyle="--", label=claimed(result.claim))
+        axes.axvline(result.claim, color=ORANGE, linestyle="--", label=claim_text(result.claim))
     if bound is not None:
         axes.hlines(1.2, min(bound.low, right), right, color=GREEN, linewidth=1.0)
     axes.set_xlim(0.0, right)

@@ -212,7 +212,7 @@ class AuditPlan:
         else:
             scored = "The release" + (f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
         neighbours = ", neighbours: replace" if self.neighbours == "replace" else ""
-        yield from wrapped(
+        yield from wrap(
             f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}{neighbours}. {scored} has noise of "
             f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {number(self.release_epsilon)} for "
             "a client who takes part once."
@@ -223,13 +223,13 @@ class AuditPlan:
         yield f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%,"
         there = "see that they are there: the lower bound is above 0"
         missing = "notice that they are missing from the release"
-        yield from wrapped(f"{so_many(self.present)} {there if self.all_rounds else missing};", "  ", "    ")
+        yield from wrap(f"{canaries_clause(self.present)} {there if self.all_rounds else missing};", "  ", "    ")
         # A share that is rounded up might not be noticed.
         share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)})"
-        yield from wrapped(f"{so_many(self.seeing)} notice {short}.", "  ", "    ")
+        yield from wrap(f"{canaries_clause(self.seeing)} notice {short}.", "  ", "    ")
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
-        yield from wrapped(
+        yield from wrap(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "
             f"of {instead:.7g} instead of {self.noise_multiplier:g}.",
             others="  ",
@@ -241,7 +241,7 @@ class AuditPlan:
         yield ""
         yield "Lines that carry it out" + ("; t is the number of the round:" if self.rounds > 1 else ":")
         for line in self.commands(seed, file):
-            parts = wrapped(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
+            parts = wrap(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
             yield "  " + " \\\n    ".join(parts)
 
     def _table(self) -> Iterator[str]:
@@ -263,10 +263,10 @@ class AuditPlan:
         for label, faults in unseen:
             values = ", ".join(f"{fault.value:g}" for fault in faults)
             yield from _row(label, width, [f"{values}; {detector_of(faults[0].name)}"])
-        yield from wrapped(summary())
+        yield from wrap(summary())
 
 
-def wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:
+def wrap(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:
     """Break lines at blanks; a NUL stands for a blank that does not break."""
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
@@ -274,13 +274,13 @@ def wrapped(text: str, first: str = "", others: str = "", width: int = _WIDTH) -
     return [line.replace("\0", " ") for line in lines]
 
 
-def so_many(count: int | None) -> str:
+def canaries_clause(count: int | None) -> str:
     """Say with how many canaries one would, or would not; a verb follows."""
     return "no number of canaries lets you" if count is None else f"{count:,} canaries: you would"
 
 
 def _row(label: str, width: int, cells: list[str]) -> list[str]:
-    return wrapped(", ".join(cells), f"  {label:<{width}} ", " " * (width + 3))
+    return wrap(", ".join(cells), f"  {label:<{width}} ", " " * (width + 3))
 
 
 def _span(seconds: float) -> str:
@@ -431,20 +431,20 @@ def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | No
     with np.errstate(divide="ignore"):
         traces = weight * np.sqrt(released.dim / squares)
 
-    def seen(count: int) -> bool:
+    def is_seen(count: int) -> bool:
         level = 0.5 * (1.0 - _CONFIDENCE)
         length = math.sqrt(count * least_part(2.0 * (1.0 - 1.0 / count) / released.dim))
         probabilities = power(traces, released.noise_multiplier, length, released.dim, level)
         return float(probabilities.mean()) >= POWER
 
     few, many = 1, 2
-    while not seen(many):
+    while not is_seen(many):
         few, many = many, min(2 * many, MOST)
         if few >= many:
             return None
     while many - few > 1:
         middle = (few + many) // 2
-        few, many = (few, middle) if seen(middle) else (middle, many)
+        few, many = (few, middle) if is_seen(middle) else (middle, many)
     return many
 
 
@@ -454,13 +454,13 @@ def _count_in_rounds(
     """Return the number of canaries, to 5%, whose lower bound is above ε with probability at least ``POWER``."""
     squares, weight = residuals(mechanism, value, released)
 
-    def seen(count: int) -> bool:
+    def is_seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
         others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
         test = BoundTest(above, released.delta, 1.0 - _CONFIDENCE, count, count, rounds)
         return test.power(weight * np.sqrt(released.dim / (squares + others))) >= POWER
 
-    return least_count(seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))
+    return least_count(is_seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))
 
 
 # Number of coordinates whose time is measured.

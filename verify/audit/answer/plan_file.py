@@ -167,18 +167,18 @@ def secret_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.secret.json")
 
 
-def drawn(seed: int | None) -> Secret:
+def draw_secret(seed: int | None) -> Secret:
     """Return a seed, drawn at random if none is given, with a new nonce."""
     return Secret(secrets.randbits(_SEED_BITS) if seed is None else seed, secrets.token_hex(16))
 
 
-def written(planned: AuditPlan | RoundsPlan, secret: Secret, document: dict[str, Any]) -> tuple[bytes, bytes]:
+def file_contents(planned: AuditPlan | RoundsPlan, secret: Secret, document: dict[str, Any]) -> tuple[bytes, bytes]:
     """Return the contents of a plan's file and of the file with its secret; the document is the plan as JSON."""
     saved = PlanFile(
         schema=SCHEMA,
         version=version("canaryproof"),
         seed_sha256=_commitment(secret),
-        decided=_decided(planned),
+        decided=_decisions_of_plan(planned),
         bound=DEFAULT,
         noticed=Noticed(planned.short_noise if planned.seeing is not None else None, POWER),
         plan=document,
@@ -193,7 +193,7 @@ def _commitment(secret: Secret) -> str:
     return hashlib.sha256(f"{secret.nonce}:{secret.seed}".encode()).hexdigest()
 
 
-def _decided(planned: AuditPlan | RoundsPlan) -> Decided:
+def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
     asked: dict[str, Any] = {
         "delta": planned.delta,
         "confidence": _CONFIDENCE,
@@ -242,7 +242,7 @@ def _rules() -> dict[str, str]:
     return {str(verdict): rule for verdict, rule in VERDICT_RULES.items()}
 
 
-def _audited(result: AuditResult) -> Decided:
+def _decisions_of_audit(result: AuditResult) -> Decided:
     request, record = result.request, result.scores.record
     canaries, traces = request.canaries, None if record is None else record.traces
     dim = result.dim if traces is None else traces.dim
@@ -272,7 +272,7 @@ def _audited(result: AuditResult) -> Decided:
     )
 
 
-def held(result: AuditResult, path: Path, secret: Secret | None = None) -> Comparison:
+def compare_with_plan(result: AuditResult, path: Path, secret: Secret | None = None) -> Comparison:
     """Hold an audit against a plan's file.
 
     Parameters
@@ -303,7 +303,7 @@ def held(result: AuditResult, path: Path, secret: Secret | None = None) -> Compa
     if secret is None:
         secret = _read_secret(secret_path(path))
     differences = list(_departures(planned, result, secret))
-    unknown = tuple(_NAMES.get(name, name) for name in _unknown(planned.decided, _audited(result)))
+    unknown = tuple(_NAMES.get(name, name) for name in _unknown_fields(planned.decided, _decisions_of_audit(result)))
     unknown += ("seed of the canaries",) if result.request.canaries is None else ()
     answer = "As planned." if not differences else f"Not as planned: {', '.join(each.name for each in differences)}."
     if unknown:
@@ -320,17 +320,17 @@ def _read_secret(path: Path) -> Secret:
 
 
 def _departures(planned: PlanFile, result: AuditResult, secret: Secret) -> Iterator[Departure]:
-    audited, canaries = _audited(result), result.request.canaries
+    audited, canaries = _decisions_of_audit(result), result.request.canaries
     if _commitment(secret) != planned.seed_sha256:
         yield Departure("commitment to the seed", planned.seed_sha256, _commitment(secret))
     if canaries is not None and canaries.seed != secret.seed:
         # Both are secrets.
         yield Departure("seed of the canaries", "one", "another")
-    skipped = {*_unknown(planned.decided, audited), *_undecided(planned.decided)}
+    skipped = {*_unknown_fields(planned.decided, audited), *_open_fields(planned.decided)}
     for name in (field.name for field in fields(Decided)):
         before, after = getattr(planned.decided, name), getattr(audited, name)
-        if name not in skipped and not _equal(before, after):
-            yield Departure(_NAMES.get(name, name), _shown(before), _shown(after))
+        if name not in skipped and not _are_equal(before, after):
+            yield Departure(_NAMES.get(name, name), _show(before), _show(after))
     if planned.bound != DEFAULT:
         yield Departure("default lower bound", planned.bound, DEFAULT)
 
@@ -339,12 +339,12 @@ def _departures(planned: PlanFile, result: AuditResult, secret: Secret) -> Itera
 _PERHAPS = ("score", "rounds", "participations", "others_known", "directions", "dim")
 
 
-def _unknown(planned: Decided, audited: Decided) -> list[str]:
+def _unknown_fields(planned: Decided, audited: Decided) -> list[str]:
     """Return the fields of a plan that an audit does not know."""
     return [name for name in _PERHAPS if getattr(audited, name) is None and getattr(planned, name) is not None]
 
 
-def _undecided(planned: Decided) -> list[str]:
+def _open_fields(planned: Decided) -> list[str]:
     """Return the fields that a plan leaves open."""
     return [
         name
@@ -353,13 +353,13 @@ def _undecided(planned: Decided) -> list[str]:
     ]
 
 
-def _equal(planned: Any, audited: Any) -> bool:
+def _are_equal(planned: Any, audited: Any) -> bool:
     if isinstance(planned, float) and isinstance(audited, float):
         return math.isclose(planned, audited, rel_tol=_DIGITS)
     return bool(planned == audited)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if isinstance(value, dict):
         return "; ".join(f"{verdict}: {rule}" for verdict, rule in value.items())
     if isinstance(value, tuple):

@@ -143,7 +143,7 @@ def as_source(release: ArrayLike | StoredRelease) -> ReadableRelease:
     return release if isinstance(release, StoredRelease) else ArrayRelease(floats(release))
 
 
-def scored(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
+def scored_directions(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
     """Return the canaries, and with orthonormal ones the other directions that are scored too."""
     if isinstance(canaries, Canaries):
         return canaries
@@ -193,7 +193,7 @@ def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries"
     True
     """
     source = as_source(release)
-    return _sums(source.read(0, source.dim), scored(canaries), start, source.canary_norm, lambda _: None)
+    return _sums(source.read(0, source.dim), scored_directions(canaries), start, source.canary_norm, lambda _: None)
 
 
 def block_sums(
@@ -262,7 +262,7 @@ def all_sums(
     goes on from there. An ``InputError`` says that it is of another release or of other canaries. What others have
     summed up is believed of the very coordinates that this process reads: names and times of files are no evidence.
     """
-    number, every = len(blocks(source.dim)), scored(canaries)
+    number, every = len(blocks(source.dim)), scored_directions(canaries)
     total, done = (None, 0) if state is None else _read(state, source, every)
     for _ in range(done):
         advance(canaries.count)

@@ -52,7 +52,7 @@ class Replayed:
     refusal: str = ""
 
     @property
-    def exceeds(self) -> bool:
+    def is_excessive(self) -> bool:
         """Whether the member changes the release by more than the claim allows, or makes it not finite."""
         return not self.refusal and not self.distance <= self.limit
 
@@ -80,7 +80,7 @@ class Replay:
     smallest: Replayed | None
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether a member changes the release by more than the claim allows."""
         return self.smallest is not None
 
@@ -171,12 +171,12 @@ def replay(
         raise ValueError("extremes: must name at least one member")
     whole = tuple(range(len(members)))
     steps = _Steps(step, members, chosen, limit, share, neighbours)
-    if not _same(*(steps.release(whole)[0] for _ in range(2))):
+    if not _are_same(*(steps.release(whole)[0] for _ in range(2))):
         raise ValueError(
             "step: must release the same when it is called twice; set its generator back before it draws the noise"
         )
     cases = tuple(steps.compare(name, whole) for name in chosen)
-    broken = [case.member for case in cases if case.exceeds]
+    broken = [case.member for case in cases if case.is_excessive]
     return Replay(limit, neighbours, cases, _smallest(steps, len(members), broken, cases))
 
 
@@ -251,9 +251,11 @@ def _smallest(steps: _Steps, count: int, broken: Sequence[str], cases: Sequence[
         suppress_health_check=list(HealthCheck),
     )
     try:
-        name, numbers = find(st.tuples(names, batches), lambda pair: steps.compare(*pair).exceeds, settings=options)
+        name, numbers = find(
+            st.tuples(names, batches), lambda pair: steps.compare(*pair).is_excessive, settings=options
+        )
     except NoSuchExample:
-        return next((case for case in cases if case.exceeds), None)
+        return next((case for case in cases if case.is_excessive), None)
     return steps.compare(name, numbers)
 
 
@@ -287,7 +289,7 @@ def _unit(vector: Array) -> Array:
     return np.asarray(vector / length if length else vector)
 
 
-def _same(first: NDArray[Any], second: NDArray[Any]) -> bool:
+def _are_same(first: NDArray[Any], second: NDArray[Any]) -> bool:
     return first.shape == second.shape and np.array_equal(first, second, equal_nan=True)
 
 

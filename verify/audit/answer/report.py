@@ -167,7 +167,7 @@ def numbers(result: AuditResult) -> dict[str, Any]:
     )
     document = {
         "answer": text.answer(result),
-        "noticed": result.noticed,
+        "noticed": result.noticed_share,
         "mechanism": None if result.mechanism is None else _mechanism_record(result.mechanism),
         "kind": result.scores.kind,
         "inclusion": result.scores.inclusion,
@@ -210,7 +210,7 @@ def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:
 
 def _estimate_row(row: EstimateRow) -> dict[str, Any]:
     named = {field.name: getattr(row, field.name) for field in fields(row) if field.name != "fit"}
-    return {**named, "certified": row.certified}
+    return {**named, "certified": row.enclosure}
 
 
 def _plain(value: Any) -> Any:
@@ -237,7 +237,7 @@ def record(
         answer=text.answer(result),
         verdict=None if result.verdict is None else str(result.verdict),
         rule=None if result.verdict is None else VERDICT_RULES[result.verdict],
-        claimed=_claimed(result),
+        claimed=_claim_numbers(result),
         attacker=text.meaning(result),
         audit=numbers(result),
         rounds=None if result.scores.record is None else _rounds(result.scores.record),
@@ -250,16 +250,16 @@ def record(
         versions=versions or versions_here(),
         sha256="",
     )
-    return sealed(json_records.to_document(made))
+    return seal(json_records.to_document(made))
 
 
-def sealed(document: dict[str, Any]) -> dict[str, Any]:
+def seal(document: dict[str, Any]) -> dict[str, Any]:
     """Return a record with the SHA-256 of all its other fields as the last one."""
     others = {name: value for name, value in document.items() if name != "sha256"}
-    return {**others, "sha256": hashlib.sha256(dumped(others).encode()).hexdigest()}
+    return {**others, "sha256": hashlib.sha256(dump(others).encode()).hexdigest()}
 
 
-def dumped(document: dict[str, Any]) -> str:
+def dump(document: dict[str, Any]) -> str:
     """Write a record as JSON: equal records give equal text."""
     return json.dumps(document, indent=2, allow_nan=False)
 
@@ -332,7 +332,7 @@ def _rounds(rounds: RoundsRecord) -> dict[str, Any]:
     return {"score": str(rounds.score), **{name: getattr(rounds, name) for name in names}}
 
 
-def _claimed(result: AuditResult) -> dict[str, Any] | None:
+def _claim_numbers(result: AuditResult) -> dict[str, Any] | None:
     if result.claim is None:
         return None
     claim = result.claimed
@@ -428,15 +428,15 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
 # Writing and reading.
 
 
-def rendered(result: AuditResult, document: dict[str, Any], path: Path) -> bytes:
+def render(result: AuditResult, document: dict[str, Any], path: Path) -> bytes:
     """Render a record in the form of a file's suffix."""
     # This import loads matplotlib.
     from canaryproof.verify.audit.answer import page
 
     if path.suffix.lower() == ".json":
-        return f"{dumped(document)}\n".encode()
+        return f"{dump(document)}\n".encode()
     pages = page.markdown if path.suffix.lower() == ".md" else page.html
-    body = f"{pages(result, document)}\n{OPEN}\n{escaped(dumped(document))}\n-->\n"
+    body = f"{pages(result, document)}\n{OPEN}\n{escape(dump(document))}\n-->\n"
     return f"{body}{SEAL}{hashlib.sha256(body.encode()).hexdigest()} -->\n".encode()
 
 
@@ -445,7 +445,7 @@ OPEN = "<!-- The record of this report, as a report in JSON has it:"
 SEAL = "<!-- SHA-256 of all lines above: "
 
 
-def escaped(document: str) -> str:
+def escape(document: str) -> str:
     """Escape what could end a comment or begin a tag."""
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", document)
 
@@ -454,7 +454,7 @@ def write(result: AuditResult, path: Path, plan: Comparison | None = None) -> No
     """Write a report of an audit that is of no file; an ``OSError`` says that it cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path: must end in .html, .md or .json, not {path.name!r}")
-    made = rendered(result, record(result, plan=plan), path)
+    made = render(result, record(result, plan=plan), path)
     with replace_file(path) as target:
         target.write(made)
 

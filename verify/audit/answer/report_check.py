@@ -25,9 +25,9 @@ from canaryproof.verify.audit.answer.report import (
     SEAL,
     SUFFIXES,
     ReportRecord,
-    dumped,
-    escaped,
-    sealed,
+    dump,
+    escape,
+    seal,
 )
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
 from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
@@ -83,10 +83,10 @@ def read(path: Path) -> ReportFile:
         document = parsed_json(embedded)
         checked = read_record(document)
         assert isinstance(document, dict)  # It was read into a record.
-        if sealed(document)["sha256"] != checked.sha256:
+        if seal(document)["sha256"] != checked.sha256:
             damage.append("The record's SHA-256 is not the one in its field sha256.")
-        text_again = dumped(document)
-        if (escaped(text_again).encode() if suffix != ".json" else f"{text_again}\n".encode()) != embedded:
+        text_again = dump(document)
+        if (escape(text_again).encode() if suffix != ".json" else f"{text_again}\n".encode()) != embedded:
             damage.append("The record is not written as this package writes it.")
     return ReportFile(whole, document, checked, tuple(damage))
 
@@ -120,7 +120,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
     """Repeat the audit of a report on its scores or its release; an ``InputError`` says why that cannot be."""
     asked = report.request
     try:
-        claim = asked.epsilon if asked.claim is None else _checked(asked.claim)
+        claim = asked.epsilon if asked.claim is None else _check_claim(asked.claim)
         options = (asked.delta, asked.confidence, claim, asked.noise_multiplier, asked.bounds, asked.force)
         if isinstance(given, Scores):
             return audit(given, *options)
@@ -134,7 +134,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
             canaries = OrthonormalCanaries(made.seed, made.count, made.dim, made.layers)
         coordinates = report.audit.get("coordinates") if isinstance(report.audit, dict) else None
         slices = coordinates.get("slices") if isinstance(coordinates, dict) else None
-        source = given if slices is None else _summed(as_source(given), canaries, slices)
+        source = given if slices is None else _sum_slices(as_source(given), canaries, slices)
         result = audit_release(source, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
         # A report of an array in memory names no file.
         return result if coordinates else replace(result, request=replace(result.request, stored=None))
@@ -144,7 +144,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         raise InputError(f"the report's request cannot be repeated: {error}") from error
 
 
-def _summed(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> ReleaseSums:
+def _sum_slices(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> ReleaseSums:
     """Sum a release up by slices, as the process of each did."""
     numbers = slices if isinstance(slices, list) and all(type(number) is int for number in slices) else []
     if not 1 <= len(numbers) <= _MOST_SLICES or min(numbers) < 1 or sum(numbers) != source.dim:
@@ -157,7 +157,7 @@ def _summed(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> 
     return replace(functools.reduce(operator.add, parts), canary_norm=source.canary_norm)
 
 
-def _checked(claim: Claim) -> Claim:
+def _check_claim(claim: Claim) -> Claim:
     """Return a report's claim with all of its numbers in range; a ``ValueError`` names the field and the rule."""
     noise, rounds, neighbours = claim.noise_multiplier, claim.rounds, claim.neighbours
     if claim.event is not None:
@@ -204,13 +204,13 @@ def differences(reported: Any, derived: Any, name: str = "") -> Iterator[Differe
     elif type(reported) is not type(derived) or reported != derived:
         numbers = isinstance(reported, float) and isinstance(derived, float)
         near = numbers and math.isclose(reported, derived, rel_tol=_ROUNDING)
-        yield Difference(name, _shown(reported), _shown(derived), near)
+        yield Difference(name, _show(reported), _show(derived), near)
 
 
 _MISSING = object()
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     return "missing" if value is _MISSING else short_repr(value)
 
 

@@ -11,7 +11,7 @@ from scipy import special
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.answer.misuse import MisuseWarning
-from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, many_ties
+from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
 from canaryproof.verify.audit.canaries.scores import Score, Scores
@@ -102,7 +102,7 @@ class EstimateRow(AuditRow):
     fit: tuple[str, tuple[float, ...]] | None = field(repr=False, compare=False)
 
     @cached_property
-    def certified(self) -> tuple[float, float]:
+    def enclosure(self) -> tuple[float, float]:
         """Floats proven to lie on either side of the exact ε for the fitted parameters; 0 and ∞ where none are."""
         if self.fit is None:
             return 0.0, math.inf
@@ -333,18 +333,18 @@ class AuditResult:
             return ClaimVerdict.WITHHELD
         if self.bound is not None and self.bound.low > self.claim:
             return ClaimVerdict.EXCEEDED
-        if self.refuted:
+        if self.is_refuted:
             return ClaimVerdict.REFUTED
-        if not self.seen:
+        if not self.has_trace:
             return ClaimVerdict.NOTHING_SEEN
-        known = (self._by_default or self._by_participations) and self.delta > 0.0
-        if self.noticed is None and (self.bound is None or self.bound.cap <= self.claim or known):
+        known = (self._has_default_bound or self._has_participations_bound) and self.delta > 0.0
+        if self.noticed_share is None and (self.bound is None or self.bound.cap <= self.claim or known):
             return ClaimVerdict.AT_ITS_CAP
         if self.estimate is not None and self.estimate.low > self.claim:
             return ClaimVerdict.NOT_DECIDED
         return ClaimVerdict.CONSISTENT
 
-    def passes(self, notice: float = 0.5) -> bool:
+    def can_pass(self, notice: float = 0.5) -> bool:
         """Whether a gate lets this audit pass.
 
         Parameters
@@ -354,19 +354,21 @@ class AuditResult:
 
         Returns
         -------
-        Whether the verdict is consistent, so much less noise would have been noticed, and nothing is ``doubtful``.
+        Whether the verdict is consistent, so much less noise would have been noticed, and nothing is ``is_doubtful``.
         """
-        return self.verdict is ClaimVerdict.CONSISTENT and (self.noticed or 0.0) >= notice and not self.doubtful
+        return (
+            self.verdict is ClaimVerdict.CONSISTENT and (self.noticed_share or 0.0) >= notice and not self.is_doubtful
+        )
 
     @property
-    def doubtful(self) -> bool:
+    def is_doubtful(self) -> bool:
         """Whether the input may not be what it should be, so that a gate must not pass it.
 
         A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Or
         the claimed noise of the release cannot give the claimed ε. Data that dilute the trace, few scores, a large δ
         and later rounds that depend on canaries leave the tests their meaning.
         """
-        others = self.other_trace or self.noise_epsilon is not None
+        others = self.has_other_trace or self.noise_epsilon is not None
         return others or any(warning.kind not in _HARMLESS for warning in self.warnings)
 
     @property
@@ -379,7 +381,7 @@ class AuditResult:
         return epsilon if epsilon > _ROUNDED * stated else None
 
     @property
-    def other_trace(self) -> bool:
+    def has_other_trace(self) -> bool:
         """Whether canaries leave another trace in a release than canaries of norm 1, at level 1e-4."""
         return self.trace_test is not None and self.trace_test[2] < _OTHER_TRACE
 
@@ -400,13 +402,13 @@ class AuditResult:
         return norm, error, 2.0 * float(special.ndtr(-abs(norm - 1.0) / error))
 
     @property
-    def refuted(self) -> bool:
+    def is_refuted(self) -> bool:
         """Whether there is less noise than claimed, at ``level``."""
         p_value = None if self.mechanism is None else self.mechanism.p_value
         return p_value is not None and p_value < self.level
 
     @property
-    def seen(self) -> bool:
+    def has_trace(self) -> bool:
         """Whether the canaries leave a trace: in a lower bound, in the measured noise, or in their mean score."""
         if self.bound is not None and self.bound.low > 0.0:
             return True
@@ -415,19 +417,19 @@ class AuditResult:
         return self.standardised_mean >= _SEEN * self.mean_error
 
     @cached_property
-    def noticed(self) -> float | None:
+    def noticed_share(self) -> float | None:
         """Largest share of the claimed noise that this audit notices with probability 90%; None if none is known.
 
         At δ = 0 none is.
 
         It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
         Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
-        What ``hides`` the claimed noise would hide less noise too.
+        What masks the claimed noise (``masking_variance``) would mask less noise too.
         """
         if self.claim is None or not self.delta:
             return None
         shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
-        if self._by_default:
+        if self._has_default_bound:
             noise = self.claimed_noise(self.claim)
             # Independent canaries of one release lengthen it, as more noise would.
             crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
@@ -436,7 +438,7 @@ class AuditResult:
             shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
-        return math.sqrt(max(0.0, max(shares) ** 2 - self.hides)) or None
+        return math.sqrt(max(0.0, max(shares) ** 2 - self.masking_variance)) or None
 
     def bound_test(self, epsilon: float) -> "BoundTest":
         """Return the default bound as a test of an ε, from scores such as these."""
@@ -444,10 +446,10 @@ class AuditResult:
         from canaryproof.verify.audit.answer.notice import BoundTest
 
         counts = self.count, self.null_count
-        return BoundTest(epsilon, self.delta, self.level, *counts, self.largest_of, self.relied_on)
+        return BoundTest(epsilon, self.delta, self.level, *counts, self.rounds_per_score, self.bound_inclusion)
 
     @cached_property
-    def largest_of(self) -> float:
+    def rounds_per_score(self) -> float:
         """Number of rounds of which a score is the largest, recorded or by the unobserved cosines' law; 1 of others."""
         # This import loads tables of the bounds, which an audit without a claim does not need.
         from canaryproof.verify.audit.answer import notice
@@ -456,10 +458,10 @@ class AuditResult:
         if record is not None:
             return record.rounds if record.score == Score.LARGEST else 1
         plain = self.scores.kind is ScoreKind.COSINE and self.neighbours == "add-or-remove"
-        return notice.largest_of(unobserved) if plain and unobserved is not None else 1
+        return notice.rounds_per_score(unobserved) if plain and unobserved is not None else 1
 
     @property
-    def hides(self) -> float:
+    def masking_variance(self) -> float:
         """Variance of others' data, or of more noise than claimed, in units of the claimed noise's; 0 if none is seen.
 
         Where less noise was added, data of this length would still be there. A released vector shows them by its norm,
@@ -481,7 +483,7 @@ class AuditResult:
     def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":
         """Return the canaries of the bound by participations, and the claimed noise of a round; else None."""
         record, claimed = self.scores.record, self.claimed
-        if not self._by_participations or record is None or record.counts is None or claimed is None:
+        if not self._has_participations_bound or record is None or record.counts is None or claimed is None:
             return None
         # This import loads compiled kernels.
         from canaryproof.verify.audit.bounds.participations import Crowd
@@ -511,25 +513,25 @@ class AuditResult:
         return (2.0 if doubled else 1.0) * float(gaussian_mechanism.noise_multiplier(epsilon, self.delta))
 
     @cached_property
-    def _by_default(self) -> bool:
+    def _has_default_bound(self) -> bool:
         """Whether the deciding bound is a default one, whose power is known for scores without many ties."""
         groups = (self.scores.observed, self.scores.unobserved)
-        tied = any(many_ties(scores) for scores in groups if scores is not None)
+        tied = any(has_many_ties(scores) for scores in groups if scores is not None)
         return self.bound is not None and self.bound.name in (DEFAULT, DEFAULT_WITH_COINS) and not tied
 
     @property
-    def relied_on(self) -> Inclusion:
+    def bound_inclusion(self) -> Inclusion:
         """Inclusion that the deciding bound relies on: no coins that their numbers refute, or with an exact null."""
         coins = self.bound is not None and self.bound.name == DEFAULT_WITH_COINS
         return Inclusion.COIN if coins else Inclusion.FIXED
 
     @property
-    def _by_participations(self) -> bool:
+    def _has_participations_bound(self) -> bool:
         """Whether the bound that decides holds each canary against the claim at its own number of rounds."""
         return self.bound is not None and self.bound.name == PARTICIPATIONS
 
     @property
-    def equal_variances(self) -> bool:
+    def has_equal_variances(self) -> bool:
         """Whether the test does not reject equal variances, so that ``adaptive`` is ``pinned``."""
         return self.variance_p_value >= TEST_LEVEL
 
@@ -567,9 +569,9 @@ class AuditResult:
         return None if self._deciding is None else blind_spots(self._deciding, given=given)
 
     @property
-    def maps_faults(self) -> bool:
+    def has_blind_spots(self) -> bool:
         """Whether ``blind_spots`` has lists; making them takes most of a second."""
-        return self._deciding is not None and self._deciding.maps_faults
+        return self._deciding is not None and self._deciding.has_blind_spots
 
     @cached_property
     def _deciding(self) -> "Deciding | None":
@@ -583,7 +585,7 @@ class AuditResult:
         dim = self.count + (self.null_count or 0) if orthonormal else self.dim
         if dim is None or not self.delta or self.scores.neighbours == "replace":
             return None
-        if self.scores.record is None and self.largest_of > 1:
+        if self.scores.record is None and self.rounds_per_score > 1:
             return None
         epsilon = EPSILON if self.claim is None else self.claim
         noise = self.noise_multiplier or self.claimed_noise(epsilon)
@@ -593,9 +595,9 @@ class AuditResult:
         return Deciding(
             claim=AtlasClaim(noise, self.delta, dim),
             bound=self.bound_test(epsilon),
-            by_bound=self._by_default and self.scores.record is None,
+            by_bound=self._has_default_bound and self.scores.record is None,
             lengths=lengths,
             orthonormal=orthonormal,
             crowd=self._crowd(epsilon),
-            hides=self.hides,
+            hides=self.masking_variance,
         )

@@ -245,7 +245,7 @@ def review(
         tried = int(_TRIED.number("tried", tried))
     kind = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
     if result.scores is not None:
-        parts = _of_scores(_ranked(result.scores, kind), at, level)
+        parts = _of_scores(_rank(result.scores, kind), at, level)
     elif result.counts:
         parts = _of_counts(result.counts, at, level, tried)
     else:
@@ -310,7 +310,7 @@ def _near(reported: float, caps: dict[str, float]) -> str | None:
 # Scores.
 
 
-def _ranked(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
+def _rank(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
     """Return the ranks of scores: no bound here needs more, and those of infinite scores are finite."""
     assert scores.unobserved is not None
     ranks = np.unique(np.concatenate([scores.observed, scores.unobserved]), return_inverse=True)[1].astype(np.float64)
@@ -319,14 +319,16 @@ def _ranked(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
 
 
 def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
-    bounds = sorted(map(_reviewed, lower_bounds(sample, delta, 1.0 - alpha)), key=lambda bound: bool(bound.condition))
+    bounds = sorted(
+        map(_review_bound, lower_bounds(sample, delta, 1.0 - alpha)), key=lambda bound: bool(bound.condition)
+    )
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
     if sample.inclusion is not Inclusion.COIN:
         unknown.insert(0, f"{_COIN}: one-run is proven if so, which inclusion=coin says")
     return tuple(bounds), _caps(sample, delta, alpha), _choices(sample, delta, alpha), tuple(unknown)
 
 
-def _reviewed(bound: LowerBound) -> ReviewedBound:
+def _review_bound(bound: LowerBound) -> ReviewedBound:
     heuristic = bound.coverage is Coverage.HEURISTIC
     conditions = [each for each in bound.assumptions if heuristic or each == GAUSSIAN_CURVE]
     basis = f"{bound.coverage}; needs {' and '.join(bound.assumptions)}"
@@ -346,7 +348,7 @@ def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
 
 def _choices(sample: ScoreSample, delta: float, alpha: float) -> tuple[Choice, ...]:
     shares = _false_shares(sample.count, sample.null_count, delta, alpha)
-    turned = _turned(sample)
+    turned = _negate(sample)
     threshold, other = (float(_best_threshold(each, delta, alpha)[0]) for each in (sample, turned))
     values = {
         "the threshold": threshold,
@@ -356,7 +358,7 @@ def _choices(sample: ScoreSample, delta: float, alpha: float) -> tuple[Choice, .
     return tuple(Choice(name, value, shares.get(name)) for name, value in values.items())
 
 
-def _turned(sample: ScoreSample) -> ScoreSample:
+def _negate(sample: ScoreSample) -> ScoreSample:
     assert sample.unobserved is not None
     return prepare(-sample.observed, -sample.unobserved, inclusion=sample.inclusion)
 
@@ -393,7 +395,7 @@ def _false_shares(count: int, null_count: int, delta: float, alpha: float) -> di
     scores = np.random.default_rng(0).normal(size=(_AUDITS, total))
     sample = prepare(scores[:, :count], scores[:, count:])
     threshold = _best_threshold(sample, delta, alpha) > 0.0
-    direction = threshold | (_best_threshold(_turned(sample), delta, alpha) > 0.0)
+    direction = threshold | (_best_threshold(_negate(sample), delta, alpha) > 0.0)
     assert sample.unobserved is not None
     before: Ints = pooled_order(sample.observed, sample.unobserved)[1]
     guessed = np.zeros(_AUDITS, dtype=np.bool_)

@@ -173,24 +173,24 @@ class RoundsPlan:
     def text(self, seed: int | str = 7, file: str | None = None) -> str:
         """Return the plan in words; seed and file are those of ``commands``."""
         # This import loads the plan of a release, which lays out lines.
-        from canaryproof.verify.audit.answer.plan import wrapped
+        from canaryproof.verify.audit.answer.plan import wrap
 
         parts = self._parts(seed, file)
-        return "\n".join(line for part, indent in parts for line in wrapped(part, others=indent) or [""])
+        return "\n".join(line for part, indent in parts for line in wrap(part, others=indent) or [""])
 
     def _parts(self, seed: int | str, file: str | None) -> Iterator[tuple[str, str]]:
         """Yield each line with the indentation of its continuation."""
-        from canaryproof.verify.audit.answer.plan import so_many
+        from canaryproof.verify.audit.answer.plan import canaries_clause
 
-        yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_described(self.mechanism, self.dim)}", ""
+        yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_describe(self.mechanism, self.dim)}", ""
         yield "", ""
         yield f"Take {self.count:,} canaries, and as many that never do. With probability {100.0 * POWER:g}%,", ""
-        yield f"  {so_many(self.present)} see that they are there;", ""
+        yield f"  {canaries_clause(self.present)} see that they are there;", ""
         data = ", if others' updates are known" if self.known else ""
         # A share that is rounded up might not be noticed.
         share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data}."
-        yield f"  {so_many(self.seeing)} notice {short}", "    "
+        yield f"  {canaries_clause(self.seeing)} notice {short}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} to the variance of all rounds' noise.", "  "
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""
@@ -216,7 +216,7 @@ def _cell(count: int | None) -> str:
     return "–" if count is None else f"{count:,}"
 
 
-def _described(mechanism: Claim, dim: int) -> str:
+def _describe(mechanism: Claim, dim: int) -> str:
     sigma, rounds = mechanism.noise_multiplier, mechanism.rounds
     if mechanism.participations is None:
         how = f"Each of {rounds:,} rounds draws a client with probability {mechanism.rate:g},"
@@ -378,8 +378,8 @@ def _count(share: float, sigma: float, measured: Array, left_out: float, dim: in
     served = np.sqrt(measured[measured > 0.0])
     total = float(measured.sum())
 
-    def seen(count: int) -> bool:
+    def is_seen(count: int) -> bool:
         part = least_part(left_out / (count * total) + 2.0 / dim)
         return float(power(trace, sigma, math.sqrt(part * count) * served, dim, _LEVEL)) >= POWER
 
-    return least_count(seen, MOST_SCORES)
+    return least_count(is_seen, MOST_SCORES)

@@ -115,7 +115,7 @@ class Audit(AuditResult):
         # This import loads what writes reports, which a summary does without; so below.
         from canaryproof.verify.audit.answer import report
 
-        return report.dumped(report.numbers(self))
+        return report.dump(report.numbers(self))
 
     def plot(self) -> "Figure":
         """Draw the scores, the estimate with its interval, the best lower bound and the claim.
@@ -169,7 +169,7 @@ class Audit(AuditResult):
         """
         from canaryproof.verify.audit.answer import plan_file, report
 
-        report.write(self, Path(path), plan=None if plan is None else plan_file.held(self, Path(plan)))
+        report.write(self, Path(path), plan=None if plan is None else plan_file.compare_with_plan(self, Path(plan)))
 
     def _repr_html_(self) -> str:
         # This import loads matplotlib.
@@ -323,7 +323,7 @@ def audit_release(
     if not isinstance(canaries, Canaries | OrthonormalCanaries):
         raise ValueError(f"canaries: must be Canaries or OrthonormalCanaries, not {type(canaries).__name__}")
     names = rules.bounds(bounds, METHODS)
-    scored = release_sums.scored(canaries).count
+    scored = release_sums.scored_directions(canaries).count
     try:
         source = release if isinstance(release, release_sums.ReleaseSums) else release_sums.as_source(release)
         if source.dim != canaries.dim:
@@ -463,7 +463,7 @@ def _audit(
         () if Withheld.ESTIMATE in meaningless or delta == 0.0 else _estimates(moments, release, delta, confidence)
     )
     if record is not None and mechanism is not None:
-        composed = _composed(mechanism, record, claimed, delta)
+        composed = _compose(mechanism, record, claimed, delta)
         # It comes first where it is for the attacker who has these scores.
         first = record.score == _ATTACKERS["known rounds" if claimed is None else claimed.attacker]
         estimates = (composed, *estimates) if first else (*estimates, composed)
@@ -517,7 +517,7 @@ def epsilon_at(noise_multiplier: float, claim: Claim, delta: float) -> float:
     return replace(claim, noise_multiplier=noise_multiplier).epsilon(delta)
 
 
-def _composed(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
+def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
     """Compose the measured noise over the rounds of the claim, or of the canary that took part most often."""
     measured = mechanism.measured
     if claim is None or claim.noise_multiplier is None:
@@ -558,7 +558,7 @@ def _composed_bound(
     # Below its range an accounting has no value, and the bound is that of the end of the range.
     limit = max(limit, rules.NOISE_MULTIPLIER.low)
     assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting"
-    yield _uncapped(COMPOSED_BOUND, 1, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
+    yield _uncapped_row(COMPOSED_BOUND, 1, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
 
 
 def _bound_by_participations(
@@ -566,7 +566,7 @@ def _bound_by_participations(
 ) -> Iterator[AuditRow]:
     """Yield the bound that holds each canary against the claim at its own number of rounds, where they differ."""
     counts = record.counts
-    if counts is None or not _unequal(record) or scores.dim is None or scores.unobserved is not None:
+    if counts is None or not _has_unequal_rounds(record) or scores.dim is None or scores.unobserved is not None:
         return
     if claim is not None and claim.participations is None:
         return
@@ -579,10 +579,10 @@ def _bound_by_participations(
     assert taken is not None
     epsilon = float(epsilon_of_mu(np.array([math.sqrt(taken) / limit]), delta)[0])
     assumes = f"independent scores, {GAUSSIAN_CURVE} of one noise multiplier at each canary's own rounds"
-    yield _uncapped(PARTICIPATIONS, 1, epsilon, Coverage.ASYMPTOTIC, assumes)
+    yield _uncapped_row(PARTICIPATIONS, 1, epsilon, Coverage.ASYMPTOTIC, assumes)
 
 
-def _uncapped(name: str, version: int, epsilon: float, coverage: Coverage, assumes: str) -> AuditRow:
+def _uncapped_row(name: str, version: int, epsilon: float, coverage: Coverage, assumes: str) -> AuditRow:
     """Return the row of a lower bound that has no cap."""
     kind, at = str(BoundKind.LOWER_BOUND), str(coverage)
     return AuditRow(name, version, kind, epsilon, epsilon, math.inf, coverage=at, cap=math.inf, assumes=assumes)
@@ -614,13 +614,13 @@ def _shape(scores: Scores, release: "ReleaseSums | None") -> ShapeTest:
     """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
     if release is not None:
         return ShapeTest(1.0, "")
-    if _unequal(scores.record):
+    if _has_unequal_rounds(scores.record):
         return ShapeTest(0.0, "Canaries took part in unequal numbers of rounds.")
     scale = 1.0 / math.sqrt(scores.dim) if scores.kind is ScoreKind.COSINE and scores.dim is not None else None
     return shape(scores.observed, scores.unobserved, scale)
 
 
-def _unequal(record: RoundsRecord | None) -> bool:
+def _has_unequal_rounds(record: RoundsRecord | None) -> bool:
     """Tell whether observed canaries with a score of known rounds took part in unequal numbers of them."""
     return record is not None and record.counts is not None and bool(np.ptp(record.counts))
 

@@ -83,7 +83,7 @@ def shape(observed: Array, unobserved: Array | None = None, scale: float | None 
     return ShapeTest(p_value, reason)
 
 
-def many_ties(scores: Array) -> bool:
+def has_many_ties(scores: Array) -> bool:
     """Tell whether one value has so large a share of the scores that no Gaussian fits."""
     return bool(np.unique(scores, return_counts=True)[1].max() > max(1.0, _MANY_TIES * len(scores)))
 
@@ -91,7 +91,7 @@ def many_ties(scores: Array) -> bool:
 def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[str]:
     """Yield explanations of a shape that is not normal."""
     for name, scores in groups:
-        if many_ties(scores):
+        if has_many_ties(scores):
             copies = np.unique(scores, return_counts=True)[1]
             tied = f"{copies[copies > 1].sum():,} of {len(scores):,} {name} scores are tied"
             yield f"{tied}: rounded, clipped, or of few possible values."
@@ -105,7 +105,7 @@ def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[s
         p_value, where = valley(np.sort(scores))
         if p_value < _REASON:
             share = None if name == "unobserved" or unobserved is None else missing_below(observed, unobserved, where)
-            yield f"The {name} scores form two clusters." if share is None else some_left_a_trace(share)
+            yield f"The {name} scores form two clusters." if share is None else partial_trace_text(share)
     if scale is None or unobserved is not None:
         return
     z = observed / scale
@@ -222,7 +222,7 @@ def two_clusters(z: Array) -> Array:
     return np.asarray((1.0 - share) * special.ndtr(z - low) + share * special.ndtr(z - low - apart))
 
 
-def some_left_a_trace(share: float) -> str:
+def partial_trace_text(share: float) -> str:
     """Say that some of the canaries are missing."""
     left = f"Only some {number(100.0 * share, 2)}% of the observed canaries left a trace"
     return f"{left}; the others score like unobserved ones."

@@ -129,7 +129,7 @@ def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
 def _claim_sentence(result: AuditResult) -> str:
     if result.claim is None:
         return ""
-    claim = claimed(result.claim)
+    claim = claim_text(result.claim)
     match result.verdict:
         case ClaimVerdict.WITHHELD:
             return f"The {claim} is not tested: no bound is given."
@@ -146,10 +146,10 @@ def _claim_sentence(result: AuditResult) -> str:
         case ClaimVerdict.AT_ITS_CAP:
             return f"The {claim} is not tested: {_out_of_reach(result, result.claim)}."
         case _:
-            if result.noticed is None:
+            if result.noticed_share is None:
                 return f"Consistent with the {claim}; which fault this bound notices is not known."
             # A share that is rounded up might not have been noticed.
-            share = math.floor(100.0 * result.noticed)
+            share = math.floor(100.0 * result.noticed_share)
             power = f"{share}% of the claimed noise or less would have been noticed"
             return f"Consistent with the {claim}; {power}.{_doubt(result)}"
 
@@ -157,11 +157,11 @@ def _claim_sentence(result: AuditResult) -> str:
 def _doubt(result: AuditResult) -> str:
     """Say what keeps a gate from passing."""
     if result.warnings:
-        return " But a sign of misuse puts the input in doubt, and no gate passes." if result.doubtful else ""
+        return " But a sign of misuse puts the input in doubt, and no gate passes." if result.is_doubtful else ""
     if result.noise_epsilon is not None:
         alone = f"the claimed noise alone has ε = {round_down(result.noise_epsilon)} for somebody who takes part"
         return f" But {alone}, and no gate passes."
-    if result.trace_test is None or not result.other_trace:
+    if result.trace_test is None or not result.has_other_trace:
         return ""
     norm, error, p_value = result.trace_test
     trace = f"the trace in this release is that of canaries of norm {plus_minus(norm, error)}"
@@ -170,7 +170,7 @@ def _doubt(result: AuditResult) -> str:
 
 def _out_of_reach(result: AuditResult, claim: float) -> str:
     """Say why a claim cannot be exceeded."""
-    if result.hides:
+    if result.masking_variance:
         return "others' data, or more noise than claimed, would have hidden any lack of noise"
     bound = result.bound
     if bound is not None and bound.cap <= claim:
@@ -178,7 +178,7 @@ def _out_of_reach(result: AuditResult, claim: float) -> str:
     return "so few scores would have noticed no share of the claimed noise"
 
 
-def claimed(claim: float) -> str:
+def claim_text(claim: float) -> str:
     """Name a claim."""
     return f"claimed ε = {number(claim)}"
 
@@ -196,10 +196,10 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
     say, width = _speaker(encoding), min(width, WIDTH)
 
     def block(label: str, text: str) -> list[str]:
-        return _wrapped(say(text), width, f"{label:{_LABEL}}")
+        return _wrap(say(text), width, f"{label:{_LABEL}}")
 
-    head = _wrapped(say(answer(result)), width)
-    before = [*block("Audited", _audited(result)), *block("Checked", _checked(result))]
+    head = _wrap(say(answer(result)), width)
+    before = [*block("Audited", _audit_text(result)), *block("Checked", _check_text(result))]
     after = [
         line
         for label, text in (
@@ -216,7 +216,7 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
     return "\n".join([*head, "", *before, *_warnings(result, room, block), *after])
 
 
-def _wrapped(text: str, width: int, label: str = "") -> list[str]:
+def _wrap(text: str, width: int, label: str = "") -> list[str]:
     """Wrap a text to the right of a label, without breaking an equation."""
     whole = re.sub(r" ([=±≥]) ", "\u00a0\\1\u00a0", text)
     lines = textwrap.wrap(whole, width, initial_indent=label, subsequent_indent=" " * len(label))
@@ -239,7 +239,7 @@ def _noun(result: AuditResult) -> str:
     return "cosines" if result.scores.kind is ScoreKind.COSINE else "scores"
 
 
-def _audited(result: AuditResult) -> str:
+def _audit_text(result: AuditResult) -> str:
     dim = "" if result.dim is None else f", d = {result.dim:,}"
     if result.release_norm is not None:
         subject = f"a released vector through its {result.count:,} canaries"
@@ -254,7 +254,7 @@ def _audited(result: AuditResult) -> str:
     return f"{subject}{ranks}{dim}, at δ = {result.delta!r}{neighbours}"
 
 
-def _checked(result: AuditResult) -> str:
+def _check_text(result: AuditResult) -> str:
     parts = ["no sign of misuse" if not result.warnings else f"signs of misuse: {len(result.warnings)}"]
     fits = (("normal scores", result.normality), ("null law", result.null_law))
     parts += [f"{name} {shown_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
@@ -285,7 +285,9 @@ def _estimate(result: AuditResult) -> str:
         which = "the measured noise, in the rounds of the claim or record"
     else:
         which = (
-            "here pinned: no sign of another variance" if result.equal_variances else "here fitted: variances differ"
+            "here pinned: no sign of another variance"
+            if result.has_equal_variances
+            else "here fitted: variances differ"
         )
     interval = f"{percent(result.confidence)} interval {low} to {high}"
     return f"{result.estimate.name} {value} ± {error}, {interval} ({which})"
@@ -371,13 +373,13 @@ def _next(result: AuditResult, calls: _Calls) -> str:
         return f"Fix the cause and audit again; {calls.force} computes the estimates anyway."
     shown = f"shows all estimates, bounds and tests; {calls.plot} draws them."
     more = f"{calls.details} {shown}"
-    if not result.seen:
+    if not result.has_trace:
         # Scores alone do not decide whether canaries are missing (see ``misuse``).
         cosines = result.scores.kind is ScoreKind.COSINE
         absent = (
             "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
         )
-        if _equal_means(result):
+        if _has_equal_means(result):
             absent += ", or each group was standardised alone, as their means are equal to nine digits"
         decides = "An audit of the released vector decides it. " if cosines and result.release_norm is None else ""
         return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{more}"
@@ -385,17 +387,17 @@ def _next(result: AuditResult, calls: _Calls) -> str:
         case None:
             return f"What is claimed? {calls.claim} compares it. {more}"
         case ClaimVerdict.CONSISTENT:
-            blind = " and the faults that this audit misses" if result.maps_faults else ""
+            blind = " and the faults that this audit misses" if result.has_blind_spots else ""
             return f"{calls.details} shows all estimates, bounds and tests{blind}; {calls.plot} draws them."
         case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
             return f"Look for less noise, or less clipping, than was claimed. {more}"
-        case ClaimVerdict.AT_ITS_CAP if result.hides:
+        case ClaimVerdict.AT_ITS_CAP if result.masking_variance:
             return f"Take others' data out of what is audited, or audit each round. {more}"
         case _:
             return f"Take more canaries: {calls.details} says how many notice half of the claimed noise, and {shown}"
 
 
-def _equal_means(result: AuditResult) -> bool:
+def _has_equal_means(result: AuditResult) -> bool:
     """Tell whether both groups of scores have one mean, to nine digits of their deviation."""
     observed, unobserved = result.scores.observed, result.scores.unobserved
     if unobserved is None:
@@ -431,8 +433,8 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield _estimates_table(result, say)
         yield _listing([(row.name, row.assumes) for row in result.estimates], say)
         yield "ε̂ of the fitted parameters, certified; the interval above says what the fit is worth:"
-        proven = [row for row in result.estimates if math.isfinite(row.certified[1])]
-        yield _listing([(row.name, _certified(row)) for row in proven], say)
+        proven = [row for row in result.estimates if math.isfinite(row.enclosure[1])]
+        yield _listing([(row.name, _enclosure_text(row)) for row in proven], say)
     if result.bounds:
         yield _bounds_table(result.bounds, 1.0 - result.level, say)
         yield _listing([(row.name, f"needs {row.assumes}") for row in result.bounds], say)
@@ -479,8 +481,8 @@ def _bounds_table(rows: Iterable[AuditRow], confidence: float, say: Say) -> Tabl
     return table
 
 
-def _certified(row: EstimateRow) -> str:
-    return "in [{!r}, {!r}]".format(*row.certified)
+def _enclosure_text(row: EstimateRow) -> str:
+    return "in [{!r}, {!r}]".format(*row.enclosure)
 
 
 def _listing(rows: Iterable[tuple[str, str]], say: Say) -> Table:
@@ -561,12 +563,12 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         return
     seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
     unseen = "Would not have been noticed, and the instrument of a self-test that notices it (at a value):"
-    missed = [(title, f"{where}; {by}") for title, where, by in unnoticed(spots)]
-    for heading, rows in ((seen, noticed(spots)), (unseen, missed)):
+    missed = [(title, f"{where}; {by}") for title, where, by in unnoticed_rows(spots)]
+    for heading, rows in ((seen, noticed_rows(spots)), (unseen, missed)):
         yield heading
         yield _listing(rows, say)
     yield mapped()
-    if result.hides:
+    if result.masking_variance:
         yield "The lists above allow for what hides the claimed noise: others' data, or more noise than claimed."
     elif result.noise_multiplier is not None and result.release_norm is None:
         yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
@@ -578,12 +580,12 @@ def claim_of_faults(spots: "BlindSpots") -> str:
     return claim if spots.given else f"{claim}; give the noise multiplier if yours is another"
 
 
-def noticed(spots: "BlindSpots") -> list[tuple[str, str]]:
+def noticed_rows(spots: "BlindSpots") -> list[tuple[str, str]]:
     """List the part of its parameter in which each fault would have been noticed."""
     return [(part.title, _part(part)) for part in spots.noticed] or [("nothing of the atlas", "")]
 
 
-def unnoticed(spots: "BlindSpots") -> list[tuple[str, str, str]]:
+def unnoticed_rows(spots: "BlindSpots") -> list[tuple[str, str, str]]:
     """List where each fault would not have been noticed, with the largest ε there, and the instrument that does."""
     # This import loads a table, which a summary does not need.
     from canaryproof.verify.audit.blindspots.fault_map import detector_of
@@ -612,7 +614,7 @@ _COVERAGE = {
 
 def remarks(result: AuditResult) -> Iterator[str]:
     """Yield remarks on the meaning of the numbers."""
-    if result.estimates and result.equal_variances:
+    if result.estimates and result.has_equal_variances:
         yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
     elif result.estimates:
         yield "The variances differ, so that adaptive is fitted."
@@ -626,7 +628,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     undecided = result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED)
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
-    if undecided and by_default and result.claim is not None and result.delta and not result.hides:
+    if undecided and by_default and result.claim is not None and result.delta and not result.masking_variance:
         yield _enough(result, result.claim)
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."
@@ -650,9 +652,9 @@ def _enough(result: AuditResult, claim: float) -> str:
     """Say how many canaries would notice half of the claimed noise."""
     count = result.bound_test(claim).sufficient_count(1.0 / (0.5 * result.claimed_noise(claim)))
     if count is None:
-        return f"No lower bound from up to a million canaries would notice half of the noise of {claimed(claim)}."
+        return f"No lower bound from up to a million canaries would notice half of the noise of {claim_text(claim)}."
     kinds = "" if result.null_count is None else " of either kind"
-    return f"Some {count:,} canaries{kinds} would notice half of the noise of {claimed(claim)}."
+    return f"Some {count:,} canaries{kinds} would notice half of the noise of {claim_text(claim)}."
 
 
 # Numbers.

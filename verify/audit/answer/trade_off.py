@@ -146,7 +146,7 @@ class TradeOffCurve:
 
         figure = Figure(figsize=(7.0, 3.4), layout="constrained")
         linear, small = figure.subplots(1, 2)
-        shown = _drawn(len(self.thresholds))
+        shown = _picture_indices(len(self.thresholds))
         low, estimate, high = (self.false_positives[shown, i] for i in range(3))
         fnr_low, fnr, fnr_high = (self.false_negatives[shown, i] for i in range(3))
         rates = np.geomspace(1e-6, 1.0, 400)
@@ -169,7 +169,7 @@ class TradeOffCurve:
         return figure
 
 
-def _drawn(count: int) -> Ints:
+def _picture_indices(count: int) -> Ints:
     """Return the indices of the thresholds that a picture has: all of few, and more at both ends."""
     if count <= _DRAWN:
         return np.arange(count)

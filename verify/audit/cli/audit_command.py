@@ -282,11 +282,11 @@ def audit_command(
     if plan is not None:
         from canaryproof.verify.audit.answer import plan_file
 
-        comparison = plan_file.held(result, plan)
+        comparison = plan_file.compare_with_plan(result, plan)
     if report is not None:
         from canaryproof.verify.audit.answer import report as reports
 
-        made = reports.rendered(result, reports.record(result, reports.file_record(file, columns), comparison), report)
+        made = reports.render(result, reports.record(result, reports.file_record(file, columns), comparison), report)
         write_new(report, lambda target: target.write(made))
     _print(result, details=details, as_json=as_json)
     if comparison is not None:
@@ -306,7 +306,7 @@ def _status(result: "Audit", notice: float, *, planned: bool) -> int:
             return 1
         case "withheld":
             return 4
-    return 0 if planned and result.passes(notice) else 3
+    return 0 if planned and result.can_pass(notice) else 3
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:

@@ -122,7 +122,7 @@ def _compare(read: "ReportFile", result: "Audit", report: Path, plan: Path | Non
     lines = [f"{one_line(each.name)}: {each.reported} in the report, {each.derived} derived" for each in wrong[:_MOST]]
     lines += [f"and {len(wrong) - _MOST} more"] if len(wrong) > _MOST else []
     if not wrong and report.suffix.lower() != ".json":
-        page = reports.rendered(result, derived, report)
+        page = reports.render(result, derived, report)
         damage = report_check.page_damage(read, page, same_versions=not others)
         lines += [] if damage is None else [damage]
     return lines
@@ -140,7 +140,7 @@ def _plan(read: "ReportFile", result: "Audit", plan: Path | None, notes: list[st
     if plan is None:
         notes.append("The plan was not given (--plan), so that the audit was not held against it again.")
         return reported
-    comparison = plan_file.held(result, plan, reported.secret)
+    comparison = plan_file.compare_with_plan(result, plan, reported.secret)
     if comparison.sha256 != reported.sha256:
         other = f"its SHA-256 is {comparison.sha256}, not {reported.sha256}"
         return f"{one_line(str(plan))} is not the plan that the audit was held against: {other}."

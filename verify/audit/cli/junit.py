@@ -107,7 +107,7 @@ def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
 
     answered = answer(result)
     signs = "\n".join(f"{warning.kind}: {warning.message} {warning.what_to_do}" for warning in result.warnings)
-    failure = "a sign of misuse" if result.withheld or result.doubtful else ""
+    failure = "a sign of misuse" if result.withheld or result.is_doubtful else ""
     yield JUnitCase("the input has no sign of misuse", signs or (answered if failure else "none"), failure)
     if result.claim is None:
         yield JUnitCase("the audit", answered, skipped="nothing is claimed")
@@ -116,7 +116,7 @@ def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
     yield JUnitCase("nothing contradicts the claim", answered, str(result.verdict) if failed else "")
     decided = result.verdict in (ClaimVerdict.CONSISTENT, ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
     yield JUnitCase("the audit decides", answered, "" if decided else str(result.verdict))
-    noticed = result.noticed or 0.0
+    noticed = result.noticed_share or 0.0
     # A share that is rounded up might not have been noticed.
     text = f"noise at {round_down(noticed)} of the claim would be noticed with probability 90%; {notice:g} is asked for"
     yield JUnitCase("missing noise would be noticed", text, "" if noticed >= notice else text)

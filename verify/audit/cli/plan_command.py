@@ -112,14 +112,14 @@ def plan_command(
             planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds, neighbours)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
-    drawn = None if out is None else plan_file.drawn(seed)
+    drawn = None if out is None else plan_file.draw_secret(seed)
     # JSON has no infinity, which the ε of a fault may be.
     rows = [row | {"epsilon": row["epsilon"] if math.isfinite(row["epsilon"]) else None} for row in planned.rows()]
     document = asdict(planned) | {"shares" if known else "faults": rows, "commands": planned.commands()}
     if out is not None and secret is not None and drawn is not None:
         # The file is published, and terminals are recorded: neither says the seed.
         document |= {"commands": planned.commands("SEED", out.name)}
-        public_bytes, secret_bytes = plan_file.written(planned, drawn, document)
+        public_bytes, secret_bytes = plan_file.file_contents(planned, drawn, document)
         write_new(secret, lambda file: file.write(secret_bytes), private=True)
         try:
             write_new(out, lambda file: file.write(public_bytes))

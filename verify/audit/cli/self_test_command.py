@@ -56,13 +56,13 @@ def self_test_command(ctx: click.Context, /, training: str, as_json: bool, **cla
     if not inspection.rounds:
         raise InputError(f"{training}: must add at least one round by inspection.add(release, drawn, known)")
     if as_json:
-        tests = [asdict(test) | {"failed": test.failed} for test in inspection.tests()]
-        replays = [{"failed": case.failed, "answer": str(case)} for case in inspection.replays]
-        document = {"failed": inspection.failed, "rounds": inspection.rounds, "tests": tests, "replays": replays}
+        tests = [asdict(test) | {"failed": test.has_failed} for test in inspection.tests()]
+        replays = [{"failed": case.has_failed, "answer": str(case)} for case in inspection.replays]
+        document = {"failed": inspection.has_failed, "rounds": inspection.rounds, "tests": tests, "replays": replays}
         click.echo(json.dumps(document, indent=2))
     else:
         click.echo(str(inspection))
-    ctx.exit(_REFUTED if inspection.failed else 0)
+    ctx.exit(_REFUTED if inspection.has_failed else 0)
 
 
 def _function(name: str) -> Callable[[Any], object]:

@@ -73,7 +73,7 @@ def _estimates(result: run_audit.Audit, moments: Moments, confidence: float) -> 
         for field in ("epsilon", "standard_error", "low", "high"):
             pair = {estimate.name: getattr(estimate, field)}, {estimate.name: float(getattr(direct, field))}
             differences[f"{estimate.name}.{field}"] = _differences(*pair)[estimate.name]
-        low, high = estimate.certified
+        low, high = estimate.enclosure
         differences[f"{estimate.name}.certified"] = max(0.0, low - estimate.epsilon, estimate.epsilon - high) / max(
             estimate.epsilon, 0.01
         )
@@ -142,7 +142,7 @@ def _release(context: Context) -> Outcome:
         "dilution": result.dilution,
     }
     outside = {
-        f"{row.name}.certified": max(0.0, row.certified[0] - row.epsilon, row.epsilon - row.certified[1])
+        f"{row.name}.certified": max(0.0, row.enclosure[0] - row.epsilon, row.epsilon - row.enclosure[1])
         for row in result.estimates
     }
     expected = {

@@ -240,7 +240,7 @@ def replayed(training: SimulatedTraining, seed: int) -> bool:
         "a duplicate": batch[0],
         "10⁶ clip norms against the sum": -1e6 * batch.sum(axis=0),
     }
-    return replay(lambda updates: training.release(updates, noise), batch, 1.0 / EXPECTED, extremes=finite).failed
+    return replay(lambda updates: training.release(updates, noise), batch, 1.0 / EXPECTED, extremes=finite).has_failed
 
 
 def _seeds(context: Context, name: str, count: int) -> list[int]:
@@ -307,7 +307,7 @@ def _level(context: Context) -> Outcome:
         *_, inspection = _inspections(HONEST, 6, seed)
         for test in inspection.tests():
             small[test.name] = small.get(test.name, 0) + (test.p_value is not None and test.p_value <= share)
-            refuted += test.failed
+            refuted += test.has_failed
     honest = replayed(HONEST, 0)
     p_values = {name: float(stats.binom.sf(number - 1, runs, share)) for name, number in small.items()}
     visible = _visible(runs, share, len(p_values))

@@ -145,7 +145,7 @@ def _audit(
         normality=_fit(result.normality),
         null_law=_fit(result.null_law),
         estimates={
-            row.name: EstimateRecord(row.epsilon, row.standard_error, row.low, row.high, row.certified)
+            row.name: EstimateRecord(row.epsilon, row.standard_error, row.low, row.high, row.enclosure)
             for row in result.estimates
         },
         bounds={

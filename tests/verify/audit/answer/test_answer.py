@@ -175,7 +175,7 @@ def contradictions(result: Audit) -> Iterator[str]:
     if verdict == "consistent":
         yield from unless(estimate is None or estimate.low <= result.claim, "consistent below the whole interval")
         yield from unless("nothing of the canaries" not in both.lower(), "consistent where nothing is seen")
-        noticed = result.noticed
+        noticed = result.noticed_share
         if noticed is not None:
             yield from unless(f"{math.floor(100.0 * noticed)}% of the claimed noise" in answer, "another share")
             spots = result.blind_spots
@@ -190,11 +190,13 @@ def contradictions(result: Audit) -> Iterator[str]:
     yield from unless(("ε̂ is an estimate for" in summary) == (estimate is not None), "an estimate has another meaning")
     yield from unless(("bound is for an attacker" in summary) <= (bound is not None), "a missing bound has a meaning")
     enough = re.search(r"Some ([\d,]+) canaries.* would notice half of the noise", full)
-    if enough is not None and "of either kind" not in enough[0] and result.noticed is not None:
+    if enough is not None and "of either kind" not in enough[0] and result.noticed_share is not None:
         more = int(enough[1].replace(",", "")) > result.count
-        yield from unless(not (more and result.noticed >= 0.5), "more canaries are asked for than suffice")
+        yield from unless(not (more and result.noticed_share >= 0.5), "more canaries are asked for than suffice")
     for share in re.findall(r"(\d+)% of the claimed noise or less would have been noticed", both):
-        yield from unless(int(share) == math.floor(100.0 * (result.noticed or 0.0)), "a share differs from the record")
+        yield from unless(
+            int(share) == math.floor(100.0 * (result.noticed_share or 0.0)), "a share differs from the record"
+        )
 
 
 def card_contradictions(result: Audit) -> Iterator[str]:
@@ -252,7 +254,7 @@ def drawn_contradictions(result: Audit) -> Iterator[str]:
     if ("consistent with the claim" in page_words.split(answer)[0]) != (result.verdict == "consistent"):
         yield "the page's title is of another verdict"
     for share in re.findall(r"(\d+)% of the claimed noise or less would have been noticed", page_words):
-        if int(share) != math.floor(100.0 * (result.noticed or 0.0)):
+        if int(share) != math.floor(100.0 * (result.noticed_share or 0.0)):
             yield "the page has another share"
 
 

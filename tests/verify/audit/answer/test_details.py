@@ -11,7 +11,14 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.answer import page, report
 from canaryproof.verify.audit.answer.notice import BoundTest
 from canaryproof.verify.audit.answer.run_audit import audit, audit_release
-from canaryproof.verify.audit.answer.text import _enough, claim_of_faults, details, noticed, summary, unnoticed
+from canaryproof.verify.audit.answer.text import (
+    _enough,
+    claim_of_faults,
+    details,
+    noticed_rows,
+    summary,
+    unnoticed_rows,
+)
 from canaryproof.verify.audit.blindspots.ranges import BlindSpots, Range
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.levels import POWER
@@ -140,6 +147,9 @@ def test_faults_stand_with_their_ends_and_the_largest_epsilon():
     unseen = Range("unclipped", "no clipping", "norm", 23.4, 1234.5, 56.7, 0.2)
     single = Range("unclipped", "no clipping", "norm", 34.5, 34.5, math.inf, 0.2)
     spots = BlindSpots(1.2345, 3.456, True, (seen,), (unseen, single))
-    assert noticed(spots) == [("less noise", "share: 0.123 – 0.456")]
-    assert [where for _, where, _ in unnoticed(spots)] == ["norm: 23.4 – 1,234; ε up to 56.7", "norm: 34.5; ε up to ∞"]
+    assert noticed_rows(spots) == [("less noise", "share: 0.123 – 0.456")]
+    assert [where for _, where, _ in unnoticed_rows(spots)] == [
+        "norm: 23.4 – 1,234; ε up to 56.7",
+        "norm: 34.5; ε up to ∞",
+    ]
     assert numbers(claim_of_faults(spots)) == ["3.46", "1.234"]

@@ -49,17 +49,17 @@ def inspected(noise=NOISE, clip_norm=CLIP_NORM, rounds=12, members=MEMBERS, clie
 def test_flowers_own_wrapper_is_not_refuted_and_clips_canaries():
     inspection = inspected()
     assert inspection.rounds == 12
-    assert not inspection.failed
+    assert not inspection.has_failed
     clipping = next(test.observed for test in inspection.tests() if test.name == "clipping")
     assert float(clipping.split()[-3]) == pytest.approx(1.0, abs=0.9)
 
 
 def test_less_noise_and_no_clipping_are_seen():
-    assert {"noise"} <= {test.name for test in inspected(noise=1.0).tests() if test.failed}
+    assert {"noise"} <= {test.name for test in inspected(noise=1.0).tests() if test.has_failed}
     # The wrapper's noise is its multiplier times the clip norm, here with a hundred times the clip norm.
     # After 72 rounds the divisor is off by 11.2 ± 1.0 standard errors, of which its test needs 4.9.
     unclipped = inspected(noise=NOISE / 100.0, clip_norm=100 * CLIP_NORM, rounds=72)
-    refuted = {test.name for test in unclipped.tests() if test.failed}
+    refuted = {test.name for test in unclipped.tests() if test.has_failed}
     assert {"clipping", "divisor"} <= refuted
 
 

@@ -34,20 +34,20 @@ def training(weight=1.0, clip=True, insert=True, others=1.0, rounds=6):
 
 def refuted(run, **change):
     found = cp.self_test(run, **CLAIM | change)
-    return {test.name for test in found.tests() if test.failed}, found
+    return {test.name for test in found.tests() if test.has_failed}, found
 
 
 def test_an_honest_training_is_not_refuted():
     names, found = refuted(training())
     assert not names
-    assert not found.failed
+    assert not found.has_failed
     assert str(found).startswith("None of 15 tests refutes the claim (6 rounds, 10 canaries).")
     assert found.rounds == 6
 
 
 def test_before_the_first_round_there_are_no_tests():
     inspection = cp.Inspection(**CLAIM)
-    assert (inspection.tests(), inspection.failed, inspection.rounds) == ((), False, 0)
+    assert (inspection.tests(), inspection.has_failed, inspection.rounds) == ((), False, 0)
     assert str(inspection).startswith("No round was looked at so far.\n")
 
 
@@ -71,15 +71,15 @@ def test_canaries_that_never_enter_are_seen_in_time():
 
 def test_others_updates_are_clipped_apart_from_the_training():
     inspection = cp.Inspection(**CLAIM | {"dim": 2})
-    assert inspection.clipped([[3.0, 4.0], [0.3, 0.4]]) == pytest.approx([1.5, 2.0])
-    assert inspection.clipped(np.zeros((0, 2))) == pytest.approx([0.0, 0.0])
+    assert inspection.clipped_sum([[3.0, 4.0], [0.3, 0.4]]) == pytest.approx([1.5, 2.0])
+    assert inspection.clipped_sum(np.zeros((0, 2))) == pytest.approx([0.0, 0.0])
 
 
 def test_a_replay_is_part_of_the_answer():
     inspection = cp.Inspection(**CLAIM)
     training()(inspection)
     inspection.replay(lambda updates: updates.sum(axis=0), np.zeros((2, 500)))
-    assert inspection.failed
+    assert inspection.has_failed
     assert "replay: Refuted" in str(inspection)
     assert str(inspection).startswith("The claim is refuted by 1 of 16 tests")
     # A replay needs no round, and what it refutes is the answer then too.
@@ -184,7 +184,7 @@ def test_no_test_depends_on_the_releases_unit(coarse):
         return inspection
 
     usual = looked_at(1.0, 1.0)
-    assert not usual.failed
+    assert not usual.has_failed
     # One member more changes the sum by 1 at most, another member by 2.
     assert [case.sensitivity for case in usual.replays] == [1.0, 2.0]
     for clip_norm, divisor in ((2.0**10, 1.0), (1.0, 2.0**10), (2.0**-6, 2.0**6)):
@@ -229,7 +229,7 @@ def test_an_inspection_prints_what_it_found_and_what_it_looked_at(monkeypatch):
         *looked,
     ]
     assert lines[8:10] == ["", "What no instrument here sees:"]
-    assert inspection.failed
+    assert inspection.has_failed
     case = Replayed("one", (0, 1), 3.0, 2.1)
     inspection.replays += [Replay(2.0, "replace", (case,), None), Replay(2.0, "replace", (case,), case)]
     monkeypatch.setattr(inspection, "tests", lambda: tests[1:])
@@ -247,7 +247,7 @@ def test_an_inspection_prints_what_it_found_and_what_it_looked_at(monkeypatch):
         "",
         "What no instrument here sees:",
     ]
-    assert inspection.failed
+    assert inspection.has_failed
     inspection.replays.pop()
-    assert not inspection.failed
+    assert not inspection.has_failed
     assert str(inspection).startswith("None of 3 tests refutes the claim (7 rounds, 10 canaries).")

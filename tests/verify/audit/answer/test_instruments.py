@@ -25,13 +25,13 @@ def residual_tests(vectors, sigma=1.0, **options):
 
 
 def refuted(tests):
-    return {name for name, test in tests.items() if test.failed}
+    return {name for name, test in tests.items() if test.has_failed}
 
 
 def test_nothing_is_said_before_the_first_round():
     assert cp.ResidualTests(1.0, DIM).tests() == ()
     assert cp.SamplingTests(0.1, 10).tests() == ()
-    assert math.isnan(cp.ResidualTests(1.0, DIM).measured)
+    assert math.isnan(cp.ResidualTests(1.0, DIM).measured_deviation)
 
 
 @pytest.mark.parametrize("kind", ["float64", "float32", "float16"])
@@ -228,7 +228,7 @@ def test_honest_sampling_is_not_refuted():
     empty = cp.SamplingTests(0.001, 100)
     for _ in range(5):
         empty.add([])
-    assert not any(test.failed for test in empty.tests())
+    assert not any(test.has_failed for test in empty.tests())
 
 
 def epoch(t, seed):
@@ -255,7 +255,7 @@ def test_so_many_rounds_of_one_size_are_noticed():
         return sampled([np.random.default_rng(t).choice(MEMBERS, 80, replace=False) for t in range(rounds)])
 
     stated = int(fixed(1)["spread of batch sizes"].notices.split()[-2])
-    assert fixed(stated)["spread of batch sizes"].failed
+    assert fixed(stated)["spread of batch sizes"].has_failed
 
 
 @pytest.mark.parametrize(("size", "rate"), [(1, 0.5), (7, 0.1), (40, 0.03)])

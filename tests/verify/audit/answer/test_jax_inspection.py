@@ -66,9 +66,9 @@ def entry(inspection):
 @pytest.mark.deep
 def test_an_honest_training_is_not_refuted_and_an_unclipped_one_is():
     honest, broken = inspected(by_jax), inspected(unclipped)
-    assert not honest.failed
+    assert not honest.has_failed
     assert entry(honest) == pytest.approx(1.0, abs=0.9)
-    assert "clipping" in {test.name for test in broken.tests() if test.failed}
+    assert "clipping" in {test.name for test in broken.tests() if test.has_failed}
     assert 9.0 < entry(broken) < 11.0
 
 
@@ -76,9 +76,9 @@ def test_an_honest_training_is_not_refuted_and_an_unclipped_one_is():
 @pytest.mark.skipif(find_spec("jax_privacy") is None, reason="needs the extra 'jax-privacy'")
 def test_jax_privacy_clips_canaries():
     honest = inspected(by_jax_privacy)
-    assert not honest.failed
+    assert not honest.has_failed
     assert entry(honest) == pytest.approx(1.0, abs=0.9)
-    assert inspected(by_jax_privacy, weight=0.5).failed
+    assert inspected(by_jax_privacy, weight=0.5).has_failed
 
 
 def test_a_canary_is_the_gradient_of_its_loss_and_others_keep_theirs():

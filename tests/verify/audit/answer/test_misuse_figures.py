@@ -394,12 +394,12 @@ def test_unobserved_cosines_are_of_one_release_unless_they_may_be_the_largest_of
         if dim is None:
             unobserved += (of_two - errors / math.sqrt(COUNT)) / ROOT
         facts = _Facts(cosines(0.6), unobserved, True, dim, "fixed", None, None, 0, DIM)
-        assert facts.single == single
+        assert facts.is_single_release == single
         # The scale of one release is the deviation about 0.
         scale = 1.0 / ROOT if dim else math.sqrt(np.square(unobserved).mean()) if single else None
         assert facts.scale == (None if scale is None else pytest.approx(scale))
-    assert not _Facts(cosines(), None, False, DIM, "fixed", None, None, 0, DIM).single
-    assert _Facts(cosines(), None, True, DIM, "fixed", None, None, 0, DIM).single
+    assert not _Facts(cosines(), None, False, DIM, "fixed", None, None, 0, DIM).is_single_release
+    assert _Facts(cosines(), None, True, DIM, "fixed", None, None, 0, DIM).is_single_release
 
 
 def test_no_honest_audit_is_warned_of_its_trace():

@@ -29,7 +29,7 @@ def test_facts_are_those_of_the_audit(audited):
     assert facts["claim"][0] == "ε = 3.01 at δ = 1e-06, neighbours: add-or-remove"
     assert facts["verdict"][0] == audited.verdict
     assert f"ε ≥ {round_down(audited.bound.low)} at δ = 1e-06" in facts["lower bound"][0]
-    assert f"{int(100 * audited.noticed)}%" in facts["would have been noticed"][0]
+    assert f"{int(100 * audited.noticed_share)}%" in facts["would have been noticed"][0]
     assert all(unknown for _, unknown in facts.values())
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.audit.answer import notice
-from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_spots, largest_of, least_count
+from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_spots, least_count, rounds_per_score
 from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
@@ -158,19 +158,19 @@ def test_the_least_number_of_a_grid():
 def test_the_number_of_rounds_is_found_by_the_unobserved_largest_cosines(rounds):
     drawn = np.random.default_rng(rounds).standard_normal((20, 400, rounds)).max(axis=2)
     found = np.log(
-        [largest_of(scale * scores) for scale, scores in zip(np.geomspace(1e-3, 1e3, 20), drawn, strict=True)]
+        [rounds_per_score(scale * scores) for scale, scores in zip(np.geomspace(1e-3, 1e3, 20), drawn, strict=True)]
     )
     # Within five standard errors of the mean over twenty; scores of one round are hardly ever taken for more.
     assert abs(found.mean() - math.log(rounds)) <= 5.0 * found.std() / math.sqrt(20)
-    assert largest_of(np.random.default_rng(0).standard_normal(100) - 3.0) == 1.0
+    assert rounds_per_score(np.random.default_rng(0).standard_normal(100) - 3.0) == 1.0
 
 
 @pytest.mark.parametrize("count", [100, 2500])
 def test_scores_are_taken_for_the_largest_of_several_at_a_level_of_one_in_ten_million(count):
     drawn = np.random.default_rng(0).standard_normal(count)
     centred, critical = (drawn - drawn.mean()) / drawn.std(), stats.norm.isf(1e-7) / math.sqrt(count)
-    assert largest_of(centred + 0.99 * critical) == 1.0
-    assert largest_of(centred + 1.01 * critical) > 1.0
+    assert rounds_per_score(centred + 0.99 * critical) == 1.0
+    assert rounds_per_score(centred + 1.01 * critical) > 1.0
 
 
 @pytest.mark.parametrize("rounds", [20, pytest.param(1, marks=pytest.mark.deep)])
@@ -185,7 +185,7 @@ def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
     honest = drawn(1.0)
     sigma = honest.claimed_noise(3.0)
     for _ in range(audits):
-        exceeded += drawn(drawn(sigma).noticed * sigma).verdict == "exceeded"
+        exceeded += drawn(drawn(sigma).noticed_share * sigma).verdict == "exceeded"
     # Each of these shares was taken from an honest audit, whose number of rounds is estimated.
     assert stats.binom.cdf(exceeded, audits, POWER) > LEVEL
     assert stats.binom.sf(exceeded - 1, audits, 0.2) < LEVEL
@@ -329,12 +329,12 @@ def test_what_scores_of_few_values_notice_is_not_known():
     labels = Scores((rng.random(1000) < 0.9).astype(float), (rng.random(1000) < 0.7).astype(float), kind="any")
     # Their ε at δ = 0 is log 3.
     found = audit(labels, 1e-5, claim=2.0)
-    assert (found.verdict, found.noticed) == ("consistent", None)
+    assert (found.verdict, found.noticed_share) == ("consistent", None)
     assert "which fault this bound notices is not known" in " ".join(str(found).split())
-    assert not found.passes(notice=0.01)
+    assert not found.can_pass(notice=0.01)
     # Whole numbers that are a quarter of a deviation apart lose next to nothing.
     numbers = Scores(*np.rint(4.0 * (np.array([[0.7], [0.0]]) + rng.standard_normal((2, 1000)))), kind="any")
-    assert audit(numbers, 1e-5, claim=1.0).noticed is not None
+    assert audit(numbers, 1e-5, claim=1.0).noticed_share is not None
 
 
 def test_a_sufficient_number_is_doubled_and_rounded_up_to_two_digits(monkeypatch):

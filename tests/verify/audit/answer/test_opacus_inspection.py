@@ -50,7 +50,7 @@ def test_an_honest_training_is_not_refuted_and_its_canaries_are_clipped():
     for _ in range(6):
         train(model, optimizer, loader, inspection)
     assert inspection.rounds == 60
-    assert not inspection.failed
+    assert not inspection.has_failed
     clipping = next(test for test in inspection.tests() if test.name == "clipping")
     assert float(clipping.observed.split()[-3]) == pytest.approx(1.0, abs=0.6)
     # The accountant counts the steps as before.
@@ -64,7 +64,7 @@ def test_virtual_steps_are_one_round_with_all_its_batches():
     with BatchMemoryManager(data_loader=loader, max_physical_batch_size=4, optimizer=optimizer) as small:
         train(model, optimizer, small, inspection)
     assert inspection.rounds == 10
-    assert not inspection.failed
+    assert not inspection.has_failed
     sizes = inspection.tests()[-4]
     assert sizes.name == "batch size"
     assert 10.0 < float(sizes.observed.split()[3]) < 30.0
@@ -84,7 +84,7 @@ def test_empty_batches_are_rounds_of_noise_alone():
         optimizer.step()
     assert 0 in sizes
     assert inspection.rounds == len(sizes)
-    assert not inspection.failed
+    assert not inspection.has_failed
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -96,7 +96,7 @@ def test_a_clipping_that_does_nothing_is_seen():
     optimizer.noise_multiplier = 1.0 / 50.0
     for _ in range(3):
         train(model, optimizer, loader, inspection)
-    assert "clipping" in {test.name for test in inspection.tests() if test.failed}
+    assert "clipping" in {test.name for test in inspection.tests() if test.has_failed}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -34,7 +34,7 @@ PLANS = {
 
 
 def written(planned, folder):
-    public, secret = plan_file.written(planned, SECRET, {"count": planned.count})
+    public, secret = plan_file.file_contents(planned, SECRET, {"count": planned.count})
     path = folder / "plan.json"
     path.write_bytes(public)
     plan_file.secret_path(path).write_bytes(secret)
@@ -77,7 +77,7 @@ def test_a_plan_whose_own_lines_are_carried_out_is_kept(name, tmp_path):
     planned = PLANS[name]()
     path = written(planned, tmp_path)
     jsonschema.validate(json.loads(path.read_text()), SCHEMA)
-    comparison = plan_file.held(carried_out(planned), path)
+    comparison = plan_file.compare_with_plan(carried_out(planned), path)
     assert comparison.differences == ()
     assert comparison.answer.startswith("As planned.")
     # Of a release everything is known.
@@ -119,7 +119,7 @@ def other(release, seed=5, count=None):
 def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
     canaries = cp.Canaries(5, PLANNED.count, DIM)
     release = canaries.sum(np.arange(PLANNED.count)) + np.random.default_rng(0).normal(size=DIM)
-    comparison = plan_file.held(CHANGES[name](release), written(PLANNED, tmp_path))
+    comparison = plan_file.compare_with_plan(CHANGES[name](release), written(PLANNED, tmp_path))
     assert name in [each.name for each in comparison.differences]
     assert name in comparison.answer
     assert comparison.answer.startswith("Not as planned: ")
@@ -156,7 +156,7 @@ RECORDED = [
 
 @pytest.mark.parametrize(("changes", "named"), RECORDED)
 def test_what_a_training_did_otherwise_is_named_and_nothing_else(changes, named, tmp_path):
-    comparison = plan_file.held(recorded(**changes), written(KNOWN_ROUNDS, tmp_path))
+    comparison = plan_file.compare_with_plan(recorded(**changes), written(KNOWN_ROUNDS, tmp_path))
     assert [each.name for each in comparison.differences] == named
 
 
@@ -164,7 +164,7 @@ def test_another_secret_than_the_plans_is_named(tmp_path):
     path = written(PLANNED, tmp_path)
     result = carried_out(PLANNED)
     for secret in (plan_file.Secret(5, "00fe"), plan_file.Secret(4, "00ff")):
-        names = [each.name for each in plan_file.held(result, path, secret).differences]
+        names = [each.name for each in plan_file.compare_with_plan(result, path, secret).differences]
         assert "commitment to the seed" in names
 
 
@@ -172,17 +172,17 @@ def test_a_file_that_is_no_plan_or_no_secret_is_refused_by_its_name(tmp_path):
     path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
     plan_file.secret_path(path).write_text('{"seed": 5}')
     with pytest.raises(InputError, match=r"plan\.secret\.json: nonce"):
-        plan_file.held(result, path)
+        plan_file.compare_with_plan(result, path)
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {"schema": "canaryproof audit plan 2.0.0"}))
     with pytest.raises(InputError, match=r"plan\.json: schema: must begin with 'canaryproof audit plan 1\.', not"):
-        plan_file.held(result, path)
+        plan_file.compare_with_plan(result, path)
 
 
 def test_departures_are_shown_as_they_are_asked_for():
     shown = {(): "the default", ("band", "andrew"): "band, andrew", None: "none", 0.123456789: "0.123457", 7: "7"}
-    assert {value: plan_file._shown(value) for value in shown} == shown
-    assert plan_file._shown({"one": "a rule", "two": "another"}) == "one: a rule; two: another"
+    assert {value: plan_file._show(value) for value in shown} == shown
+    assert plan_file._show({"one": "a rule", "two": "another"}) == "one: a rule; two: another"
 
 
 def test_another_rule_than_the_packages_is_named(tmp_path):
@@ -191,7 +191,7 @@ def test_another_rule_than_the_packages_is_named(tmp_path):
     document["decided"]["verdicts"]["exceeded"] = "never"
     document["bound"] = "andrew"
     path.write_text(json.dumps(document))
-    names = [each.name for each in plan_file.held(carried_out(PLANNED), path).differences]
+    names = [each.name for each in plan_file.compare_with_plan(carried_out(PLANNED), path).differences]
     assert names == ["rules of the verdict", "default lower bound"]
 
 
@@ -209,7 +209,7 @@ def test_a_report_of_python_is_held_against_a_plan(tmp_path):
 def test_numbers_that_are_equal_to_five_digits_are_as_planned(factor, named, tmp_path):
     path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
     result = dataclasses.replace(result, claim=factor * PLANNED.claim)
-    comparison = plan_file.held(result, path)
+    comparison = plan_file.compare_with_plan(result, path)
     assert [each.name for each in comparison.differences] == named
     shown = [f"  claimed ε: {PLANNED.claim:.6g} planned, {result.claim:.6g} audited"] if named else []
     assert str(comparison).splitlines()[1:] == shown

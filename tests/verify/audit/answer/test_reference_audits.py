@@ -133,7 +133,7 @@ def numbers_of(audit_name: str) -> Table:
         noise = mechanism.measured
         numbers = noise.value, noise.low, noise.high, noise.standard_error
         rows["noise multiplier"] = Numbers(None, *numbers, p_value=mechanism.p_value)
-    rows["noticed share of the noise"] = Numbers(value=result.noticed)
+    rows["noticed share of the noise"] = Numbers(value=result.noticed_share)
     rows["equal variances"] = Numbers(p_value=result.variance_p_value)
     rows["shape"] = Numbers(p_value=result.shape.p_value)
     for name, test in (("normal scores", result.normality), ("null law", result.null_law)):

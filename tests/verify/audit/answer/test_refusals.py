@@ -80,7 +80,7 @@ def inspected(release=VECTOR, drawn=(1, 2), known=VECTOR, member=201):
 
 
 def clipped(updates=((3.0, 4.0), (0.3, 0.4))):
-    cp.Inspection(**MECHANISM | {"dim": 2}).clipped(updates)
+    cp.Inspection(**MECHANISM | {"dim": 2}).clipped_sum(updates)
 
 
 def noticed(null_count=None, rounds=1, inclusion=Inclusion.FIXED):

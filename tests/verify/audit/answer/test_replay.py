@@ -28,7 +28,7 @@ def honest(updates):
 def test_an_honest_step_is_not_refuted(kind, neighbours):
     sensitivity = (2.0 if neighbours == "replace" else 1.0) / MEMBERS
     found = cp.replay(lambda updates: honest(updates).astype(kind), UPDATES, sensitivity, neighbours=neighbours)
-    assert not found.failed
+    assert not found.has_failed
     assert len(found.cases) == 8
     largest = max(case.distance for case in found.cases)
     # A replacement is as long as two clip norms only where two members point away from each other.
@@ -67,7 +67,7 @@ def test_a_step_that_changes_more_is_refuted_and_shrunk(name):
     step, others = FAULTS[name]
     # A mean over no member has no value.
     found = cp.replay(lambda updates: step(updates) if len(updates) else noise() / MEMBERS, UPDATES, 1.0 / MEMBERS)
-    assert found.failed
+    assert found.has_failed
     assert len(found.smallest.batch) <= others
     assert "Refuted: one member more" in str(found)
 
@@ -88,7 +88,7 @@ def test_a_member_that_is_too_long_alone_is_shrunk_to_itself(neighbours):
 def test_not_a_number_that_gets_through_is_seen():
     step = lambda updates: (np.where(np.isnan(updates), updates, clipped(updates)).sum(axis=0) + noise()) / MEMBERS  # noqa: E731
     found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
-    assert [case.member for case in found.cases if case.exceeds] == ["not a number"]
+    assert [case.member for case in found.cases if case.is_excessive] == ["not a number"]
     assert "makes a release that is not finite" in str(found)
     assert math.isnan(found.smallest.distance)
 
@@ -100,14 +100,14 @@ def test_a_member_that_the_step_refuses_is_said_and_no_fault():
         return honest(updates)
 
     found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
-    assert not found.failed
+    assert not found.has_failed
     assert "refused: not a number (ValueError: gradients must be finite)" in str(found)
 
 
 def test_bits_of_half_precision_are_within_the_limit():
     step = lambda updates: honest(updates).astype(np.float16)  # noqa: E731
     found = cp.replay(step, UPDATES, 1.0 / MEMBERS)
-    assert not found.failed
+    assert not found.has_failed
     assert max(case.limit for case in found.cases) > 1.0 / MEMBERS
 
 
@@ -126,7 +126,7 @@ def test_the_limit_is_a_share_of_the_sensitivity_in_every_unit(unit):
     long = {"a long one": 1e6 * UPDATES[0]}
     for factor, exceeds in ((1.0009, False), (1.0011, True)):
         found = cp.replay(lambda updates: unit * factor * clipped(updates).sum(axis=0), UPDATES, unit, extremes=long)  # noqa: B023
-        assert found.failed == exceeds
+        assert found.has_failed == exceeds
     # Each of the two sums is rounded to its number format.
     step = lambda updates: (unit * clipped(updates).sum(axis=0)).astype(np.float32)  # noqa: E731
     (case,) = cp.replay(step, UPDATES, unit, extremes=long, tolerance=0.01).cases
@@ -146,10 +146,10 @@ def test_four_members_are_very_long_and_differ():
 def test_members_of_any_kind_are_taken():
     texts = ["a", "bb", "ccc"]
     step = lambda batch: np.array([float(min(2, len(text))) for text in batch] + [0.0]).sum(keepdims=True)  # noqa: E731
-    assert not cp.replay(step, texts, 2.0, extremes={"a long text": "x" * 10**6}).failed
-    assert cp.replay(step, texts, 1.0, extremes={"a long text": "x" * 10**6}).failed
+    assert not cp.replay(step, texts, 2.0, extremes={"a long text": "x" * 10**6}).has_failed
+    assert cp.replay(step, texts, 1.0, extremes={"a long text": "x" * 10**6}).has_failed
     images = np.random.default_rng(0).normal(size=(5, 4, 4))
-    assert not cp.replay(lambda batch: clipped(batch.reshape(len(batch), 16)).sum(axis=0), images, 1.0).failed
+    assert not cp.replay(lambda batch: clipped(batch.reshape(len(batch), 16)).sum(axis=0), images, 1.0).has_failed
 
 
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
@@ -160,7 +160,7 @@ def test_a_replay_prints_what_each_member_changes(neighbours):
         Replayed("three", (0, 1), math.nan, 2.1),
         Replayed("four", (0, 1), math.nan, 2.0, "ValueError: no"),
     )
-    assert [case.exceeds for case in cases] == [False, True, True, False]
+    assert [case.is_excessive for case in cases] == [False, True, True, False]
     beside = [
         "Beside the whole batch:",
         "  changes it by 0.25 of the claim: one",
@@ -173,7 +173,7 @@ def test_a_replay_prints_what_each_member_changes(neighbours):
     answer = f"{act} changes the release by at most 0.25 of the claimed sensitivity."
     assert str(honest).splitlines() == [answer, *beside[:2], beside[4]]
     refuted = Replay(2.0, neighbours, cases, Replayed("five", (7,), 3.0, 2.1))
-    assert (honest.failed, refuted.failed) == (False, True)
+    assert (honest.has_failed, refuted.has_failed) == (False, True)
     assert str(refuted).splitlines() == [
         f"Refuted: {act.lower()} changes it by 1.5 of the claim.",
         "Smallest batch: five, and 1 other [7]",

@@ -109,7 +109,7 @@ def test_a_record_is_of_the_published_form(made):
 
 
 def test_every_number_is_derived_anew(made):
-    saved = json.loads(report.dumped(made.document))
+    saved = json.loads(report.dump(made.document))
     again = report_check.derive(report_check.read_record(saved), made.given)
     assert report.record(again) == made.document
     assert not list(report_check.differences(saved, report.record(again)))
@@ -132,7 +132,7 @@ def test_equal_audits_have_equal_reports(tmp_path):
     for suffix in report.SUFFIXES:
         result.report(tmp_path / f"report{suffix}")
         path = tmp_path / f"report{suffix}"
-        assert path.read_bytes() == report.rendered(again, report.record(again), path)
+        assert path.read_bytes() == report.render(again, report.record(again), path)
 
 
 class Tags(HTMLParser):
@@ -230,9 +230,9 @@ def test_what_is_added_or_cut_is_noticed(tmp_path, suffix):
 
 def test_who_computes_the_seals_again_is_found_by_the_numbers():
     result, given = KINDS["refuted"]()
-    document = json.loads(report.dumped(report.record(result)))
+    document = json.loads(report.dump(report.record(result)))
     document["verdict"], document["audit"]["bounds"][0]["low"] = "consistent", 0.5
-    sealed = report.sealed(document)
+    sealed = report.seal(document)
     assert report_check.read_record(sealed).sha256 == sealed["sha256"]
     derived = report.record(report_check.derive(report_check.read_record(sealed), given))
     names = {each.name for each in report_check.differences(sealed, derived)}
@@ -364,7 +364,7 @@ def test_claims_are_read_as_they_were_written(claim):
     document = json.loads(json.dumps(json_records.to_document(claim)))
     assert list(document) == [field.name for field in dataclasses.fields(accountant.Claim)]
     read = json_records.read(accountant.Claim, document)
-    assert read == report_check._checked(read) == claim
+    assert read == report_check._check_claim(read) == claim
 
 
 @pytest.mark.parametrize(
@@ -549,7 +549,7 @@ def test_each_line_of_a_page_stands_under_its_name():
     ],
 )
 def test_a_page_has_the_tone_of_its_verdict(verdict, passes, title, tone):
-    result = SimpleNamespace(verdict=verdict and ClaimVerdict(verdict), passes=lambda: passes)
+    result = SimpleNamespace(verdict=verdict and ClaimVerdict(verdict), can_pass=lambda: passes)
     assert (page._title(result), page._tone(result)) == (f"Privacy audit: {title}", tone)
 
 
@@ -594,10 +594,16 @@ def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
 def test_the_page_says_what_share_of_the_noise_is_noticed():
     result, _ = KINDS["consistent"]()
     noticed = sections(result, report.record(result))["What this audit would have noticed"]
-    assert noticed[:2] == [str(int(100.0 * result.noticed)), "90"]
+    assert noticed[:2] == [str(int(100.0 * result.noticed_share)), "90"]
     cosines = audit(Scores(np.random.default_rng(0).normal(0.9, 1.0, 400) / 100.0, dim=10**4), 1e-5, claim=4.0)
     noticed = sections(cosines, report.record(cosines))["What this audit would have noticed"]
-    assert noticed[:5] == [str(int(100.0 * cosines.noticed)), "90", "90", "4", f"{cosines.claimed_noise(4.0):.4g}"]
+    assert noticed[:5] == [
+        str(int(100.0 * cosines.noticed_share)),
+        "90",
+        "90",
+        "4",
+        f"{cosines.claimed_noise(4.0):.4g}",
+    ]
 
 
 def test_a_claim_at_delta_0_is_named_by_its_epsilon():

@@ -88,7 +88,7 @@ def test_an_honest_training_by_the_plans_lines_is_consistent():
     scores, line = trained(once(), 1.0, 3, False)
     found = eval(line, {"cp": cp, "scores": scores})
     assert found.verdict == "consistent"
-    assert found.noticed == pytest.approx(once().short_noise, abs=0.05)
+    assert found.noticed_share == pytest.approx(once().short_noise, abs=0.05)
 
 
 def test_a_larger_claim_is_the_one_that_is_audited():

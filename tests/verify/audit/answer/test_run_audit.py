@@ -85,7 +85,7 @@ def test_estimates_are_the_estimators_own(alone: bool) -> None:
         direct = getattr(epsilon_estimators, f"{estimate.name}_estimate")(moments, DELTA, 0.9)
         shown = estimate.epsilon, estimate.standard_error, estimate.low, estimate.high
         assert shown == (direct.epsilon, direct.standard_error, direct.low, direct.high)
-        low, high = estimate.certified
+        low, high = estimate.enclosure
         assert 0.0 <= high - low <= 4e-16 * high
         assert estimate.epsilon == pytest.approx(low, rel=1e-14)
     assert found.standardised_mean == moments.distance
@@ -99,8 +99,8 @@ def test_estimates_are_the_estimators_own(alone: bool) -> None:
 def test_adaptive_follows_the_comparison_of_variances(factor: float) -> None:
     found = of(factor * run())
     adaptive, pinned, fitted, _ = found.estimates
-    assert found.equal_variances is (factor == 1.0)
-    assert adaptive.epsilon == (pinned if found.equal_variances else fitted).epsilon
+    assert found.has_equal_variances is (factor == 1.0)
+    assert adaptive.epsilon == (pinned if found.has_equal_variances else fitted).epsilon
 
 
 def test_the_dimension_may_be_unknown_beside_unobserved_cosines() -> None:
@@ -116,7 +116,7 @@ def test_the_dimension_may_be_unknown_beside_unobserved_cosines() -> None:
     assert few.blind_spots is None
     assert many.blind_spots is not None
     for result in (known, unknown, few, many):
-        assert result.maps_faults is (result.blind_spots is not None)
+        assert result.has_blind_spots is (result.blind_spots is not None)
 
 
 def test_the_null_law_check_sees_a_wrong_dimension() -> None:
@@ -327,7 +327,7 @@ def hidden(noise: float, data: float, seed: int = 0) -> Audit:
 def test_no_gate_passes_where_data_hide_that_there_is_no_noise() -> None:
     for noise in (0.0, 1.0):
         found = hidden(noise, 4.0)
-        assert (found.verdict, found.noticed, found.passes(0.01)) == ("at its cap", None, False)
+        assert (found.verdict, found.noticed_share, found.can_pass(0.01)) == ("at its cap", None, False)
         words = " ".join(f"{found} {found.details()}".split())
         assert "others' data, or more noise than claimed, would have hidden any lack of noise" in words
         assert "would have been noticed." not in words
@@ -339,17 +339,17 @@ def test_no_gate_passes_where_data_hide_that_there_is_no_noise() -> None:
 
 def test_data_cannot_hide_what_is_not_there() -> None:
     """An honest release without data is taken for a longer one with probability 1e-4."""
-    assert [hidden(1.0, 0.0, seed).hides for seed in range(30)] == [0.0] * 30
+    assert [hidden(1.0, 0.0, seed).masking_variance for seed in range(30)] == [0.0] * 30
 
 
 def test_the_share_that_is_noticed_beside_data_is_noticed_in_most_releases() -> None:
     """At most 15 of 30 are noticed with probability 4e-8 if each is with 90%; more than 15 with 1e-8 if with 10%."""
     found = hidden(1.0, 0.6)
-    assert found.noticed is not None
-    assert found.hides == pytest.approx(0.36, abs=0.15)
-    noticed = [hidden(found.noticed, 0.6, seed).verdict in ("refuted", "exceeded") for seed in range(30)]
+    assert found.noticed_share is not None
+    assert found.masking_variance == pytest.approx(0.36, abs=0.15)
+    noticed = [hidden(found.noticed_share, 0.6, seed).verdict in ("refuted", "exceeded") for seed in range(30)]
     assert sum(noticed) > 15
-    bare = hidden(1.0, 0.0).noticed
+    bare = hidden(1.0, 0.0).noticed_share
     assert bare is not None
     assert sum(hidden(bare, 0.6, seed).verdict in ("refuted", "exceeded") for seed in range(30)) <= 15
 
@@ -366,7 +366,7 @@ def test_no_gate_passes_a_claim_that_its_own_noise_contradicts(neighbours: Neigh
         found = audit_release(
             release, canaries, DELTA, claim=claim, noise_multiplier=sigma, neighbours=neighbours, confidence=0.99
         )
-        assert (found.verdict, found.passes()) == ("consistent", passes)
+        assert (found.verdict, found.can_pass()) == ("consistent", passes)
         assert (f"the claimed noise alone has ε = {math.floor(100.0 * least) / 100.0}" in answer(found)) != passes
 
 
@@ -376,8 +376,8 @@ def test_rounds_whose_noise_is_measured_too_large_notice_less() -> None:
     known = RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 10, 0, 0, dataclasses.replace(traces, residual=True))
     found = audit(scores, DELTA, noise_multiplier=0.1)
     assert found.mechanism is not None
-    assert found.hides == pytest.approx((found.mechanism.measured.value / 0.1) ** 2 - 1.0)
-    assert audit(Scores(run(), dim=2000, record=known), DELTA, noise_multiplier=0.1).hides == 0.0
+    assert found.masking_variance == pytest.approx((found.mechanism.measured.value / 0.1) ** 2 - 1.0)
+    assert audit(Scores(run(), dim=2000, record=known), DELTA, noise_multiplier=0.1).masking_variance == 0.0
 
 
 def made(low: float, bound: float | None = 0.5, coverage: str = "asymptotic") -> Audit:
@@ -417,19 +417,19 @@ def test_a_trace_is_seen_by_the_bound_the_noise_or_the_mean(unobserved: np.ndarr
     for bounds, mechanism in ((made(0.0, 0.0).bounds, None), ((), None), (made(0.0, 0.5, "heuristic").bounds, None)):
         for mean, seen in ((3.001 * error, True), (2.999 * error, False), (-9.0, False)):
             case = dataclasses.replace(found, bounds=bounds, mechanism=mechanism, standardised_mean=mean)
-            assert case.seen == seen
+            assert case.has_trace == seen
     # A bound above 0 is enough. The measured noise has a trace of its own, which decides before the mean.
-    assert dataclasses.replace(found, bounds=made(0.0, 0.01).bounds, standardised_mean=-9.0).seen
+    assert dataclasses.replace(found, bounds=made(0.0, 0.01).bounds, standardised_mean=-9.0).has_trace
     for p_value, seen in ((0.0013, True), (0.0014, False)):
         mechanism: Any = SimpleNamespace(traces=SimpleNamespace(trace_p_value=p_value), claimed=None)
-        assert dataclasses.replace(found, bounds=(), mechanism=mechanism, standardised_mean=9.0).seen == seen
+        assert dataclasses.replace(found, bounds=(), mechanism=mechanism, standardised_mean=9.0).has_trace == seen
 
 
 def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
     rng = np.random.default_rng(0)
     apart = audit(Scores(rng.normal(50.0, 1.0, 1000), rng.normal(size=1000), kind="any"), DELTA, claim=8.0)
     assert apart.verdict == "at its cap"
-    assert apart.noticed is None
+    assert apart.noticed_share is None
     assert "ends at 6.48" in str(apart)
     assert audit(apart.scores, DELTA, claim=3.0).verdict == "exceeded"
 
@@ -468,7 +468,7 @@ def test_a_rising_transform_changes_no_headline() -> None:
     one, other = (audit(Scores(f(observed), f(unobserved), kind="any"), DELTA, claim=3.0) for f in (np.array, np.exp))
     assert str(one).split("\n\n")[0] == str(other).split("\n\n")[0]
     assert one.verdict == other.verdict == "consistent"
-    assert one.noticed == other.noticed
+    assert one.noticed_share == other.noticed_share
 
 
 def trained(noise: float, seed: int, rounds: int = 10, **sampled: Any) -> CanaryClients:
@@ -499,8 +499,8 @@ def test_what_is_noticed_is_what_the_bound_without_coins_notices(unobserved: Any
     observed, dim = np.random.default_rng(0).normal(0.5, 1.0, 1000), 10_000
     scores = observed / 100.0, None if unobserved is None else unobserved / 100.0, dim
     coin, fixed = (audit(Scores(*scores, inclusion=name), DELTA, claim=3.0) for name in ("coin", "fixed"))
-    assert fixed.noticed is not None
-    assert coin.noticed == fixed.noticed
+    assert fixed.noticed_share is not None
+    assert coin.noticed_share == fixed.noticed_share
     assert coin.blind_spots == fixed.blind_spots
     assert answer(coin) == answer(fixed)
 
@@ -534,8 +534,8 @@ def test_scores_of_known_rounds_decide_by_the_measured_noise() -> None:
     claim = accountant.gaussian(1.0)
     result = audit(honest, 1e-5, claim=claim)
     assert result.verdict == "consistent"
-    assert result.noticed is not None
-    assert 0.7 < result.noticed < 0.95
+    assert result.noticed_share is not None
+    assert 0.7 < result.noticed_share < 0.95
     assert result.claim == claim.epsilon(1e-5)
     assert result.estimate is not None
     assert result.estimate.name == "composed"
@@ -600,7 +600,7 @@ def test_each_figure_of_the_composed_estimate_is_that_of_the_measured_noise(neig
     assert shown == pytest.approx([epsilon(each) for each in (measured.value, measured.high, measured.low)], rel=1e-9)
     above, below = (epsilon(measured.value + sign * measured.standard_error) for sign in (-1, 1))
     assert row.standard_error == pytest.approx(0.5 * (above - below), rel=1e-9)
-    low, high = row.certified
+    low, high = row.enclosure
     assert low <= row.epsilon * (1.0 + 1e-9)
     assert row.epsilon * (1.0 - 1e-9) <= high
     assert high - low < 1e-9 * row.epsilon
@@ -625,12 +625,12 @@ def test_each_canary_is_held_against_the_claim_at_its_own_number_of_rounds(tmp_p
     assert exceeded.verdict == "exceeded"
     # The default bound does not see it, as most canaries have fewer rounds than the claim is for.
     assert exceeded.bounds[1].low < result.claim < exceeded.bounds[0].low  # type: ignore[operator]
-    assert result.noticed is not None
-    assert result.noticed > 0.85
+    assert result.noticed_share is not None
+    assert result.noticed_share > 0.85
     spots = result.blind_spots
     assert spots is not None
     assert max(part.high for part in spots.noticed if part.mechanism == "less-noise") == pytest.approx(
-        result.noticed, rel=0.02
+        result.noticed_share, rel=0.02
     )
     assert "unequal numbers of rounds" in details(result)
     honest.save(tmp_path / "scores.json")
@@ -672,8 +672,8 @@ def test_canaries_of_either_sign_notice_what_half_of_the_noise_with_added_ones_d
     added = audit(Scores(observed, unobserved), 1e-5, claim=3.0, noise_multiplier=half)
     assert found.claimed_noise(3.0) == pytest.approx(half, rel=1e-12)
     assert added.claimed_noise(3.0) == pytest.approx(half, rel=1e-12)
-    assert found.noticed is not None
-    assert found.noticed == pytest.approx(added.noticed, rel=1e-9)
+    assert found.noticed_share is not None
+    assert found.noticed_share == pytest.approx(added.noticed_share, rel=1e-9)
 
 
 def test_the_noise_of_a_training_is_claimed_for_the_rounds_of_the_canary_that_has_most() -> None:
@@ -751,7 +751,7 @@ def test_canaries_that_crowd_a_release_notice_less() -> None:
     canaries = Canaries(3, 300, 4096)
     release = canaries.sum() + np.random.default_rng(3).normal(0.0, 1.54, 4096)
     result = audit_release(release, canaries, 1e-3, claim=3.0)
-    crowded, spots = result.noticed, result.blind_spots
+    crowded, spots = result.noticed_share, result.blind_spots
     assert crowded is not None
     assert spots is not None
     listed = max(part.high for part in spots.noticed if part.mechanism == "less-noise")
@@ -881,7 +881,7 @@ def test_each_misuse_of_a_release_is_seen_by_canaries_of_each_kind(
     others = {"refuted": "exceeded", "consistent": "refuted" if name == "no noise on a share" else None}
     assert result.verdict in {verdict, others.get(verdict)}
     # A gate passes the honest release alone.
-    assert result.passes() == (name == "honest")
+    assert result.can_pass() == (name == "honest")
     # A claim without the noise multiplier needs no unit to say that canaries are absent.
     stated = audit_release(release, canaries, DELTA, claim=3.0)
     assert (stated.verdict == "withheld") == (verdict == "withheld")
@@ -898,10 +898,10 @@ def test_at_delta_zero_bounds_answer_alone() -> None:
     assert exceeded.bound is not None
     assert 0.5 < exceeded.bound.low < 1.0
     for result in (exceeded, consistent, beyond):
-        assert (result.estimates, result.noticed, result.blind_spots) == ((), None, None)
+        assert (result.estimates, result.noticed_share, result.blind_spots) == ((), None, None)
         assert "two Gaussians have no finite ε at δ = 0" in str(result)
         details(result)
-    assert not consistent.passes()
+    assert not consistent.can_pass()
 
 
 def test_neighbours_of_replacement_have_twice_the_distance() -> None:
@@ -918,9 +918,9 @@ def test_neighbours_of_replacement_have_twice_the_distance() -> None:
     stated = accountant.epsilon_delta(3.0, DELTA, neighbours="replace")
     added = audit(Scores(observed, noise[1] / 1e3, dim), DELTA, claim=stated)
     assert "moves a sum half as far" in " ".join(str(added).split())
-    assert added.noticed is not None
-    assert replaced.noticed is not None
-    assert added.noticed == pytest.approx(0.5 * replaced.noticed, rel=0.01)
+    assert added.noticed_share is not None
+    assert replaced.noticed_share is not None
+    assert added.noticed_share == pytest.approx(0.5 * replaced.noticed_share, rel=0.01)
     canaries = Canaries(7, 300, 20_000)
     release = canaries.sum() + 3.0 * rng.normal(size=20_000)
     both = [
@@ -939,11 +939,11 @@ def test_a_release_without_half_of_its_canaries_does_not_pass(kind: type[Canarie
         audit_release(canaries.sum(np.arange(count)) + noise, canaries, DELTA, noise_multiplier=1.54)
         for count in (200, 100)
     )
-    assert whole.passes()
+    assert whole.can_pass()
     assert whole.trace_test is not None
     assert half.trace_test is not None
     assert half.warnings == ()
-    assert not half.passes()
+    assert not half.can_pass()
     # The norm is that of the canaries that are there, as all are weighed alike.
     assert whole.trace_test[0] - half.trace_test[0] == pytest.approx(0.5, abs=0.02)
     norm, error, p_value = (f"{value:.2g}" for value in half.trace_test)
@@ -990,7 +990,7 @@ def test_the_norm_of_canaries_by_their_trace_has_the_law_of_their_mean(kind: typ
         error, trace = norm * math.sqrt(square / 200), norm * observed.mean()
         p_value = 2.0 * stats.norm.sf(abs(trace - 1.0) / error)
         assert result.trace_test == pytest.approx((trace, error, p_value), rel=1e-9)
-        assert result.other_trace == (p_value < 1e-4)
+        assert result.has_other_trace == (p_value < 1e-4)
     assert dataclasses.replace(found, release_norm=None).trace_test is None
 
 
@@ -1000,11 +1000,11 @@ def test_what_hides_the_claimed_noise_is_longer_than_it_at_one_in_ten_thousand()
     honest = 1.5**2 + 200 / dim
     critical = honest * stats.chi2.isf(1e-4, dim)
     for square, hidden in ((0.9999 * critical, False), (1.0001 * critical, True), (4.0 * critical, True)):
-        hides = dataclasses.replace(found, release_norm=math.sqrt(square)).hides
+        hides = dataclasses.replace(found, release_norm=math.sqrt(square)).masking_variance
         assert hides == pytest.approx((square / dim - honest) / 1.5**2 if hidden else 0.0, rel=1e-9)
     assert found.mechanism is not None
     unclaimed = dataclasses.replace(found.mechanism, claimed=None)
-    assert dataclasses.replace(found, release_norm=900.0, mechanism=unclaimed).hides == 0.0
+    assert dataclasses.replace(found, release_norm=900.0, mechanism=unclaimed).masking_variance == 0.0
 
 
 HARMLESS = ("dilution", "large-delta", "too-few", "coin", "carry-over")
@@ -1017,13 +1017,13 @@ def test_a_gate_passes_what_is_consistent_would_have_been_noticed_and_is_beyond_
     result = dataclasses.replace(made(0.9), warnings=warned)
     assert result.verdict == "consistent"
     for noticed, notice, enough in ((0.5, 0.5, True), (0.49, 0.5, False), (0.8, 0.81, False), (0.2, 0.1, True)):
-        vars(result)["noticed"] = noticed
-        assert result.passes(notice) == (enough and kind not in DOUBTFUL)
-    vars(result)["noticed"] = 0.5
-    assert result.passes() == (kind not in DOUBTFUL)
+        vars(result)["noticed_share"] = noticed
+        assert result.can_pass(notice) == (enough and kind not in DOUBTFUL)
+    vars(result)["noticed_share"] = 0.5
+    assert result.can_pass() == (kind not in DOUBTFUL)
     undecided = dataclasses.replace(made(1.1), warnings=warned)
-    vars(undecided)["noticed"] = 0.9
-    assert not undecided.passes()
+    vars(undecided)["noticed_share"] = 0.9
+    assert not undecided.can_pass()
 
 
 def test_a_claim_that_knows_no_rounds_is_refused_with_the_one_that_does() -> None:

@@ -6,7 +6,7 @@ from scipy import stats
 from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.verify.audit.answer.misuse import misuse
-from canaryproof.verify.audit.answer.shape import LEVEL, fit, many_ties, missing_share, shape, some_missing
+from canaryproof.verify.audit.answer.shape import LEVEL, fit, has_many_ties, missing_share, shape, some_missing
 from canaryproof.verify.audit.answer.shape import two_clusters as two_clusters_law
 from canaryproof.verify.audit.levels import LEVEL as TEST_LEVEL
 
@@ -152,8 +152,8 @@ def test_scores_of_any_shape_and_scale_are_no_misuse(law, scale, digits):
 
 
 def test_a_few_scores_that_differ_are_not_tied():
-    assert not many_ties(np.arange(5.0))
-    assert many_ties(np.array([0.0, 0.0, 1.0, 2.0, 3.0]))
+    assert not has_many_ties(np.arange(5.0))
+    assert has_many_ties(np.array([0.0, 0.0, 1.0, 2.0, 3.0]))
     assert (
         shape(np.arange(5.0), np.arange(7.0) - 0.5, None).reason == "5 observed scores are too few to show their shape."
     )

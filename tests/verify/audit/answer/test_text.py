@@ -68,8 +68,8 @@ def bounded(found, low, coverage):
 )
 def test_the_answer_calls_a_bound_what_it_is(found, low, coverage, clause):
     sentences = {
-        "consistent": f"Consistent with the claimed ε = 3; {math.floor(100 * found.noticed)}% of the claimed noise or "
-        "less would have been noticed.",
+        "consistent": f"Consistent with the claimed ε = 3; {math.floor(100 * found.noticed_share)}% of the claimed "
+        "noise or less would have been noticed.",
         "capped": "The claimed ε = 3 is not tested: so few scores would have noticed no share of the claimed noise.",
     }
     assert answer(bounded(found, low, coverage)).endswith(clause.format(**sentences))
@@ -180,7 +180,7 @@ def test_each_figure_of_the_summary_is_the_records():
 @pytest.mark.parametrize("noticed", [0.579, 0.5701, 0.9999])
 def test_no_share_of_the_noise_that_would_not_be_noticed_is_said_to_be(found, noticed):
     result = dataclasses.replace(found)
-    vars(result)["noticed"] = noticed
+    vars(result)["noticed_share"] = noticed
     share = f"{int(100.0 * noticed)}% of the claim"
     assert f"; {share}ed noise or less would have been noticed" in answer(result)
     assert f"{share}ed noise or less would have been noticed" in page.markdown(result, record(result))
@@ -220,7 +220,7 @@ def stub(**changes):
         "request": SimpleNamespace(claim=changes.pop("asked", None)),
         "withheld": False,
         "warnings": (),
-        "seen": True,
+        "has_trace": True,
         "verdict": None,
         "claim": None,
         "delta": DELTA,
@@ -231,13 +231,13 @@ def stub(**changes):
         "dim": DIM,
         "release_norm": None,
         "neighbours": "add-or-remove",
-        "largest_of": 1,
-        "hides": 0.0,
+        "rounds_per_score": 1,
+        "masking_variance": 0.0,
         "mechanism": None,
         "normality": None,
         "null_law": None,
         "variance_p_value": 0.25,
-        "equal_variances": True,
+        "has_equal_variances": True,
         "standardised_mean": 1.0,
         "shape": SimpleNamespace(reason=""),
         "estimates": (SimpleNamespace(name="adaptive"),),
@@ -246,7 +246,7 @@ def stub(**changes):
         "bound": None,
         "noise_multiplier": None,
         "blind_spots": None,
-        "noticed": 0.5,
+        "noticed_share": 0.5,
     }
     return SimpleNamespace(**{**shown, **changes})
 
@@ -258,11 +258,11 @@ ABSENT = "they are not in this release (check seed, order of coordinates and fil
 NEXT = [
     ({"withheld": True}, "Fix the cause and audit again; --force computes the estimates anyway."),
     ({}, f"What is claimed? --claim EPSILON compares it. {MORE}"),
-    ({"seen": False}, f"{NEAR} {ABSENT}. An audit of the released vector decides it. {MORE}"),
-    ({"seen": False, "release_norm": 1.0}, f"{NEAR} {ABSENT}. {MORE}"),
-    ({"seen": False, "kind": ScoreKind.ANY}, f"{NEAR} none took part. {MORE}"),
+    ({"has_trace": False}, f"{NEAR} {ABSENT}. An audit of the released vector decides it. {MORE}"),
+    ({"has_trace": False, "release_norm": 1.0}, f"{NEAR} {ABSENT}. {MORE}"),
+    ({"has_trace": False, "kind": ScoreKind.ANY}, f"{NEAR} none took part. {MORE}"),
     (
-        {"seen": False, "kind": ScoreKind.ANY, "observed": EQUAL, "unobserved": EQUAL},
+        {"has_trace": False, "kind": ScoreKind.ANY, "observed": EQUAL, "unobserved": EQUAL},
         f"{NEAR} none took part, or each group was standardised alone, as their means are equal to nine digits. {MORE}",
     ),
     *(
@@ -270,7 +270,7 @@ NEXT = [
         for verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
     ),
     (
-        {"verdict": ClaimVerdict.AT_ITS_CAP, "hides": 0.5},
+        {"verdict": ClaimVerdict.AT_ITS_CAP, "masking_variance": 0.5},
         f"Take others' data out of what is audited, or audit each round. {MORE}",
     ),
     *(
@@ -283,7 +283,7 @@ NEXT = [
     ),
     *(
         (
-            {"verdict": ClaimVerdict.CONSISTENT, "maps_faults": listed},
+            {"verdict": ClaimVerdict.CONSISTENT, "has_blind_spots": listed},
             MORE.replace(";", " and the faults that this audit misses;" if listed else ";"),
         )
         for listed in (True, False)
@@ -306,9 +306,9 @@ BOUND = SimpleNamespace(name="fixed-sequence", coverage="asymptotic")
 OWN = SimpleNamespace(name="participations", coverage="asymptotic")
 REMARKS = [
     ({}, [UNTOLD]),
-    ({"equal_variances": False}, ["The variances differ, so that adaptive is fitted."]),
+    ({"has_equal_variances": False}, ["The variances differ, so that adaptive is fitted."]),
     ({"estimates": ()}, []),
-    ({"estimates": (), "equal_variances": False}, []),
+    ({"estimates": (), "has_equal_variances": False}, []),
     (
         {"standardised_mean": 0.0},
         [UNTOLD, "The observed mean is not positive, so that pinned is 0: it sees no trace of the canaries."],
@@ -338,7 +338,7 @@ REMARKS = [
             (ClaimVerdict.NOT_DECIDED, {"bound": None}, True),
             (ClaimVerdict.CONSISTENT, {}, False),
             (ClaimVerdict.AT_ITS_CAP, {"bound": OWN}, False),
-            (ClaimVerdict.AT_ITS_CAP, {"hides": 0.5}, False),
+            (ClaimVerdict.AT_ITS_CAP, {"masking_variance": 0.5}, False),
             (ClaimVerdict.AT_ITS_CAP, {"delta": 0.0}, False),
         )
     ),
@@ -361,7 +361,7 @@ DILUTED = "How much data dilute the cosines,"
     ("changes", "said"),
     [
         ({}, None),
-        ({"hides": 0.5, "noise_multiplier": 1.0}, HIDDEN),
+        ({"masking_variance": 0.5, "noise_multiplier": 1.0}, HIDDEN),
         ({"noise_multiplier": 1.0}, DILUTED),
         ({"noise_multiplier": 1.0, "release_norm": 5.0}, None),
         ({"release_norm": 5.0}, None),
@@ -388,7 +388,7 @@ AUDITED = [
 
 @pytest.mark.parametrize(("changes", "said"), AUDITED)
 def test_what_was_audited_is_said_as_it_was_given(changes, said):
-    assert text._audited(stub(**changes)) == said
+    assert text._audit_text(stub(**changes)) == said
 
 
 FEW = "so few scores would have noticed no share of the claimed noise"
@@ -402,7 +402,7 @@ FEW = "so few scores would have noticed no share of the claimed noise"
         ({"bound": SimpleNamespace(cap=3.0)}, "a bound from so many scores ends at 3.00"),
         ({"bound": SimpleNamespace(cap=3.01)}, FEW),
         (
-            {"bound": SimpleNamespace(cap=2.0), "hides": 0.5},
+            {"bound": SimpleNamespace(cap=2.0), "masking_variance": 0.5},
             "others' data, or more noise than claimed, would have hidden any lack of noise",
         ),
     ],

@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 
 import canaryproof as cp
-from canaryproof.verify.audit.answer.trade_off import _ALL, _drawn, _rates, _thresholds
+from canaryproof.verify.audit.answer.trade_off import _ALL, _picture_indices, _rates, _thresholds
 
 LEVEL = 1e-6
 
@@ -131,7 +131,7 @@ def test_the_picture_has_the_rates_of_the_table_and_those_of_the_claim(shown):
         # Of many thresholds a picture has some.
         rates = np.linspace(0.0, 1.0, shown)[:, np.newaxis] + [-0.01, 0.0, 0.01]
         curve = dataclasses.replace(curve, thresholds=-rates[:, 1], false_positives=rates, false_negatives=1.0 - rates)
-    at = np.arange(len(curve.thresholds)) if shown is None else np.asarray(_drawn(shown))
+    at = np.arange(len(curve.thresholds)) if shown is None else np.asarray(_picture_indices(shown))
     assert (at[0], at[-1], len(at) < 700) == (0, len(curve.thresholds) - 1, True)
     linear, small = curve.plot().axes
     least = 0.5 / len(curve.thresholds)

@@ -218,6 +218,6 @@ def test_later_rounds_that_depend_on_canaries_leave_the_verdict():
         vars(scores).update(record=dataclasses.replace(record, carry_over=carried))
         found = audit(scores, DELTA, claim=accountant.gaussian(1.0, participations=record.participations))
         assert ([warning.kind for warning in found.warnings], found.verdict) == (kinds, "consistent")
-        assert not found.doubtful
+        assert not found.is_doubtful
         line = next(text for name, text in checks(found) if name == "cosines after canaries' first rounds")
         assert line == f"{printed} standard errors above those without"

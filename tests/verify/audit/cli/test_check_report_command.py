@@ -58,7 +58,7 @@ def checked(*arguments):
 
 def seal(path, document):
     """Write a record with the seals of a careful forger."""
-    path.write_text(report.dumped(report.sealed(document)) + "\n")
+    path.write_text(report.dump(report.seal(document)) + "\n")
 
 
 @pytest.mark.deep(beyond=1)

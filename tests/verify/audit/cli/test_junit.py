@@ -50,10 +50,10 @@ def test_figures_of_the_noise_that_would_be_noticed():
     observed = np.random.default_rng(0).normal(0.9, 1.0, 400) / 100.0
     result = cp.audit(cp.Scores(observed, dim=10**4), 1e-5, claim=4.0)
     case = junit.of_audit(result, 0.123)["audit"][-1]
-    share = math.floor(1000.0 * result.noticed) / 1000.0
+    share = math.floor(1000.0 * result.noticed_share) / 1000.0
     assert numbers(case.text) == [f"{share:g}", "90", "0.123"]
     # What is asked for is never printed as what would be noticed, if that is less.
-    result.__dict__["noticed"] = 0.74999
+    result.__dict__["noticed_share"] = 0.74999
     case = junit.of_audit(result, 0.75)["audit"][-1]
     assert case.failure == case.text
     assert numbers(case.text) == ["0.749", "90", "0.75"]

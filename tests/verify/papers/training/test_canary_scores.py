@@ -59,7 +59,7 @@ def test_numbers_are_those_of_the_audit(found):
     for row in direct.estimates:
         own = record.estimates[row.name]
         assert (own.epsilon, own.standard_error) == (row.epsilon, row.standard_error)
-        assert (own.low, own.high, own.certified) == (row.low, row.high, row.certified)
+        assert (own.low, own.high, own.certified) == (row.low, row.high, row.enclosure)
     for row in direct.bounds:
         own = record.bounds[row.name]
         assert (own.value, own.kind, own.coverage, own.cap) == (row.low, row.kind, row.coverage, row.cap)
