@@ -596,8 +596,8 @@ def _sampled_trace(participation: Participation, noise_multiplier: float) -> Sam
 
 # Whether the residual of each round is known, as a state's number says it; None before the first round.
 _RESIDUALS = {0: False, 1: True, -1: None}
-# What stands between a state's name and the number of the round in the name of the file with its scores. Files of that
-# kind are removed, so that nobody else's may have such a name.
+# A file of scores is named after its state, this part and the round. Files of such names are removed, so no other file
+# may have one.
 _SCORES = ".canaryproof-"
 
 

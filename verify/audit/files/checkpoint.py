@@ -125,7 +125,7 @@ def digest(*arrays: NDArray[Any]) -> str:
 
 
 def _seal(text: NDArray[np.uint8], arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.uint8]:
-    """Return the digest of a description and of the arrays that stand beside it, whatever their order."""
+    """Return the digest of a description and its arrays, whatever their order."""
     sealed = digest(text, *(np.asarray(arrays[name]) for name in sorted(arrays)))
     return np.frombuffer(bytes.fromhex(sealed), np.uint8)
 

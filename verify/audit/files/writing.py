@@ -91,7 +91,7 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object], private: bool = 
 
 @contextmanager
 def _partial_file(path: Path, private: bool) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Open a file beside another, under a name that no other process has, and remove that name in the end."""
+    """Open a file in the same folder under a name that no other process has; the name is removed in the end."""
     partial = path.with_name(f".canaryproof-{secrets.token_hex(8)}.part")
     mode = 0o600 if private else 0o666
     try:
