@@ -232,8 +232,8 @@ class _Files(_CacheFile):  # type: ignore[misc]
     _descriptor = -1
 
     @contextmanager
-    def opened(self, make: bool = False) -> Iterator[None]:
-        """Open the folder as long as the ``with`` block lasts."""
+    def hold_folder(self, make: bool = False) -> Iterator[None]:
+        """Keep the folder open as long as the ``with`` block lasts."""
         with opened_folder(Path(self._cache_path), make) as self._descriptor:
             yield
 
@@ -297,7 +297,7 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
     def _try_to_lock(self) -> bool:
         """Wait for other processes, and lock them out."""
         with suppress(OSError):
-            with self._cache_file.opened(make=True):
+            with self._cache_file.hold_folder(make=True):
                 self._lock = self._cache_file.open(f"{self._impl.filename_base}.lock", "ab")
             end = time.monotonic() + _LONGEST
             while time.monotonic() < end:
@@ -315,7 +315,7 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
         self._lock = None
 
     def _load(self, sig: Any, target_context: Any) -> Any:
-        with suppress(OSError), self._cache_file.opened():
+        with suppress(OSError), self._cache_file.hold_folder():
             try:
                 return super().load_overload(sig, target_context)
             except Exception:
@@ -325,7 +325,7 @@ class CachedFunction(_FunctionCache):  # type: ignore[misc]
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
-            with self._cache_file.opened(make=True):
+            with self._cache_file.hold_folder(make=True):
                 super().save_overload(sig, data)
         except OSError as error:
             _log_once(
