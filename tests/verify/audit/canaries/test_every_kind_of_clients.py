@@ -145,7 +145,7 @@ def test_a_training_that_goes_on_from_a_file_has_the_same_bits(name, tmp_path):
         clients.load(tmp_path / "state")
         assert clients.rounds == end
     np.testing.assert_array_equal(outcome(clients), whole(name))
-    assert {file.name for file in tmp_path.iterdir()} == {"state", f"state.{ROUNDS}"}
+    assert {file.name for file in tmp_path.iterdir()} == {"state", f"state.canaryproof-{ROUNDS}"}
 
 
 @every_kind

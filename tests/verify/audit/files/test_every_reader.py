@@ -236,7 +236,7 @@ READERS = {
         "state",
         lambda: [saved(trained().save, "state")],
         loaded,
-        lambda: {"state.3": saved(trained().save, "state", "state.3")},
+        lambda: {"state.canaryproof-3": saved(trained().save, "state", "state.canaryproof-3")},
     ),
     "a report": Reader("a.json", lambda: [saved(reported, "a.json")], lambda path: [report_check.read(path).document]),
     "a model card's report": Reader(
