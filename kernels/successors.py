@@ -43,6 +43,7 @@ SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
     "RoundTraces": {"measures": ("noise_source", "0.3")},
     "Schedule": {"unobserved": ("unobserved_members", "0.3")},
     "ScoreSample": {"separated": ("perfect_separation", "0.3")},
+    "experiment": {"ours": ("unstated", "0.3")},
 }
 
 

@@ -2,7 +2,7 @@
 
 A file has the fields of ``Heading`` and the tables of ``Settings``. A table ``[[sweep]]`` lists values of fields, which
 change together if there are several in it; every combination of such tables is a cell. ``[quick]`` and ``[full]``
-replace parts of all this at one size. ``ours`` lists fields that the source of the experiment does not state.
+replace parts of all this at one size. ``unstated`` lists fields that the source of the experiment does not state.
 """
 
 import itertools
@@ -254,7 +254,7 @@ def read(name: str, size: str) -> Configuration:
         )
     with open_file(path) as file:
         try:
-            document = tomllib.loads(content(file, _LARGEST_FILE).decode("utf-8-sig"))
+            document = current_keys("experiment", tomllib.loads(content(file, _LARGEST_FILE).decode("utf-8-sig")))
             return {other: _at_size(path.stem, document, other) for other in SIZES}[size]
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"is not TOML: {error}") from error
@@ -267,9 +267,8 @@ def _shipped() -> Any:
 
 
 def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration:
-    document = current_keys("experiment", document)
     own = current_keys("experiment", _table(document.get(size, {}), size))
-    known = (*_HEADING, *_TABLES, "sweep", "ours")
+    known = (*_HEADING, *_TABLES, "sweep", "unstated")
     _check_names(own, known, f"{size}.")
     _check_names(document, (*known, *SIZES), "")
     merged = _merged(document, own)
@@ -283,17 +282,17 @@ def _at_size(name: str, document: Mapping[str, Any], size: str) -> Configuration
         json_records.read(Heading, {key: merged[key] for key in _HEADING if key in merged}, exact=True),
         tuple(tuple(axis[0]) for axis in axes),
         tuple(Cell(swept, settings(merged, swept)) for swept in combinations),
-        _unstated(merged.get("ours", [])),
+        _unstated(merged.get("unstated", [])),
     )
 
 
 def _unstated(listed: Any) -> tuple[str, ...]:
     known = {f"{table}.{entry.name}" for table, kind in _TABLES.items() for entry in fields(kind)}
     if not isinstance(listed, list):
-        raise ValueError(f"ours: must be a list of fields, not {short_repr(listed)}")
+        raise ValueError(f"unstated: must be a list of fields, not {short_repr(listed)}")
     for i, name in enumerate(listed):
         if not isinstance(name, str) or name not in known:
-            raise ValueError(f"ours[{i}]: must be a field, such as training.batch_size, not {short_repr(name)}")
+            raise ValueError(f"unstated[{i}]: must be a field, such as training.batch_size, not {short_repr(name)}")
     return tuple(listed)
 
 

@@ -184,8 +184,12 @@ def test_axes_are_combined_and_lists_of_one_axis_go_together(write):
         ("[audit]", "[audits]", "audits: there is no such field; there are title, source, seed, repetitions, data"),
         ("[audit]", "[[audit]]", "audit: must be a table, not [{'delta': 0.001}]"),
         ("seed = 3", "seed = 3\nquick = 3", "quick: must be a table, not 3"),
-        ("seed = 3", "seed = 3\nours = 3", "ours: must be a list of fields, not 3"),
-        ("seed = 3", 'seed = 3\nours = [["x"]]', "ours[0]: must be a field, such as training.batch_size, not ['x']"),
+        ("seed = 3", "seed = 3\nunstated = 3", "unstated: must be a list of fields, not 3"),
+        (
+            "seed = 3",
+            "seed = 3\nunstated = [[1]]",
+            "unstated[0]: must be a field, such as training.batch_size, not [1]",
+        ),
         ("seed = 3", "full.training.cohort = 0", "training.cohort: must be a whole number from 1 to 1000000, not 0"),
         ("[audit]", "[sweep]\n[audit]", "sweep: must be written as [[sweep]], as there may be several"),
         ("[audit]", "[[sweep]]\n[audit]", "sweep[0]: must have lists of one length"),
@@ -282,7 +286,7 @@ def test_experiments_that_come_with_the_package_are_valid(name, size):
 
 
 @pytest.mark.parametrize("name", names())
-def test_what_is_ours_is_listed_and_says_why(name):
+def test_what_is_unstated_is_listed_and_says_why(name):
     text = (files(configuration.__package__) / "experiments" / f"{name}.toml").read_text()
     table, marked, section = "", set(), ""
     for line in text.splitlines():
@@ -290,18 +294,25 @@ def test_what_is_ours_is_listed_and_says_why(name):
             section = match[1]
             table = "" if section in ("quick", "full", "quick.sweep", "full.sweep") else f"{section}."
         field, _, rest = line.partition(" = ")
-        if "# ours" in rest and field.isprintable():
+        if "# unstated" in rest and field.isprintable():
             marked.add(table + field)
-    listed = set(tomllib.loads(text).get("ours", []))
+    listed = set(tomllib.loads(text).get("unstated", []))
     assert marked - {"repetitions", "canaries.presentations"} <= listed, marked - listed
     # A comment above a sweep speaks of all fields in it.
     swept = {
         line.partition(" = ")[0]
-        for part in re.findall(r"\n# [^\n]*[Oo]urs[^\n]*\n((?:[^\n]+\n)+)", text)
+        for part in re.findall(r"\n# [^\n]*[Uu]nstated[^\n]*\n((?:[^\n]+\n)+)", text)
         for line in part.splitlines()
     }
     above = {"canaries.participation"} | swept
     assert listed <= marked | above, listed - marked - above
+
+
+def test_the_list_of_unstated_fields_had_another_name(tmp_path, caplog):
+    path = tmp_path / "one.toml"
+    path.write_text('ours = ["training.cohort"]\n' + VALID, encoding="utf-8")
+    assert read(str(path), "quick").unstated == ("training.cohort",)
+    assert caplog.messages == ["ours has left experiment in 0.3: use unstated"]
 
 
 @given(st.text(max_size=300) | st.text("[].=\"'{}\n1e-#tfrainqusw", max_size=300))
