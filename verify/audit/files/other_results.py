@@ -26,6 +26,7 @@ from canaryproof.verify.audit.files.reading import (
     parsed_json,
     parsed_number,
     read_table,
+    table_of,
 )
 from canaryproof.verify.audit.rules import NumberRange, shorten
 
@@ -40,6 +41,7 @@ _CANARIES = ("m", "canaries", "n_canaries", "num_canaries")
 _GUESSES = ("r", "guesses", "n_guess", "n_guesses", "num_guesses", "c_cap")
 _RIGHT = ("v", "right", "n_correct", "num_correct", "correct_guesses", "c")
 _EPSILON = ("epsilon", "eps", "eps_lb")
+_KNOWN = {*_SCORE, *_MEMBER, *_PAIRS[0], *_PAIRS[1], *_CANARIES, *_GUESSES, *_RIGHT, *_EPSILON, "delta"}
 _EXPECTED = (
     "columns score and member, or others that are given by name; or in_canary_scores and out_canary_scores, or "
     "observed and unobserved; or counts m, r and v of canaries, guesses and right guesses; or memaudit's report, or "
@@ -109,12 +111,12 @@ def read_result(path: Path, score: str | None = None, member: str | None = None)
     with open_file(path, (".csv", ".parquet", ".json")) as file:
         if suffix == ".json":
             return _of_document(parsed_json(content(file, LARGEST_DOCUMENT)), score, member)
-        return of_table(read_table(file, suffix == ".parquet"), score, member)
+        return of_table(read_table(file, suffix == ".parquet", _KNOWN | {score or "", member or ""}), score, member)
 
 
 def of_frame(frame: "pd.DataFrame", score: str | None = None, member: str | None = None) -> OtherResult:
     """Return the result that a pandas DataFrame holds; a ``ValueError`` of one line says that it has no known form."""
-    return of_table(LabelledTable([str(name) for name in frame.columns], frame, 0), score, member)
+    return of_table(table_of(frame), score, member)
 
 
 def of_table(table: LabelledTable, score: str | None, member: str | None) -> OtherResult:
@@ -213,7 +215,7 @@ def _table(rows: Any) -> LabelledTable:
     except Exception as error:
         # Pandas has no closed list of exceptions.
         raise ValueError(f"must have {_EXPECTED}; it is no table") from error
-    return LabelledTable([str(name) for name in frame.columns], frame, 0)
+    return table_of(frame)
 
 
 def _memaudit(report: Mapping[str, Any]) -> OtherResult:

@@ -20,7 +20,7 @@ import stat
 import warnings
 import zipfile
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 LARGEST_COUNT = 10_000_000
 _LARGEST_DIM = 2**40
 _LONGEST_LINE = 10_000
+_TOO_LONG = f"must have at most {_LONGEST_LINE} characters"
+# Of a Parquet file: its columns, the bytes of their list, and the bytes after it, which begin with its length.
+_MOST_COLUMNS, _LARGEST_FOOTER, _PARQUET_END = 10_000, 2**24, 8
 # Bytes of text, or values, that are looked at together.
 _BLOCK, _PIECE = 2**20, 2**18
 # Four times the results of a full run are some 20 MB, in which there are less than a million values.
@@ -54,14 +57,7 @@ class Readable(Protocol):
     def read(self, size: int, /) -> bytes: ...  # noqa: D102
 
 
-# How pandas reads a table as it stands, and words for a canary that took part and one that did not.
-_PLAIN_TEXT: dict[str, Any] = {
-    "dtype": str,
-    "keep_default_na": False,
-    "encoding": "utf-8-sig",
-    "skip_blank_lines": False,
-    "nrows": LARGEST_COUNT + 2,
-}
+# Words for a canary that took part and one that did not.
 _MEMBERS = {"1": True, "true": True, "1.0": True, "0": False, "false": False, "0.0": False}
 
 
@@ -155,7 +151,8 @@ def read_score_columns(path: Path, score: str, member: str, kind: ScoreKind = Sc
         If the file cannot be read, lacks a column, or breaks a rule.
     """
     with open_file(path, (".csv", ".parquet")) as file:
-        return labelled_scores(read_table(file, path.suffix.lower() == ".parquet"), score, member, kind)
+        table = read_table(file, path.suffix.lower() == ".parquet", {score, member})
+        return labelled_scores(table, score, member, kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,14 +163,14 @@ class LabelledTable:
     ----------
     names
         Names of the columns.
-    rows
-        The cells, a pandas DataFrame.
+    columns
+        The cells of the columns that are needed, by name.
     first_line
         Number of the line of the first row in its file; 0 where it has rows and no lines, which are counted from 0.
     """
 
     names: list[str]
-    rows: "pd.DataFrame"
+    columns: Mapping[str, Iterable[Any]]
     first_line: int
 
     def cells(self, name: str) -> list[str]:
@@ -181,48 +178,101 @@ class LabelledTable:
         if self.names.count(name) != 1:
             listed = f"its columns are {shorten(', '.join(self.names), 200)}" if self.names else "it has none"
             raise ValueError(f"must have one column {short_repr(name)}; {listed}")
-        column = self.rows.iloc[:, self.names.index(name)]
-        if getattr(column.dtype, "kind", "") == "f":
-            # The shortest text of a number in half or in single precision is another number in double precision.
-            column = column.to_numpy(np.float64, na_value=np.nan)
-        return [str(cell) for cell in column]
+        # The shortest text of a number in half or in single precision is another number in double precision.
+        return [str(float(cell) if isinstance(cell, np.floating) else cell) for cell in self.columns[name]]
 
     def position(self, row: int) -> str:
         """Name the place of a row, counted from 0."""
         return f"line {self.first_line + row}" if self.first_line else f"row {row}"
 
 
-def read_table(file: IO[bytes], parquet: bool) -> LabelledTable:
-    """Read a table with named columns; a one-line ``ValueError`` says why it cannot be read."""
-    # Pandas takes half a second to load.
-    import pandas as pd
+def table_of(frame: "pd.DataFrame") -> LabelledTable:
+    """Return a pandas DataFrame as a table."""
+    names = [str(name) for name in frame.columns]
+    return LabelledTable(names, {name: frame.iloc[:, i] for i, name in enumerate(names)}, 0)
 
+
+def read_table(file: IO[bytes], parquet: bool, needed: Collection[str]) -> LabelledTable:
+    """Read the columns of some names, of those that a table has; a one-line ``ValueError`` says why it cannot be read.
+
+    Columns and rows are counted before they are read, and others than those are not read at all.
+    """
+    if not parquet:
+        text = io.TextIOWrapper(file, "utf-8-sig", newline="")
+        try:
+            return _read_csv_columns(text, needed)
+        finally:
+            # The file is its caller's to close.
+            text.detach()
     try:
-        # Without a header, pandas neither renames columns of one name nor takes the first for an index.
-        frame = _columns_of_parquet(file) if parquet else pd.read_csv(file, header=None, **_PLAIN_TEXT)
+        return _read_parquet(file, needed)
     except ImportError as error:
         raise ValueError("a .parquet file needs pyarrow: pip install pyarrow") from error
+    except (RuleError, MemoryError):
+        raise
     except Exception as error:
-        # Pandas and pyarrow have no closed list of exceptions.
-        raise ValueError(f"is no table that can be read ({shorten(str(error).strip(), 200)})") from error
-    names = [str(name).strip() for name in (frame.columns if parquet else frame.iloc[0])]
-    return LabelledTable(names, frame, 0) if parquet else LabelledTable(names, frame.iloc[1:], 2)
+        # Pyarrow has no closed list of exceptions.
+        reason = shorten(str(error).strip(), 200) or type(error).__name__
+        raise ValueError(f"is no table that can be read ({reason})") from error
 
 
-def _columns_of_parquet(file: IO[bytes]) -> "pd.DataFrame":
-    """Read all columns of a Parquet file."""
-    import pandas as pd
+def _check_length(number: int) -> None:
+    require(number <= LARGEST_COUNT, f"must have at most {LARGEST_COUNT} lines of numbers")
 
-    frame = pd.read_parquet(file)
-    # A column of the file is a column here, although pandas wrote it as the index of its rows.
-    return frame if frame.index.names == [None] else frame.reset_index()
+
+def _read_csv_columns(text: IO[str], needed: Collection[str]) -> LabelledTable:
+    """Read columns of a ``.csv`` file; the limit of a line is one of columns, too."""
+    rows = _rows(text, 0)
+    names = [name.strip() for name in next(rows, [])]
+    columns: dict[str, list[str]] = {name: [] for name in names if name in needed}
+    places = {name: names.index(name) for name in columns}
+    for count, row in enumerate(rows, 1):
+        _check_length(count)
+        require(len(row) <= len(names), f"line {count + 1}: must have at most {len(names)} cells, not {len(row)}")
+        for name, place in places.items():
+            columns[name].append(row[place] if place < len(row) else "")
+    return LabelledTable(names, columns, 2)
+
+
+def _read_parquet(file: IO[bytes], needed: Collection[str]) -> LabelledTable:
+    """Read columns of a Parquet file, words by their dictionary: a file can say a long one very often."""
+    # An optional library.
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    file.seek(max(0, size_of(file) - _PARQUET_END))
+    end = file.read(_PARQUET_END)
+    # Of any other file, pyarrow says so.
+    footer = int.from_bytes(end[:4], "little") if end.endswith(b"PAR1") else 0
+    require(footer <= _LARGEST_FOOTER, f"its list of columns must have at most {_LARGEST_FOOTER} bytes")
+    file.seek(0)
+    head = parquet.ParquetFile(file)
+    require(head.metadata.num_columns <= _MOST_COLUMNS, f"must have at most {_MOST_COLUMNS} columns")
+    _check_length(head.metadata.num_rows)
+    names = [str(name) for name in head.schema_arrow.names]
+    taken = [name for name in names if name in needed and names.count(name) == 1]
+    for name in taken:
+        nested = pa.types.is_nested(head.schema_arrow.field(name).type)
+        require(not nested, f"{name}: must have a number, a word or a truth value in each row")
+    columns: dict[str, list[Any]] = {name: [] for name in taken}
+    source = parquet.ParquetFile(file, read_dictionary=taken)
+    for batch in source.iter_batches(_PIECE, columns=taken, use_pandas_metadata=False) if taken else ():
+        for name, cells in columns.items():
+            column = batch.column(name)
+            if pa.types.is_dictionary(column.type):
+                words = column.dictionary.to_pylist()
+                require(all(len(word) <= _LONGEST_LINE for word in words), f"{name}: {_TOO_LONG}")
+                cells += [None if i is None else words[i] for i in column.indices.to_pylist()]
+            else:
+                cells += column.to_pylist()
+            _check_length(len(cells))
+    return LabelledTable(names, columns, 0)
 
 
 def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKind) -> ScoreColumns:
     """Return the scores of a table with a line for each canary; a ``ValueError`` says which rule is broken."""
     numbers, members = table.cells(score), table.cells(member)
-    if len(numbers) > LARGEST_COUNT:
-        raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+    _check_length(len(numbers))
     values = np.array(
         [parsed_number(score, table.position(i), cell) for i, cell in enumerate(numbers)], dtype=np.float64
     )
@@ -554,7 +604,7 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
     table: _Table | None = None
     for block in _blocks(file):
         if table is None:
-            first = next(_rows(block.decode(), 0), [])
+            first = next(_rows(io.StringIO(block.decode(), newline=""), 0), [])
             names = [cell.strip() for cell in first]
             has_header = "observed" in names
             if has_header:
@@ -617,8 +667,7 @@ class _Table:
             for column, more in zip(self._columns, numbers, strict=True):
                 column.extend(more or ())
         # Empty lines may follow.
-        if max(map(len, self._columns)) > LARGEST_COUNT or self._count > 2 * LARGEST_COUNT:
-            raise ValueError(f"must have at most {LARGEST_COUNT} lines of numbers")
+        _check_length(max(*map(len, self._columns), self._count // 2))
 
     def _numbers(self, i: int, cells: list[bytes]) -> "array[float] | None":
         """Return a column's numbers in a block, none if it ends before; None if there are other things in it."""
@@ -629,7 +678,8 @@ class _Table:
 
     def _add_one_by_one(self, block: bytes) -> None:
         """Add any block that keeps the rules, and name the line of one that does not."""
-        for row in _rows(block.decode(), self._first_line + self._count - 1):
+        text = io.StringIO(block.decode(), newline="")
+        for row in _rows(text, self._first_line + self._count - 1):
             line = self._first_line + self._count
             if len(row) > len(self._names):
                 plural = "s" if len(self._names) > 1 else ""
@@ -664,9 +714,9 @@ def _cells(block: bytes, columns: int) -> list[list[bytes]] | None:
     return [cells[i::columns] for i in range(columns)]
 
 
-def _rows(text: str, before: int) -> Iterator[list[str]]:
+def _rows(text: IO[str], before: int) -> Iterator[list[str]]:
     """Split lines into cells, one row per line; ``before`` counts the lines above them."""
-    reader = csv.reader(_lines(io.StringIO(text, newline=""), before), strict=True)
+    reader = csv.reader(_lines(text, before), strict=True)
     number = before
     try:
         for row in reader:
@@ -682,7 +732,7 @@ def _lines(text: IO[str], number: int) -> Iterator[str]:
     while line := text.readline(_LONGEST_LINE + 1):
         number += 1
         if len(line) > _LONGEST_LINE:
-            raise ValueError(f"line {number}: must have at most {_LONGEST_LINE} characters")
+            raise ValueError(f"line {number}: {_TOO_LONG}")
         yield line
 
 

@@ -1,5 +1,6 @@
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,14 +9,15 @@ from hypothesis import strategies as st
 
 from canaryproof.verify.audit.files import reading
 from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.other_results import read_result
 from canaryproof.verify.audit.files.reading import (
-    LabelledTable,
     ScoreColumns,
     ScoreKind,
     labelled_scores,
     read_release,
     read_score_columns,
     read_scores,
+    table_of,
 )
 from tests.memory import RESET, held, peak
 from tests.verify.audit.files.test_every_reader import npy, npz
@@ -187,7 +189,7 @@ def refused(columns: dict[str, object], score: str = "s", member: str = "m") -> 
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame(columns)
     with pytest.raises(ValueError, match=r"^[^\n]+$") as caught:
-        labelled_scores(LabelledTable(list(frame.columns), frame, 0), score, member, ScoreKind.COSINE)
+        labelled_scores(table_of(frame), score, member, ScoreKind.COSINE)
     return str(caught.value)
 
 
@@ -210,7 +212,7 @@ def test_numbers_of_a_table_are_read_exactly(dtype: str) -> None:
     pandas = pytest.importorskip("pandas")
     cells = pandas.Series([0.1, -0.3, 0.7, 0.2, 0.6]).astype(dtype)
     frame = pandas.DataFrame(FRAME | {"s": cells, "m": np.array([1, 1, 0, 1, 0], np.int8)})
-    scores = labelled_scores(LabelledTable(["s", "m"], frame, 0), "s", "m", ScoreKind.COSINE)
+    scores = labelled_scores(table_of(frame), "s", "m", ScoreKind.COSINE)
     np.testing.assert_array_equal(scores.observed, cells.to_numpy(np.float64)[[0, 1, 3]])
 
 
@@ -220,3 +222,86 @@ def test_a_column_that_pandas_wrote_as_an_index_is_found(tmp_path: Path) -> None
     path = tmp_path / "c.parquet"
     pandas.DataFrame(FRAME).set_index("s").to_parquet(path)
     np.testing.assert_array_equal(read_score_columns(path, "s", "m").observed, COSINES)
+
+
+@pytest.mark.skipif(not RESET.exists(), reason="peak memory cannot be set back here")
+@pytest.mark.parametrize("columns", [10**6, 10**7])
+@pytest.mark.parametrize("read", [lambda path: read_score_columns(path, "s", "m"), read_result])
+def test_a_table_of_many_columns_takes_no_memory(columns: int, read: Callable[[Path], object], tmp_path: Path) -> None:
+    path = written(tmp_path, "t.csv", b"," * columns + b"\n" + b"," * columns)
+    before = held()
+    assert refusal(path, read) == "line 1: must have at most 10000 characters"
+    assert peak() - before < 5_000_000
+
+
+def test_rows_are_counted_while_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "LARGEST_COUNT", 100)
+    lines = [f"0.{i},{i % 2}" for i in range(10, 110)]
+    path = written(tmp_path, "t.csv", "\n".join(["s,m", *lines]).encode())
+    assert len(read_score_columns(path, "s", "m").observed) == 50
+    # What follows is not read, however wrong it is.
+    path.write_text("\n".join(["s,m", *lines, "0.5,1", "x" * 20_000]))
+    assert refusal(path, lambda path: read_score_columns(path, "s", "m")) == "must have at most 100 lines of numbers"
+
+
+def test_columns_that_are_not_needed_are_not_looked_at(tmp_path: Path) -> None:
+    path = written(tmp_path, "t.csv", b"s,note,m,s2,s2\n0.5,x,1,,\n0.25,-,0\n-0.5,,1,9,9\n0.125,NaN,0,y,z\n")
+    np.testing.assert_array_equal(read_score_columns(path, "s", "m").observed, [0.5, -0.5])
+
+
+@pytest.fixture(name="parquet")
+def _parquet(tmp_path: Path) -> Callable[..., Path]:
+    """Write a table as a Parquet file."""
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+
+    def write(columns: dict[str, object], **options: Any) -> Path:
+        parquet.write_table(arrow.table(columns), tmp_path / "t.parquet", **options)
+        return tmp_path / "t.parquet"
+
+    return write
+
+
+def of_columns(path: Path) -> ScoreColumns:
+    return read_score_columns(path, "s", "m")
+
+
+@pytest.mark.skipif(not RESET.exists(), reason="peak memory cannot be set back here")
+def test_a_small_parquet_file_of_many_rows_takes_no_memory(parquet: Callable[..., Path]) -> None:
+    ones = np.ones(reading.LARGEST_COUNT + 1, np.int8)
+    path = parquet({"s": ones, "m": ones}, compression="zstd")
+    before = held()
+    assert refusal(path, of_columns) == "must have at most 10000000 lines of numbers"
+    assert peak() - before < 20_000_000
+
+
+@pytest.mark.skipif(not RESET.exists(), reason="peak memory cannot be set back here")
+def test_a_long_word_that_a_parquet_file_says_often_takes_no_memory(parquet: Callable[..., Path]) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    for length, rule in ((10**6, "s: must have at most 10000 characters"), (9_999, "s, row 0: must be a number, not")):
+        words = arrow.DictionaryArray.from_arrays(np.zeros(10**6, np.int32), ["x" * length])
+        path = parquet({"s": words, "m": np.ones(10**6, np.int8)})
+        before = held()
+        assert refusal(path, of_columns).startswith(rule)
+        assert peak() - before < 200_000_000
+
+
+def test_columns_of_a_parquet_file_that_are_not_needed_are_not_read(parquet: Callable[..., Path]) -> None:
+    columns = {"s": [0.5, 0.25, -0.5, 0.125], "m": [True, False, True, False], "notes": [["x"], [], None, ["y", "z"]]}
+    np.testing.assert_array_equal(of_columns(parquet(columns)).observed, [0.5, -0.5])
+    # Words and numbers of any precision are read as a table in memory has them.
+    for cells in (["0.5", "0.25", "-0.5", "0.125"], np.array([0.5, 0.25, -0.5, 0.125], np.float16)):
+        np.testing.assert_array_equal(of_columns(parquet(columns | {"s": cells})).observed, [0.5, -0.5])
+    assert refusal(parquet(columns | {"s": columns["notes"]}), of_columns) == (
+        "s: must have a number, a word or a truth value in each row"
+    )
+    many = {f"c{i}": [0.5] for i in range(10_001)}
+    assert refusal(parquet(many), of_columns) == "must have at most 10000 columns"
+
+
+@pytest.mark.parametrize("damage", [b"", b"PAR1", b"PAR1" + b"\xff" * 4 + b"PAR1", b"PAR1" + b"\x00\x00\x00\x01PAR1"])
+def test_a_damaged_parquet_file_is_refused(tmp_path: Path, damage: bytes) -> None:
+    pytest.importorskip("pyarrow")
+    message = refusal(written(tmp_path, "t.parquet", damage or b"x"), of_columns)
+    rules = "is no table that can be read (", "its list of columns must have at most 16777216 bytes"
+    assert message.startswith(rules)

@@ -199,8 +199,11 @@ FILES = {
         ),
         (LABELLED.replace(b"\n2,", b"\n\n2,"), "score, line 3: must be a number, not ''"),
         (LABELLED[:24], "observed: must have at least 2 values, not 1"),
-        (b"\xff" + LABELLED, "is no table that can be read ("),
-        (LABELLED.replace(b",1\n", b",1,9,9,9\n"), "is no table that can be read ("),
+        (b"\xff" + LABELLED, "must be text in UTF-8"),
+        (LABELLED.replace(b",1\n", b",1,9,9,9\n"), "line 2: must have at most 3 cells, not 6"),
+        (LABELLED + b"," * 10_001, "must have at most 10000 characters"),
+        (b"," * 10_001 + b"\n" + LABELLED, "line 1: must have at most 10000 characters"),
+        (LABELLED.replace(b"TRUE", b'"1\n"'), "a quoted cell must end on its line"),
         (b"", "the file is empty"),
     ],
     file("n.safetensors", damaged(), open_release): [
