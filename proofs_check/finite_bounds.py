@@ -31,8 +31,8 @@ def _functions() -> dict[str, tuple[Callable[..., Any], ...]]:
     }
 
 
-def _at(name: str, dim: int, count: int, noise_multiplier: Fraction) -> tuple[Fraction, Fraction]:
-    """Exact mean and variance at numbers."""
+def moments_at(name: str, dim: int, count: int, noise_multiplier: Fraction) -> tuple[Fraction, Fraction]:
+    """Exact mean and variance of A, B or W at numbers."""
     numbers = (Fraction(dim), Fraction(count), noise_multiplier)
     centre, spread = _functions()[name]
     return Fraction(centre(*numbers)), Fraction(spread(*numbers))
@@ -63,7 +63,7 @@ def mean_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fr
     Theorem 3.3 of Andrew et al. (arXiv 2302.03098) says that the probability tends to 0.
     """
     _checked(dim, count, noise_multiplier, distance)
-    (alpha, var_a), (_, var_b) = (_at(name, dim, count, noise_multiplier) for name in "AB")
+    (alpha, var_a), (_, var_b) = (moments_at(name, dim, count, noise_multiplier) for name in "AB")
     high, low = 1 / noise_multiplier + distance, 1 / noise_multiplier - distance
 
     def bound(b: Fraction) -> Fraction:
@@ -82,7 +82,7 @@ def mean_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fr
 def variance_deviates(dim: int, count: int, noise_multiplier: Fraction, distance: Fraction) -> Fraction:
     """Proven upper bound, at most 1, on P(|d·σ̂² − 1| > t); arguments and errors as ``mean_deviates``."""
     _checked(dim, count, noise_multiplier, distance)
-    (alpha, var_a), (omega, var_w) = (_at(name, dim, count, noise_multiplier) for name in "AW")
+    (alpha, var_a), (omega, var_w) = (moments_at(name, dim, count, noise_multiplier) for name in "AW")
 
     def bound(a: Fraction) -> Fraction:
         w = min((1 + distance) * (alpha - a) - omega, omega - (1 - distance) * (alpha + a))

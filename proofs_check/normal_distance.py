@@ -66,7 +66,7 @@ from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 T = Symbol("t", real=True)
 _LARGEST_DIM = 10**12
-_LARGEST_THRESHOLD = 40.0
+LARGEST_THRESHOLD = 40.0
 _HALF = fmpq(1, 2)
 # Newton's method doubles the correct digits; the first steps only search.
 _STEPS = 100
@@ -177,7 +177,7 @@ def tail_relative_error(threshold: Fraction | float, dim: int) -> Enclosure:
     For 0 ≤ t ≤ 40 and whole d, 2 ≤ d ≤ 1e12 (else ValueError); −1 for t ≥ √d, where the exact tail is empty.
     """
     dim = _dimension(dim)
-    t = within("threshold", threshold, 0.0, _LARGEST_THRESHOLD)
+    t = within("threshold", threshold, 0.0, LARGEST_THRESHOLD)
     s = t * t
 
     def value() -> arb:
@@ -567,7 +567,7 @@ _DIM, _SAMPLES, _TAIL_TOLERANCE = 1000, 10**6, Fraction(1, 100)
 _HIGH_DIM = 10**5
 
 
-def optimal_threshold(noise_multiplier: Fraction, epsilon: int) -> Fraction:
+def optimal_threshold(noise_multiplier: Fraction, epsilon: Fraction | int) -> Fraction:
     """Threshold εσ + 1/(2σ), in standard deviations of the null N(0, 1/d), of the test that attains δ(ε).
 
     There the log likelihood ratio t/σ − 1/(2σ²) of N(1/σ, 1) to N(0, 1) is ε.

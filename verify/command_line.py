@@ -38,6 +38,10 @@ COMMANDS = {
         "Derive every number of an audit's report anew, and say which differ.",
     ),
     "claims": ("papers.cli.claims_command", "List the documents' statements and the verdicts on them, or judge one."),
+    "convergence": (
+        "papers.cli.convergence_command",
+        "Report how accurate the estimate is at your d and k, and how fast it converges.",
+    ),
     "model-card": ("audit.cli.model_card_command", "Write an audit's part of a model card."),
     "plan": ("audit.cli.plan_command", "Plan an audit before the run."),
     "report": ("papers.cli.report_command", "Write the reports of a run anew."),

@@ -17,6 +17,7 @@ from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.check.results import Level, Run
 from canaryproof.verify.papers.cli import verify_command
 from canaryproof.verify.papers.comparison import canife
+from canaryproof.verify.papers.convergence import report
 from canaryproof.verify.papers.training.experiment import Experiment
 from tests.benchmarks import kernels
 
@@ -43,7 +44,7 @@ PLAUSIBLE = {
 }  # fmt: skip
 COMMANDS = (
     *("audit", "canaries", "check-report", "claims", "model-card", "plan", "report", "review", "train", "verify"),
-    "benchmark canife",
+    *("benchmark canife", "convergence"),
 )
 
 
@@ -108,6 +109,7 @@ def stubs(fake_suites, monkeypatch):  # noqa: ARG001
     monkeypatch.setattr(verify_command, "_run", stopped)
     monkeypatch.setattr(kernels, "measure", stopped)
     monkeypatch.setattr(canife, "measure", stopped)
+    monkeypatch.setattr(report, "make_report", stopped)
     monkeypatch.setattr(Experiment, "run", stopped)
     monkeypatch.setattr(click, "launch", stopped)
 

@@ -46,3 +46,9 @@ from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces as 
 from canaryproof.verify.audit.files.reading import ScoreKind as ScoreKind
 from canaryproof.verify.audit.files.stored_release import StoredRelease as StoredRelease
 from canaryproof.verify.audit.files.stored_release import Tensor as Tensor
+from canaryproof.verify.papers.records.convergence_record import ConvergenceSetting as ConvergenceSetting
+from canaryproof.verify.papers.records.convergence_record import EstimatorErrors as EstimatorErrors
+from canaryproof.verify.papers.records.convergence_record import NeededSize as NeededSize
+from canaryproof.verify.papers.records.convergence_record import NormalDistances as NormalDistances
+from canaryproof.verify.papers.records.convergence_report import ConvergenceReport as ConvergenceReport
+from canaryproof.verify.papers.records.evidence import Series as Series

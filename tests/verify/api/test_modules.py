@@ -15,6 +15,7 @@ import pytest
 import canaryproof as cp
 from canaryproof import kernels, typing
 from canaryproof.verify import audit
+from canaryproof.verify.papers import records
 
 RELEASE = np.random.default_rng(1).normal(0, 1.54, 2_000)
 CANARIES = cp.Canaries(seed=7, count=100, dim=2_000)
@@ -78,6 +79,7 @@ MADE = {
     "Scores": lambda _: training().scores("largest"),
     "StoredRelease": stored,
     "TradeOffCurve": lambda _: cp.audit(cp.Scores(RELEASE[:100] / 50, dim=2_000), 1e-6).curve(),
+    "convergence": lambda _: cp.convergence(1e4, 20, epsilon=3.0, estimator="pinned", replicates=100),
     "plan": lambda _: cp.plan(1.0, 10**5),
     "plan_rounds": lambda _: cp.plan_rounds(1.0, 10**5, 20, rate=0.1),
 }
@@ -123,7 +125,7 @@ def test_classes_of_what_public_calls_return_are_public():
     """And those of what such an object has."""
     modules = [
         importlib.import_module(found.name)
-        for room in (kernels, audit)
+        for room in (kernels, audit, records)
         for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}.")
     ]
     classes = {name: each for module in modules for name, each in vars(module).items() if inspect.isclass(each)}

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_FLOOR, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -19,6 +19,15 @@ def round_down(value: float, digits: int = 3) -> str:
         return number(value)
     unit = Decimal(1).scaleb(Decimal(value).adjusted() - digits + 1)
     return f"{Decimal(value).quantize(unit, rounding=ROUND_FLOOR):f}"
+
+
+def percent_up(value: float, digits: int = 2) -> str:
+    """Print a positive share in percent, rounded up: what is within it is within the printed one."""
+    if not 0.0 < value < math.inf:
+        return f"{number(100.0 * value)}%"
+    scaled = Decimal(100.0 * value)
+    unit = Decimal(1).scaleb(scaled.adjusted() - digits + 1)
+    return f"{float(scaled.quantize(unit, rounding=ROUND_CEILING)):,.10g}%"
 
 
 def round_to_error(value: float, error: float) -> str:

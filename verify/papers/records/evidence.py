@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, TypeVar
 
+from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.files.json_records import Count, NonEmpty, OmittedIfNone, plain, read
 from canaryproof.verify.audit.rules import number, one_of, refusal
 from canaryproof.verify.papers.check.results import Result, Run
@@ -110,6 +111,7 @@ def _positive(value: Any) -> float:
     raise refusal("a positive number", value)
 
 
+@set_module("canaryproof.typing")
 @dataclass(frozen=True, kw_only=True)
 class Series:
     """A quantity along d or k, what is proven of it and what was simulated."""

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 from scipy import stats
-from statsmodels.regression.linear_model import OLS, WLS
-from statsmodels.tools.tools import add_constant
 
-from canaryproof.kernels import exact_law, gaussian_mechanism
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.proofs_check import consistency, finite_bounds, normal_distance, release_moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
@@ -21,76 +19,11 @@ from canaryproof.verify.audit.levels import LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import mean_p_value
 from canaryproof.verify.papers.check.power import visible_mean
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.papers.convergence.law import releases
+from canaryproof.verify.papers.convergence.series import curve
 from canaryproof.verify.papers.records.evidence import Series
 
 DELTA = 1e-6
-_CONFIDENCE = 0.95
-
-
-def _slope(x: Sequence[float], y: Sequence[float], errors: Sequence[float] | None) -> tuple[float, tuple[float, float]]:
-    """Fit log y to log x: slope and interval, from the points' own errors or from their scatter."""
-    design = add_constant(np.log(x))
-    if errors is None:
-        fit = OLS(np.log(y), design).fit()
-    else:
-        weights = (np.asarray(y) / np.asarray(errors)) ** 2
-        fit = WLS(np.log(y), design, weights=weights).fit(cov_type="fixed scale")
-    low, high = fit.conf_int(1.0 - _CONFIDENCE)[1]
-    return float(fit.params[1]), (float(low), float(high))
-
-
-def curve(
-    title: str,
-    axis: str,
-    quantity: str,
-    x: Sequence[float],
-    proven_slope: float,
-    *,
-    exact: Sequence[float] | None = None,
-    exact_label: str = "exact",
-    bound: Sequence[float] | None = None,
-    bound_label: str = "",
-    simulated: Sequence[float] | None = None,
-    standard_error: Sequence[float] | None = None,
-    slope_of: str = "simulated",
-    fitted_to: tuple[float, float] = (0.0, math.inf),
-    note: str = "",
-) -> Series:
-    """Return the curve that a report draws of one quantity.
-
-    The slope is fitted to the points in the range ``fitted_to``, where the proven one is meant to hold. Of simulated
-    points, only those count whose exact value is more than 3 errors from 0.
-    """
-    inside = [i for i, u in enumerate(x) if fitted_to[0] <= u <= fitted_to[1]]
-    if slope_of == "simulated" and exact is not None and simulated is not None and standard_error is not None:
-        seen = [i for i in inside if exact[i] > 3.0 * standard_error[i]]
-        values, errors = (list(map(part.__getitem__, seen)) for part in (simulated, standard_error))
-        slope, interval = _slope([x[i] for i in seen], values, errors)
-    else:
-        fitted = (bound if slope_of == "bound" else exact) or ()
-        slope, interval = _slope([x[i] for i in inside], [fitted[i] for i in inside], None)
-    if len(inside) < len(x):
-        note = f"The slope is fitted to {axis} from {x[inside[0]]:,} to {x[inside[-1]]:,}. {note}".rstrip()
-    if slope_of != "simulated":
-        note = f"{note} The fitted points are exact: the interval measures how far they depart from a line.".lstrip()
-    return Series(
-        title=title,
-        axis=axis,
-        quantity=quantity,
-        x=tuple(x),
-        exact=None if exact is None else tuple(exact),
-        exact_label=exact_label,
-        bound=None if bound is None else tuple(bound),
-        bound_label=bound_label,
-        simulated=None if simulated is None else tuple(simulated),
-        standard_error=None if standard_error is None else tuple(standard_error),
-        fitted_slope=slope,
-        slope_interval=interval,
-        slope_of=slope_of,
-        confidence=_CONFIDENCE,
-        proven_slope=proven_slope,
-        note=note,
-    )
 
 
 def _outcome(
@@ -244,16 +177,6 @@ def _normal_law(context: Context) -> Outcome:
     return _outcome(series, p_values, "P(√d·|τ| < √(3 − √6)) is as certified", size)
 
 
-def _releases(runs: int, count: int, dim: int, sigma: float, key: np.random.SeedSequence) -> dict[str, Array]:
-    """Draw A, B and W of runs from the exact law."""
-    rng, most = np.random.default_rng(key), 100_000 // count
-    parts = []
-    for first in range(0, runs, most):
-        products, norms = exact_law.inner_products(count, dim, sigma, rng, runs=min(most, runs - first))
-        parts.append((norms**2 / dim, products.mean(axis=1), products.var(axis=1)))
-    return {name: np.concatenate(values) for name, values in zip("ABW", zip(*parts, strict=True), strict=True)}
-
-
 def _finite_theorem(context: Context) -> Outcome:
     counts, sigma, distance = (10, 30, 100, 300, 1000), Fraction(1), Fraction(1, 4)
     sizes = {count: _runs(context, 400, 4000, count) for count in counts}
@@ -262,7 +185,7 @@ def _finite_theorem(context: Context) -> Outcome:
     p_values = []
     for count in counts:
         dim = count**2
-        drawn = _releases(sizes[count], count, dim, float(sigma), context.key(f"convergence/release/{count}"))
+        drawn = releases(sizes[count], count, dim, float(sigma), context.key(f"convergence/release/{count}"))
         for name, values in drawn.items():
             centre, exact = (float(part.subs({D: dim, K: count, SIGMA: 1})) for part in release_moments.moments(name))
             square, error = _mean_and_error((values - centre) ** 2)

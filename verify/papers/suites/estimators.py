@@ -31,6 +31,7 @@ from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, POWER, looks
 from canaryproof.verify.papers.check.power import runs_for_share, visible_mean
 from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.convergence.errors import ESTIMATORS, adaptive_epsilon, fitted_epsilon, measure
 from canaryproof.verify.papers.records.evidence import (
     DefaultEstimator,
     DefaultEstimatorCell,
@@ -76,12 +77,6 @@ def corrected(moments: Moments, delta: float, confidence: float = 0.95) -> Estim
 
 DELTA = 1e-6
 
-ESTIMATORS = {
-    "adaptive": epsilon_estimators.adaptive_estimate,
-    "pinned": epsilon_estimators.pinned_estimate,
-    "fitted": epsilon_estimators.fitted_estimate,
-    "threshold": epsilon_estimators.threshold_estimate,
-}
 # Not adopted: they are measured at the full level.
 CANDIDATES = {"shrunk": shrunk, "corrected": corrected}
 # Intervals that claim coverage whatever the variance; ``pinned`` claims it at equal variances only.
@@ -115,29 +110,12 @@ def _measure(
         for name, estimator in chosen.items():
             if look < LOOKS or name not in CANDIDATES:
                 blocks[name].append(estimator(moments, DELTA))
-        rows = {name: _worth(epsilons, truth) for name, epsilons in blocks.items()}
+        rows = {name: measure(epsilons, truth) for name, epsilons in blocks.items()}
         counts = {name: round(rows[name].coverage * runs) for name in tests}
         failed = [name for name, count in counts.items() if stats.binom.cdf(count, runs, _CLAIMED) < level / LOOKS]
         if failed:
             break
     return runs, rows, failed
-
-
-def _worth(blocks: Sequence[epsilon_estimators.Estimate], truth: float) -> EstimatorMeasures:
-    """Bias, deviation, root mean square error and coverage of an estimator over many runs."""
-    epsilon, low, high = (
-        np.concatenate([getattr(block, name) for block in blocks]) for name in ("epsilon", "low", "high")
-    )
-    error = epsilon - truth
-    return EstimatorMeasures(
-        runs=len(error),
-        bias=float(error.mean()),
-        deviation=float(epsilon.std(ddof=1)),
-        root_mean_square_error=float(np.sqrt((error**2).mean())),
-        coverage=float(((low <= truth) & (truth <= high)).mean()),
-        below=float((truth < low).mean()),
-        width=float((high - low).mean()),
-    )
 
 
 def _coverage_runs(context: Context, level: float) -> int:
@@ -293,8 +271,8 @@ def _default(context: Context) -> Outcome:
             truth = float(two_gaussians.epsilon(DELTA, distance, ratio, 0.0, 1.0))
             squares = {
                 "pinned": (epsilon_estimators.pinned_epsilon(DELTA, moments.distance) - truth) ** 2,
-                "fitted": (fitted_epsilon(moments) - truth) ** 2,
-                "adaptive": (adaptive_epsilon(moments) - truth) ** 2,
+                "fitted": (fitted_epsilon(moments, DELTA) - truth) ** 2,
+                "adaptive": (adaptive_epsilon(moments, DELTA) - truth) ** 2,
             }
             errors_of = {name: float(np.sqrt(square.mean())) for name, square in squares.items()}
             cells.append(DefaultEstimatorCell(distance, ratio, truth, _certified(distance, ratio), **errors_of))
@@ -323,20 +301,6 @@ def _default(context: Context) -> Outcome:
         runs,
     )
     return Outcome(Verdict.CONFIRMED if holds else Verdict.REFUTED, finding, evidence, design)
-
-
-def fitted_epsilon(moments: Moments) -> NDArray[np.float64]:
-    """Return fitted's ε̂ of many runs."""
-    return epsilon_estimators.both_directions(DELTA, moments.distance, moments.ratio)
-
-
-def adaptive_epsilon(moments: Moments) -> NDArray[np.float64]:
-    """Return adaptive's ε̂ of many runs."""
-    equal = epsilon_estimators.variance_p_value(moments) >= epsilon_estimators.TEST_LEVEL
-    epsilon = np.empty(equal.shape)
-    epsilon[equal] = epsilon_estimators.pinned_epsilon(DELTA, epsilon_estimators.pinned_distance(moments.of(equal)))
-    epsilon[~equal] = fitted_epsilon(moments.of(~equal))
-    return epsilon
 
 
 def _exact_bias(delta: float, distance: float, count: int) -> float:

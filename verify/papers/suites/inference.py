@@ -19,7 +19,8 @@ from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.power import visible_mean
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import shares_hold
-from canaryproof.verify.papers.suites.estimators import DELTA, ESTIMATORS, adaptive_epsilon, fitted_epsilon
+from canaryproof.verify.papers.convergence.errors import ESTIMATORS, adaptive_epsilon, fitted_epsilon
+from canaryproof.verify.papers.suites.estimators import DELTA
 from canaryproof.verify.papers.suites.worst_case.search import error_bound, in_ulps
 
 # Level of each check: all its tests, Bonferroni.
@@ -135,7 +136,7 @@ def _standard_errors(context: Context) -> Outcome:
         moments = _sampled_moments(rng, runs, distance, ratio, count, null_count)
         # A standard error is claimed to be right if the moments are the true ones.
         truth = dataclasses.replace(moments, distance=np.asarray(distance), ratio=np.asarray(ratio))
-        seen = {"fitted": fitted_epsilon(moments), "adaptive": adaptive_epsilon(moments)}
+        seen = {"fitted": fitted_epsilon(moments, DELTA), "adaptive": adaptive_epsilon(moments, DELTA)}
         if ratio == 1.0:
             seen["pinned"] = epsilon_estimators.pinned_epsilon(DELTA, epsilon_estimators.pinned_distance(moments))
         for name in ("fitted", "adaptive", "pinned"):
@@ -261,7 +262,7 @@ def _choices(context: Context) -> Outcome:
     )
 
 
-def _fine_error(estimate: Callable[[Moments], Array], moments: Moments) -> float:
+def _fine_error(estimate: Callable[[Moments, float], Array], moments: Moments) -> float:
     """Return the deviation of an estimate over normal laws of means and log deviations, on a fine grid of these."""
     k, k0 = moments.count, moments.null_count
     mean_steps, mean_weights = np.polynomial.hermite_e.hermegauss(5)
@@ -278,7 +279,7 @@ def _fine_error(estimate: Callable[[Moments], Array], moments: Moments) -> float
     null_deviations = np.exp(math.sqrt(0.5 / (k0 - 1)) * null_steps)[:, np.newaxis]
     distances = moments.distance + np.sqrt(moments.ratio**2 / (k - 1) + 1.0 / k0) * mean_steps
     distance, ratio = np.broadcast_arrays(distances / null_deviations, deviations / null_deviations)
-    drawn = estimate(Moments(distance, ratio, k, k0))
+    drawn = estimate(Moments(distance, ratio, k, k0), DELTA)
     mean = float((weights * drawn).sum())
     return math.sqrt(float((weights * (drawn - mean) ** 2).sum()))
 

@@ -35,10 +35,11 @@ from canaryproof.verify.audit.levels import EPSILON, LEVEL, PART_LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import mean_p_value, share_above
 from canaryproof.verify.papers.check.power import visible_distance, visible_mean, visible_share, visible_spread
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.papers.convergence.law import orthonormal_deviation
+from canaryproof.verify.papers.convergence.series import curve
 from canaryproof.verify.papers.records.evidence import CoverageRow, Series
 from canaryproof.verify.papers.suites import bounds
 from canaryproof.verify.papers.suites.bounds import AuditCell, ScoredMechanism
-from canaryproof.verify.papers.suites.convergence import curve
 
 DELTA = 1e-6
 # The largest error that the kernel states of a score, in units of 2⁻⁵³ times ‖v‖/√d and a layer.
@@ -257,11 +258,6 @@ def moments_of(seed: int, dim: int, observed: int, sigma: float, unobserved: int
     return from_two_groups(scores[:observed], scores[observed:])
 
 
-def _leading(dim: int, observed: int, distance: float) -> float:
-    """Leading standard deviation of the distance: section 2 of the proof."""
-    return math.sqrt(1.0 / observed + 1.0 / (dim - observed) + 0.5 * distance**2 / dim)
-
-
 def _estimates(context: Context) -> Outcome:
     dim, runs = context.pick(2**14, 2**17), 40
     rows: list[dict[str, float]] = []
@@ -273,7 +269,7 @@ def _estimates(context: Context) -> Outcome:
             moments = (moments_of(seed, dim, observed, sigma) for seed in seeds)
             distances = np.array([float(epsilon_estimators.pinned_distance(sample)) for sample in moments])
             epsilons = epsilon_estimators.pinned_epsilon(DELTA, distances)
-            z = (distances - 1.0 / sigma) / _leading(dim, observed, 1.0 / sigma)
+            z = (distances - 1.0 / sigma) / orthonormal_deviation(dim, observed, 1.0 / sigma)
             # Exactly normal but for the pooled deviation, whose law is as good as normal at these numbers.
             p_values += [
                 2.0 * float(stats.norm.sf(abs(z.sum()) / math.sqrt(runs))),
@@ -339,7 +335,7 @@ def _orthonormal_errors(context: Context, dim: int, sigma: float, runs: int) -> 
     errors, expected, p_values = [], [], []
     for count, distances in zip(counts, found_distances.T, strict=True):
         errors.append(_root_mean_square(epsilon_estimators.pinned_epsilon(DELTA, distances) - _EPSILON))
-        deviation = _leading(dim, count, 1.0 / sigma)
+        deviation = orthonormal_deviation(dim, count, 1.0 / sigma)
         expected.append(slope * deviation)
         squares = float((((distances - 1.0 / sigma) / deviation) ** 2).sum())
         # The variance has terms of the next order, 1/k; three times that is allowed.

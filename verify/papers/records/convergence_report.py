@@ -1,0 +1,310 @@
+"""The report of ``canaryproof convergence``: its record, its answer in words, and its tables."""
+
+import math
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit.files.json_records import Count, NonEmpty, to_document
+from canaryproof.verify.audit.markup.digits import number, percent, percent_up, round_to_error
+from canaryproof.verify.papers.records.convergence_record import ConvergenceSetting, EstimatorErrors, NormalDistances
+from canaryproof.verify.papers.records.evidence import Series
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+_WIDTH = 80
+# The first screen has room for so many settings, and rows of estimators.
+_MOST_SETTINGS, _MOST_ROWS = 3, 9
+
+
+@set_module("canaryproof.typing")
+@dataclass(frozen=True)
+class ConvergenceReport:
+    """How near to ε Algorithm 1 comes at some d and k, and how fast that converges.
+
+    Attributes
+    ----------
+    version
+        Version that made it.
+    delta, replicates, seed
+        As asked.
+    distances
+        How far cosines are from normal, by dimension.
+    settings
+        Findings for each d, k and ε.
+    orders
+        Quantities along d or k, with the slope of their logarithms and that of the theorem.
+    """
+
+    version: str
+    delta: float
+    replicates: Count
+    seed: Count
+    distances: NonEmpty[NormalDistances]
+    settings: NonEmpty[ConvergenceSetting]
+    orders: tuple[Series, ...]
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Return a table with a row for each d, k, ε and estimator."""
+        # Pandas takes a second to load.
+        import pandas as pd
+
+        return pd.DataFrame(self.rows())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return the rows of the table as dictionaries."""
+        return [
+            {
+                "dim": setting.dim,
+                "canaries": setting.count,
+                "epsilon": setting.epsilon,
+                "noise_multiplier": setting.noise_multiplier,
+                "delta": self.delta,
+                **asdict(errors),
+                "displaced_epsilon": setting.displaced_epsilon,
+                "correlation": setting.correlation,
+            }
+            for setting in self.settings
+            for errors in setting.estimators
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return everything in JSON's own types."""
+        return {"answer": self.answer(), **to_document(self)}
+
+    def plot(self) -> "Figure":
+        """Draw how far off ε̂ is against k and against d."""
+        # Loads matplotlib.
+        from canaryproof.verify.papers.records.convergence_picture import accuracy
+
+        return accuracy(self.first)
+
+    @property
+    def first(self) -> tuple[ConvergenceSetting, ...]:
+        """The settings that the answer is about: the first d and k, and up to three ε."""
+        head = self.settings[0]
+        return tuple(each for each in self.settings if (each.dim, each.count) == (head.dim, head.count))[:3]
+
+    def answer(self) -> str:
+        """Return the answer in three sentences."""
+        return " ".join((self._accuracy(), self._limit(), self._cost()))
+
+    def _accuracy(self) -> str:
+        head = self.first[0]
+        parts = [f"{percent_up(each.estimators[0].within)} of ε = {number(each.epsilon)}" for each in self.first]
+        return f"With d = {head.dim:,} and {head.count:,} canaries, ε̂ is within {enumeration(parts)} in 95 of 100 runs."
+
+    def _limit(self) -> str:
+        """Say whether d or k is what limits the estimate, where d does most."""
+        worst = max(self.first, key=lambda each: abs(each.displacement) / each.estimators[0].within)
+        part = abs(worst.displacement) / worst.estimators[0].within
+        at = f" at ε = {number(worst.epsilon)}" if len(self.first) > 1 else ""
+        moved = f"{_change(worst.displacement)}{at}"
+        if part < 0.1:
+            return (
+                f"The normal limit is not what limits you: finite d moves ε̂ by {moved}, and the rest comes from the "
+                "number of canaries."
+            )
+        if part < 0.5:
+            return f"Chance limits you more than the dimension, which moves ε̂ by {moved}."
+        return (
+            f"The dimension limits you{at}: {worst.count:,} canaries lengthen a release of so few coordinates, so that "
+            f"ε̂ tends to {number(worst.displaced_epsilon)} and not to {number(worst.epsilon)}."
+        )
+
+    def _cost(self) -> str:
+        """Say how many canaries the best accuracy takes that some number of them reaches."""
+        accuracies = sorted(needed.accuracy for needed in self.first[0].needed)
+        counts_at = {
+            accuracy: [
+                next(needed.canaries for needed in setting.needed if needed.accuracy == accuracy)
+                for setting in self.first
+            ]
+            for accuracy in accuracies
+        }
+        reached = next((accuracy for accuracy in accuracies if any(counts_at[accuracy])), None)
+        dimensions = f"in {self.first[0].dim:,} dimensions"
+        if reached is None:
+            return f"No number of canaries brings it within {percent_up(accuracies[-1])} {dimensions}."
+        counts = enumeration([f"{round_up(size):,}" if size else "no number of" for size in counts_at[reached]])
+        within = f"canaries to be within {percent_up(reached)}{', in this order' if len(self.first) > 1 else ''}."
+        if reached > accuracies[0]:
+            next_best = max(accuracy for accuracy in accuracies if accuracy < reached)
+            return (
+                f"No number of them brings it within {percent_up(next_best)} {dimensions}; it takes {counts} {within}"
+            )
+        return f"It takes {counts} {within}"
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self) -> str:
+        """Return the report in words: the answer, and what is behind it in tables of 80 columns."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from textwrap.wrap(self.answer(), _WIDTH)
+        yield ""
+        for title, header, rows in tables(self, brief=True):
+            yield title
+            yield from _columns(header, rows)
+        if tables(self) != tables(self, brief=True):
+            yield "All rows are on the page, which canaryproof convergence --out DIR writes."
+        yield from textwrap.wrap(MEANING, _WIDTH, initial_indent="Means  ", subsequent_indent="       ")
+
+
+MEANING = (
+    "ε̂ is of an attacker who knows one canary and not the others, by the paper's score: the cosine with the release. "
+    "It is Algorithm 1 as printed; an audit of a release knows all canaries, and may take them out."
+)
+
+# A table: its title, its header, and rows of as many cells.
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
+
+
+def tables(report: ConvergenceReport, *, brief: bool = False) -> list[Table]:
+    """Lay out what is behind the answer; ``brief`` leaves out rows that the first screen has no room for."""
+    if brief:
+        settings = report.settings[:_MOST_SETTINGS]
+        each = _MOST_ROWS // len(settings)
+        report = replace(
+            report,
+            settings=tuple(replace(setting, estimators=setting.estimators[:each]) for setting in settings),
+            # Of each quantity one.
+            orders=tuple({row.quantity: row for row in reversed(report.orders)}.values())[::-1],
+        )
+    return [estimates(report), sizes(report), laws(report), orders(report)]
+
+
+def estimates(report: ConvergenceReport) -> Table:
+    """Lay out the errors of the estimators."""
+    title = f"Estimates of {report.replicates:,} runs each, δ = {report.delta:g} (limit: of √k·RMSE, by Theorem 3.3)"
+    header = [*_where(report), "estimator", "within", "bias", "deviation", "covers", "√k·RMSE", "limit"]
+    pairs = [(setting, errors) for setting in report.settings for errors in setting.estimators]
+    return title, header, [_estimate(report, *pair) for pair in pairs]
+
+
+def _estimate(report: ConvergenceReport, setting: ConvergenceSetting, errors: EstimatorErrors) -> list[str]:
+    constant_error = errors.constant / math.sqrt(2.0 * errors.runs)
+    return [
+        *_coordinates(report, setting),
+        errors.estimator,
+        percent_up(errors.within),
+        round_to_error(errors.bias, errors.bias_error),
+        number(errors.deviation),
+        percent(round(errors.coverage, 3)),
+        round_to_error(errors.constant, constant_error),
+        number(errors.limit_constant),
+    ]
+
+
+def sizes(report: ConvergenceReport) -> Table:
+    """Lay out the sizes that accuracies take."""
+    accuracies = [percent_up(needed.accuracy) for needed in report.settings[0].needed]
+    name = report.settings[0].estimators[0].estimator
+    title = f"Canaries or dimensions that bring {name} so near to ε in 95 of 100 runs"
+    header = [*_where(report), *(f"k for {each}" for each in accuracies), *(f"d for {each}" for each in accuracies)]
+    rows = [
+        [
+            *_coordinates(report, setting),
+            *(_size(needed.canaries) for needed in setting.needed),
+            *(_size(needed.dim) for needed in setting.needed),
+        ]
+        for setting in report.settings
+    ]
+    return title, header, rows
+
+
+def _size(size: int | None) -> str:
+    return "–" if size is None else f"{round_up(size):,}"
+
+
+def laws(report: ConvergenceReport) -> Table:
+    """Lay out how far from normal, how dependent and how displaced the scores are."""
+    title = "Scores: total variation distance from normal, error of the tail that decides δ"
+    header = [*_where(report), "distance", "proven", "tail", "correlation", "d moves ε̂", "orthonormal"]
+    by_dim = {each.dim: each for each in report.distances}
+    rows = []
+    for setting in report.settings:
+        law = by_dim[setting.dim]
+        orthonormal = setting.orthonormal_error
+        change = "–" if orthonormal is None else f"error × {orthonormal / setting.independent_error:.3g}"
+        rows.append(
+            [
+                *_coordinates(report, setting),
+                f"{law.total_variation[1]:.2e}",
+                f"{law.total_variation_bound:.2e}",
+                "–" if setting.tail_error is None else _change(setting.tail_error[0]),
+                f"{setting.correlation:.1e}",
+                _change(setting.displacement),
+                change,
+            ]
+        )
+    return title, header, rows
+
+
+def orders(report: ConvergenceReport) -> Table:
+    """Lay out measured orders of convergence and the theorems'."""
+    title = "Orders: measured slopes of logarithms, 95% intervals, and the theorems' slopes"
+    rows = []
+    for row in report.orders:
+        low, high = row.slope_interval
+        half = 0.5 * (high - low)
+        slope, error = (round_to_error(value, half) for value in (row.fitted_slope, half))
+        rows.append([row.title, row.axis, f"{slope} ± {error}", f"{row.proven_slope:g}"])
+    return title, ["quantity", "in", "slope", "theorem"], rows
+
+
+def _where(report: ConvergenceReport) -> list[str]:
+    """Return the header of the columns that tell settings apart."""
+    differ: tuple[tuple[str, Callable[[ConvergenceSetting], float]], ...] = (
+        ("d", lambda each: each.dim),
+        ("k", lambda each: each.count),
+        ("ε", lambda each: each.epsilon),
+    )
+    return [name for name, value in differ if len(set(map(value, report.settings))) > 1]
+
+
+def _coordinates(report: ConvergenceReport, setting: ConvergenceSetting) -> list[str]:
+    values = {"d": f"{setting.dim:,}", "k": f"{setting.count:,}", "ε": number(setting.epsilon)}
+    return [values[name] for name in _where(report)]
+
+
+def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay out a table: text on the left, numbers on the right."""
+    table = [header, *rows]
+    widths = [max(map(_length, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        cells = [
+            cell + " " * (width - _length(cell)) if name in _TEXT else " " * (width - _length(cell)) + cell
+            for cell, width, name in zip(line, widths, header, strict=True)
+        ]
+        yield ("  " + "  ".join(cells)).rstrip()
+
+
+_TEXT = ("estimator", "quantity", "in")
+
+
+def _length(text: str) -> int:
+    """Return how many columns a text takes: an accent takes none."""
+    return sum(character != "\N{COMBINING CIRCUMFLEX ACCENT}" for character in text)
+
+
+def round_up(size: int) -> int:
+    """Return a size rounded up to two digits."""
+    unit: int = 10 ** max(0, len(str(size)) - 2)
+    return -(-size // unit) * unit
+
+
+def _change(value: float) -> str:
+    sign = "-" if value < 0.0 else "+"
+    return f"{sign}{number(100.0 * abs(value), 2)}%"
+
+
+def enumeration(parts: Sequence[str]) -> str:
+    """Join parts in a sentence."""
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
