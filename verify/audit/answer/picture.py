@@ -36,23 +36,31 @@ def data(result: AuditResult, form: str) -> bytes:
 def _draw_scores(axes: Axes, result: AuditResult) -> None:
     scores = result.scores
     observed, unobserved = scores.observed, scores.unobserved
-    if unobserved is None:
+    noun = "cosine" if scores.kind is ScoreKind.COSINE else "score"
+    if result.has_equal_scores:
+        centre, scale, unit = 0.0, 1.0, noun
+    elif unobserved is None:
         centre, scale, unit = 0.0, 1.0 / math.sqrt(scores.dim or 1), "√d · cosine"
     else:
-        noun = "cosine" if scores.kind is ScoreKind.COSINE else "score"
         centre, scale, unit = float(unobserved.mean()), float(unobserved.std()), f"({noun} − mean) / deviation of null"
     seen = (observed - centre) / scale
     unseen = None if unobserved is None else (unobserved - centre) / scale
     everything = seen if unseen is None else np.concatenate([seen, unseen])
-    low, high = min(-3.5, float(everything.min())), max(3.5, float(everything.max()))
+    low, high = float(everything.min()), float(everything.max())
+    if result.has_equal_scores:
+        edge = 0.1 * (high - low) or 1.0
+        low, high = low - edge, high + edge
+    else:
+        low, high = min(-3.5, low), max(3.5, high)
     bins = np.linspace(low, high, 1 + min(40, 6 + round(1.5 * math.sqrt(len(seen))))).tolist()
     x = np.linspace(low, high, 400)
     if unseen is not None:
         axes.hist(unseen, bins=bins, density=True, color=GREY, alpha=0.25, label=f"{len(unseen):,} unobserved")
     axes.hist(seen, bins=bins, density=True, color=BLUE, alpha=0.35, label=f"{len(seen):,} observed")
-    axes.plot(x, stats.norm.pdf(x), color=GREY, label="null N(0, 1/d)" if unseen is None else "null, fitted")
-    fitted = stats.norm.pdf(x, seen.mean(), seen.std())
-    axes.plot(x, fitted, color=BLUE, linestyle="--", label="observed, fitted")
+    if not result.has_equal_scores:
+        axes.plot(x, stats.norm.pdf(x), color=GREY, label="null N(0, 1/d)" if unseen is None else "null, fitted")
+        fitted = stats.norm.pdf(x, seen.mean(), seen.std())
+        axes.plot(x, fitted, color=BLUE, linestyle="--", label="observed, fitted")
     axes.set_xlabel(unit)
     axes.set_ylabel("density")
     axes.legend(frameon=False)

@@ -230,7 +230,8 @@ class AuditResult:
     mechanism
         The measured noise, and the test of the claimed one; None for scores without a record of rounds.
     standardised_mean
-        (μ̂ − μ₀)/σ₀; √d·μ̂ for the closed-form null N(0, 1/d).
+        (μ̂ − μ₀)/σ₀; √d·μ̂ for the closed-form null N(0, 1/d). It is NaN if all scores of one kind are equal, as the
+        next two are.
     deviation_ratio
         σ̂/σ₀; √d·σ̂ for the closed-form null.
     variance_p_value
@@ -534,6 +535,11 @@ class AuditResult:
     def has_equal_variances(self) -> bool:
         """Whether the test does not reject equal variances, so that ``adaptive`` is ``pinned``."""
         return self.variance_p_value >= TEST_LEVEL
+
+    @property
+    def has_equal_scores(self) -> bool:
+        """Whether all scores of one kind are equal, so that no Gaussian fits."""
+        return math.isnan(self.standardised_mean)
 
     @property
     def mean_error(self) -> float:

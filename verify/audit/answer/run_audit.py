@@ -460,7 +460,9 @@ def _audit(
     # Coins that the numbers of scores refute prove no bound.
     inclusion = Inclusion.FIXED if any(warning.kind == "coin" for warning in warnings) else scores.inclusion
     estimates = (
-        () if Withheld.ESTIMATE in meaningless or delta == 0.0 else _estimates(moments, release, delta, confidence)
+        ()
+        if Withheld.ESTIMATE in meaningless or delta == 0.0 or result.has_equal_scores
+        else _estimates(moments, release, delta, confidence)
     )
     if record is not None and mechanism is not None:
         composed = _compose(mechanism, record, claimed, delta)
@@ -589,7 +591,11 @@ def _uncapped_row(name: str, version: int, epsilon: float, coverage: Coverage, a
 
 
 def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
-    """Return the moments, unless no run produces them."""
+    """Return the moments, unless no run produces them; NaN if all scores of one kind are equal."""
+    groups = [observed] if unobserved is None else [observed, unobserved]
+    if any(scores.min() == scores.max() for scores in groups) and all(np.isfinite(scores).all() for scores in groups):
+        unknown = np.asarray(math.nan)
+        return Moments(unknown, unknown, len(observed), math.inf if unobserved is None else len(unobserved))
     # A variance may underflow to 0; the checks below refuse the result, NaN too.
     with np.errstate(all="ignore"):
         if unobserved is not None:

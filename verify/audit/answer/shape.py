@@ -121,8 +121,8 @@ def _reasons(groups: list[tuple[str, Array]], scale: float | None) -> Iterator[s
 
 
 def normality(scores: Array) -> GoodnessOfFit | None:
-    """Return Anderson and Darling's test that scores are normal; None for fewer than 8."""
-    if len(scores) < FEWEST:
+    """Return Anderson and Darling's test that scores are normal; None for fewer than 8, or if all are equal."""
+    if len(scores) < FEWEST or scores.min() == scores.max():
         return None
     # The tail probability of a far outlier may underflow to 0, and the statistic is then infinite.
     with np.errstate(all="ignore"):

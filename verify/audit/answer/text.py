@@ -258,7 +258,8 @@ def _check_text(result: AuditResult) -> str:
     parts = ["no sign of misuse" if not result.warnings else f"signs of misuse: {len(result.warnings)}"]
     fits = (("normal scores", result.normality), ("null law", result.null_law))
     parts += [f"{name} {shown_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
-    parts.append(f"equal variances {shown_p_value(result.variance_p_value, '1e-300')}")
+    if not result.has_equal_scores:
+        parts.append(f"equal variances {shown_p_value(result.variance_p_value, '1e-300')}")
     return "; ".join(parts)
 
 
@@ -299,6 +300,8 @@ def no_estimate(result: AuditResult) -> str:
         return ""
     if not result.delta:
         return "two Gaussians have no finite ε at δ = 0"
+    if result.has_equal_scores:
+        return "the estimators take scores for normal, and all of one kind are equal"
     if not result.estimates:
         return result.warnings[0].message
     if result.scores.kind is not ScoreKind.COSINE:
@@ -497,16 +500,17 @@ def _listing(rows: Iterable[tuple[str, str]], say: Say) -> Table:
 def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
     """Yield (name, result) of summary statistics and of tests of the assumptions."""
     closed = result.null_count is None
-    mean, ratio = result.mean_error, result.ratio_error
-    yield (
-        f"standardised mean {'√d·μ̂' if closed else '(μ̂ − μ₀)/σ₀'}",
-        plus_minus(result.standardised_mean, mean),
-    )
-    yield (
-        f"deviation ratio {'√d·σ̂' if closed else 'σ̂/σ₀'}",
-        plus_minus(result.deviation_ratio, ratio),
-    )
-    yield "equal variances", shown_p_value(result.variance_p_value, "1e-300")
+    if not result.has_equal_scores:
+        mean, ratio = result.mean_error, result.ratio_error
+        yield (
+            f"standardised mean {'√d·μ̂' if closed else '(μ̂ − μ₀)/σ₀'}",
+            plus_minus(result.standardised_mean, mean),
+        )
+        yield (
+            f"deviation ratio {'√d·σ̂' if closed else 'σ̂/σ₀'}",
+            plus_minus(result.deviation_ratio, ratio),
+        )
+        yield "equal variances", shown_p_value(result.variance_p_value, "1e-300")
     yield "observed are normal (Anderson–Darling)", _check_cell("A²", result.normality, "5e-31")
     if result.null_law is not None:
         yield "unobserved follow the null law (Kolmogorov–Smirnov)", _check_cell("D", result.null_law, "1e-300")

@@ -1082,3 +1082,33 @@ def test_the_error_of_a_trace_is_that_of_drawn_canaries() -> None:
     norms = (sums * (sums + sigma * rng.standard_normal((runs, dim)))).sum(axis=1) / count
     least, most = (norms.std() * math.sqrt(runs / stats.chi2.ppf(level, runs - 1)) for level in (1 - 5e-7, 5e-7))
     assert least < result.trace_test[1] < most
+
+
+@pytest.mark.parametrize(
+    ("observed", "unobserved", "least"),
+    [
+        # Partial extraction, and a model that is right on all of its training data.
+        ([1.0] * 150 + [0.0] * 350, [0.0] * 500, 3.34),
+        ([1.0] * 500, [1.0] * 400 + [0.0] * 100, 2.93),
+        ([1.0] * 500, [0.0] * 500, 5.79),
+        ([0.0] * 500, [0.0] * 500, 0.0),
+        ([math.inf] * 500, [-math.inf] * 500, 5.79),
+        ([7.5] * 500, np.arange(500.0) / 500.0, 5.79),
+    ],
+)
+def test_bounds_need_no_variance(observed: list[float], unobserved: list[float], least: float, tmp_path: Path) -> None:
+    result = audit(Scores(observed, unobserved, kind="any", inclusion="independent"), delta=1e-5)
+    assert result.bound is not None
+    assert result.bound.low >= least
+    assert result.estimates == ()
+    assert "all of one kind are equal" in " ".join(str(result).split())
+    record = json.loads(result.to_json())
+    assert (record["standardised_mean"], record["variance_p_value"]) == (None, None)
+    for suffix in ("html", "md", "json"):
+        result.report(tmp_path / f"report.{suffix}")
+        assert (tmp_path / f"report.{suffix}").stat().st_size
+
+
+def test_the_law_of_cosines_needs_a_variance() -> None:
+    with pytest.raises(ValueError, match="their variance must not be zero"):
+        Scores([0.1] * 10, dim=100)
