@@ -32,8 +32,9 @@ project = "canaryproof"
 version = release = version_of("canaryproof")
 author = copyright = "The canaryproof developers"  # noqa: A001
 root_doc = "docs/index"
-include_patterns = ["docs/**", "proofs_check/*.md", "reports/published/**", "CHANGELOG.md", "CONTRIBUTING.md"]
-exclude_patterns = [".*", "build", "runs", "tests", "kernels", "verify", "examples", "docs/extensions"]
+include_patterns = ["docs/**", "proofs_check/*.md", "reports/published/**"]
+include_patterns += ["CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md"]
+exclude_patterns = [".*", "build", "runs", "kernels", "verify", "examples", "docs/extensions"]
 extensions = [
     *("myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx_click"),
     *("sphinx_codeautolink", "sphinx_copybutton", "mathml", "contents", "names", "links"),

@@ -91,7 +91,7 @@ class Tensor:
         return np.float32 if self.dtype == _BFLOAT16 or np.dtype(self.dtype).itemsize <= 4 else np.float64
 
     def read(self, start: int, out: NDArray[np.floating]) -> None:
-        """Read values from ``start`` on, as many as there is room for."""
+        """Read finite values from ``start`` on, as many as there is room for."""
         raw_type = np.dtype("<u2" if self.dtype == _BFLOAT16 else self.dtype)
         raw = np.empty(min(_AT_ONCE, len(out)), raw_type)
         with open_file(self.path) as file:
@@ -101,9 +101,14 @@ class Tensor:
                 if file.readinto(raw.view(np.uint8)) != raw.nbytes:  # type: ignore[attr-defined]
                     raise ValueError("truncated while it was read")
                 values = (raw.astype(np.uint32) << 16).view(np.float32) if self.dtype == _BFLOAT16 else raw
-                # A long double beyond the range becomes infinite, which a rule refuses.
+                # A long double beyond the range becomes infinite.
                 with np.errstate(over="ignore"):
                     out[first : first + len(raw)] = values
+                finite = np.isfinite(out[first : first + len(raw)])
+                if not finite.all():
+                    wrong = first + int(finite.argmin())
+                    index = [int(i) for i in np.unravel_index(start + wrong, self.shape)] or ""
+                    raise ValueError(f"{self.name or 'release'}{index}: must be finite, not {float(out[wrong])!r}")
 
 
 @set_module("canaryproof.typing")
@@ -153,7 +158,7 @@ class StoredRelease:
         Raises
         ------
         InputError
-            If a file cannot be read.
+            If a file cannot be read, or a coordinate in it is not finite.
         """
         released = _read(self.tensors, start, stop, self._working)
         if self.base:

@@ -8,6 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.answer.run_audit import audit_release
 from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.audit.files import stored_release
 from canaryproof.verify.audit.files.errors import InputError
@@ -124,6 +126,25 @@ def test_a_file_that_shrinks_meanwhile_is_named(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-60])
     with pytest.raises(InputError, match=r"model\.safetensors: truncated while it was read"):
         release.read(0, release.dim)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value", "coordinate"),
+    [
+        ("b.weight", (4, 1), np.inf, r"b\.weight\[4, 1\]"),
+        ("a.weight", (1, 0, 2), np.nan, r"a\.weight\[1, 0, 2\]"),
+        ("c", (), -np.inf, "c"),
+    ],
+)
+def test_a_coordinate_that_is_not_finite_is_named_with_its_file(
+    name: str, index: tuple[int, ...], value: float, coordinate: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_release, "_AT_ONCE", 4)
+    tensors = model()
+    tensors[name][index] = value
+    path.write_bytes(safetensors(tensors))
+    with pytest.raises(InputError, match=rf"{path}: {coordinate}: must be finite, not {value}$"):
+        audit_release(open_release(path), Canaries(7, 10, 52), 1e-5)
 
 
 def test_a_release_is_opened_again_as_its_record_says(path: Path) -> None:
