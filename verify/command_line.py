@@ -35,7 +35,7 @@ COMMANDS = {
     "canaries": ("audit.cli.audit_command", "Write canaries for your own mechanism."),
     "check-report": (
         "audit.cli.check_report_command",
-        "Derive every number of an audit's report anew, and say which differ.",
+        "Compute every number of an audit's report again, and say which differ.",
     ),
     "claims": ("papers.cli.claims_command", "List the documents' statements and the verdicts on them, or judge one."),
     "convergence": (

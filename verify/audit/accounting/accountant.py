@@ -1,4 +1,4 @@
-"""Claimed mechanisms: the ε of noise, rounds and sampling, and the attacker whom it holds against.
+"""Claimed mechanisms: the ε of noise, rounds and sampling, and the attacker whom it is about.
 
 This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``epsilon_delta`` or
 ``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper bound, and ``Claim.basis`` names it:
@@ -122,7 +122,7 @@ class Claim:
 
     @property
     def attacker(self) -> Attacker:
-        """Whom the claim holds against: who knows the rounds of a record, or the law of sampling; perhaps unstated."""
+        """The attacker whom the claim is about: knows a record's rounds, or only the law of sampling."""
         if self.statement is not None:
             return "unstated"
         leaves = () if self.event is None else _leaves(self.event)
@@ -796,7 +796,7 @@ def _sampled_losses(claim: Claim, interval: float) -> Any:
 
 @contextmanager
 def silence_orders() -> Iterator[None]:
-    """Drop this thread's warnings of orders whose series does not converge: without them ε is still an upper bound.
+    """Silence this thread's warnings about orders with a diverging series; without these, ε is still an upper bound.
 
     dp-accounting warns through ``absl``, which would also give a root logger without handlers one of its own.
     """

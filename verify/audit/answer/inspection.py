@@ -37,7 +37,7 @@ _UNSEEN = (
 
 @set_module("canaryproof")
 class Inspection:
-    """The record of some rounds of a training, and the tests of what is claimed of it.
+    """A record of some rounds of a training, and the tests of its claim.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ MEMBERS = rules.NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=T
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class InstrumentTest:
-    """One test of what an auditor sees.
+    """One test of an auditor's record.
 
     Attributes
     ----------

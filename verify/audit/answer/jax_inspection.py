@@ -92,7 +92,7 @@ class JaxInspection(Inspection):
         self._rows = jax.jit(lambda parameters, *batch: jax.vmap(lambda *example: row(parameters, *example))(*batch))
 
     def loss(self, params: Any, *batch: Any) -> Any:
-        """Return the loss of examples, of which a canary's is linear in the parameters.
+        """Return the loss of examples; that of a canary is linear in the parameters.
 
         Parameters
         ----------

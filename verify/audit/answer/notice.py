@@ -491,7 +491,7 @@ class BoundTest:
         return 1.0 / (trace * noise_multiplier)
 
     def sufficient_count(self, trace: float) -> int | None:
-        """Return a number of canaries with which the bound exceeds the claim with probability 90%.
+        """Return a number of canaries that makes the bound exceed the claim with probability 90%.
 
         Parameters
         ----------

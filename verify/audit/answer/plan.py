@@ -267,7 +267,7 @@ class AuditPlan:
 
 
 def wrap(text: str, first: str = "", others: str = "", width: int = _WIDTH) -> list[str]:
-    """Break lines at blanks; a NUL stands for a blank that does not break."""
+    """Break lines at blanks; a NUL is a non-breaking blank."""
     lines = textwrap.wrap(
         text, width, initial_indent=first, subsequent_indent=others, break_on_hyphens=False, break_long_words=False
     )

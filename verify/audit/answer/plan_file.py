@@ -1,4 +1,4 @@
-"""A plan as a file that is published before a run, and how an audit is held against it.
+"""A plan as a file that is published before a run, and the comparison of an audit with it.
 
 The file commits to the canaries' seed by a hash with a nonce. Seed and nonce are in a second file, which stays secret
 until the report publishes both: whoever trains, and knew them before, could treat canaries in another way than people.
@@ -135,7 +135,7 @@ class Departure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """An audit held against a plan.
+    """The comparison of an audit with its plan.
 
     Attributes
     ----------

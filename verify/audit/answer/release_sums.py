@@ -331,7 +331,7 @@ def _in_order(answers: Iterable[tuple[int, Any]], first: int, advance: Callable[
 
 
 def _description(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, Any]:
-    """Describe what sums are of: the canaries, and how the coordinates stand in files."""
+    """Describe the canaries and the files that sums are computed from."""
     if not isinstance(source, StoredRelease):
         raise ValueError("state: needs a release in files")
     return {

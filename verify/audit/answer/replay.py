@@ -1,4 +1,4 @@
-"""One step of a training, run twice: what one member changes in the release is held against the claimed sensitivity.
+"""One step of a training, run twice: one member's effect on the release must not exceed the claimed sensitivity.
 
 No statistics: both runs have the same noise, which cancels, and what is left is the member. Extreme members come first,
 with the whole batch. Then Hypothesis draws batches, orders and members, and shrinks what breaks the claim.

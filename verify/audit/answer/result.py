@@ -278,7 +278,7 @@ class AuditResult:
     bounds: tuple[AuditRow, ...]
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what a pickle has: nothing that was computed from the fields when it was asked for."""
+        """Return the fields alone: a pickle leaves out what is computed from them."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @property
@@ -451,7 +451,7 @@ class AuditResult:
 
     @cached_property
     def rounds_per_score(self) -> float:
-        """Number of rounds of which a score is the largest, recorded or by the unobserved cosines' law; 1 of others."""
+        """Number of rounds over which each score is a maximum; estimated from unobserved cosines if unrecorded."""
         # This import loads tables of the bounds, which an audit without a claim does not need.
         from canaryproof.verify.audit.answer import notice
 
@@ -463,7 +463,7 @@ class AuditResult:
 
     @property
     def masking_variance(self) -> float:
-        """Variance of others' data, or of more noise than claimed, in units of the claimed noise's; 0 if none is seen.
+        """Excess variance that could mask missing noise, in units of the claimed noise's; 0 if not significant.
 
         Where less noise was added, data of this length would still be there. A released vector shows them by its norm,
         at level 1e-4. A training's rounds do by the measured noise, at half of α, unless others' data were taken out.
@@ -522,7 +522,7 @@ class AuditResult:
 
     @property
     def bound_inclusion(self) -> Inclusion:
-        """Inclusion that the deciding bound relies on: no coins that their numbers refute, or with an exact null."""
+        """Inclusion assumed by the deciding bound: coins, unless an exact null is known or counts refute coins."""
         coins = self.bound is not None and self.bound.name == DEFAULT_WITH_COINS
         return Inclusion.COIN if coins else Inclusion.FIXED
 

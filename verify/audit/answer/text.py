@@ -224,7 +224,7 @@ def _wrap(text: str, width: int, label: str = "") -> list[str]:
 
 
 def _warnings(result: AuditResult, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
-    """Print as many warnings as there is room for, and the number of the others."""
+    """Print the warnings that fit, and the number of the others."""
     blocks = [block("Warning", f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
     shown: list[str] = []
     for i, lines in enumerate(blocks):

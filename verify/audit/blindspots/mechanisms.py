@@ -181,7 +181,7 @@ def _on_a_share(factor: float, value: float, claim: AtlasClaim) -> Truth:
 def low_rank(value: float, claim: AtlasClaim) -> Truth:
     """Return the truth for noise in a subspace that is the same in every run, so that an attacker may know it.
 
-    If the subspace were drawn anew and kept secret, the noise would be rotation-invariant, and have an ε.
+    If the subspace were drawn again each time and kept secret, the noise would be rotation-invariant, and have an ε.
     """
     return gaussian_truth(claim, 1.0) if value == 1.0 else without_noise("a client across the noise's subspace")
 

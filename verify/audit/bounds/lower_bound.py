@@ -453,6 +453,6 @@ _TABLES_LOCK = Lock()
 def cached_table(function: Callable[P, T]) -> Callable[P, T]:
     """Keep the tables that a function has made, as long as all tables together take at most 64 MiB.
 
-    A larger table is made anew each time. Of the others the one that was used least recently goes first.
+    A larger table is computed each time. Of the others the one that was used least recently goes first.
     """
     return cached(TABLES, key=partial(hashkey, function.__qualname__), lock=_TABLES_LOCK)(function)

@@ -115,7 +115,7 @@ def _largest(excess: Callable[[float], float], high: float) -> float:
 
 
 def ends(total: int) -> Array:
-    """Return the upper ends of the blocks of ε, each of which has its own number of guesses."""
+    """Return the upper ends of the blocks of ε; each block has its own number of guesses."""
     return np.asarray(_FIRST / math.sqrt(total) * _BLOCK ** np.arange(_BLOCKS))
 
 

@@ -1,10 +1,10 @@
 """A limit of the noise, from canaries that took part in unequal numbers of rounds.
 
 Somebody who knows the n rounds of a canary sees √n times as much of it as of one with a single round. So each canary is
-held against the claim at its own number: its p-value p under the exact null becomes q = 1 − f_n(p), with the claim's
-trade-off function f_n. This is a p-value again, whatever data, schedule and shape of the scores are. A claim is
-rejected if too many q are at most 1/2 for fair coins. Inverted over the noise multiplier, that is an order statistic of
-the ratios z/√n (``proofs_check/lower_bounds.md``, section 5a).
+tested against the claim at its own number of rounds: its p-value p under the exact null becomes q = 1 − f_n(p), with
+the claim's trade-off function f_n. This is a p-value again, whatever data, schedule and shape of the scores are. A
+claim is rejected if too many q are at most 1/2 for fair coins. Inverted over the noise multiplier, that is an order
+statistic of the ratios z/√n (``proofs_check/lower_bounds.md``, section 5a).
 """
 
 import math

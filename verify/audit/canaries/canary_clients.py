@@ -579,7 +579,7 @@ class CanaryClients:
         return self._sum[1]
 
     def _canary_sum(self, number: int) -> Array:
-        """Return the sum of the observed canaries in what is scored of a round."""
+        """Return the sum of the observed canaries in the scored part of a round."""
         return self._sum_of(number)
 
     def _pair(self, scores: NDArray[np.float64]) -> Pair:

@@ -83,7 +83,7 @@ def check(participation: Participation, clients: int, canaries: int) -> None:
 
 
 def checked_inclusion(participation: Participation, canaries: int) -> NDArray[np.bool_]:
-    """Return which canaries are included, if as many are spoken of as there are."""
+    """Return which canaries are included; there must be one entry per canary."""
     included = np.asarray(participation.included)
     if included.dtype != np.bool_ or included.shape != (canaries,):
         raise ValueError(
@@ -478,7 +478,7 @@ def _last(members: Ints, pattern: LastRounds, rounds: int, rng: np.random.Genera
 
 
 def _freeze(rounds: Sequence[Ints]) -> tuple[Ints, ...]:
-    """Sort indices, and make sure that nobody changes a schedule by accident."""
+    """Sort indices, and make them read-only."""
     ordered = tuple(np.sort(indices) for indices in rounds)
     for indices in ordered:
         indices.flags.writeable = False

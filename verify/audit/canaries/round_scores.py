@@ -3,7 +3,7 @@
 By Algorithm 3 of Andrew et al. (arXiv 2302.03098), a canary's score is its largest cosine with any round's model delta:
 lines 10 to 12 and 14 to 16. An attacker who knows a canary's rounds adds up the cosines of these rounds instead. An
 attacker who knows the rate at which rounds were drawn adds up log likelihood ratios over all rounds. The loop hands
-over each delta once; canaries are made anew for a block of rounds at a time, and never stored::
+over each delta once; canaries are generated again for a block of rounds at a time, and never stored::
 
     scores = RoundScores(Canaries(seed, count, dim))   # before the loop
     scores.add(delta)                                  # in each round

@@ -27,7 +27,7 @@ _MOST = 20
 @click.option("--scores", type=FilePath(), metavar="FILE", help="The scores that were audited.")
 @click.option("--plan", type=FilePath(), metavar="FILE", help="The plan that the audit was held against.")
 def check_report_command(report: Path, release: Path | None, scores: Path | None, plan: Path | None) -> int:
-    """Derive every number of an audit's report anew, and say which differ.
+    """Compute every number of an audit's report again, and say which differ.
 
     REPORT is what "audit --report" or Audit.report of Python wrote, in any of its forms. The audit is repeated on the
     release, whose canaries are made again from the seed in the report, or on the scores. The exit status is 0 if the
@@ -93,7 +93,7 @@ def _kind(name: str) -> ScoreKind:
 
 
 def _compare(read: "ReportFile", result: "Audit", report: Path, plan: Path | None, notes: list[str]) -> list[str]:
-    """Compare a report with its audit, computed again; notes say what was not compared."""
+    """Compare a report with its audit, computed again; notes name the parts that were not compared."""
     from canaryproof.verify.audit.answer import report as reports
     from canaryproof.verify.audit.answer import report_check
 
@@ -129,7 +129,7 @@ def _compare(read: "ReportFile", result: "Audit", report: Path, plan: Path | Non
 
 
 def _plan(read: "ReportFile", result: "Audit", plan: Path | None, notes: list[str]) -> "Comparison | str | None":
-    """Return the comparison with the plan, computed again or as reported, or what is wrong with it."""
+    """Return the comparison with the plan, computed again or as reported, or the reason why there is none."""
     from canaryproof.verify.audit.answer import plan_file
 
     if read.record.plan is None:

@@ -15,7 +15,7 @@ Advance = Callable[[str, int, int], None]
 
 # Seconds after which a bar is shown, and between two lines.
 _BAR_AFTER, _LINE_EVERY = 2.0, 25.0
-# The time left is known once so much of equal parts is done, in so many seconds.
+# The time left is shown after this share of the parts and this many seconds.
 _KNOWN_SHARE, _KNOWN_SECONDS = 0.1, 5.0
 
 

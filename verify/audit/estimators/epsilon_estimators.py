@@ -204,7 +204,7 @@ def norm_estimate(release: ArrayLike, delta: float, confidence: float = 0.95) ->
 
 
 def norm_estimate_at(distance: Array, dim: int, delta: float, confidence: float = 0.95) -> Estimate:
-    """``norm`` of releases of a distance √d/‖ρ‖; other arguments as there."""
+    """``norm`` of releases of a distance √d/‖ρ‖; other arguments as for that."""
     tail = 0.5 - 0.5 * confidence
     low, high = (math.sqrt(stats.chi2.ppf(p, dim) / dim) for p in (tail, 1.0 - tail))
     error = distance / math.sqrt(2.0 * dim)

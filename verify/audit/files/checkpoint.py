@@ -64,7 +64,7 @@ def read(path: Path, description: Mapping[str, Any], like: Mapping[str, NDArray[
 
 
 def read_arrays(file: IO[bytes], names: Collection[str]) -> dict[str, NDArray[Any]]:
-    """Read named arrays from a ``numpy.savez`` file; a ``ValueError`` says what is damaged or missing."""
+    """Read named arrays from a ``numpy.savez`` file; a ``ValueError`` names a damaged or missing one."""
     with parsing(".npz"):
         archive = zipfile.ZipFile(file)
     # As it is written; nothing that is packed is unpacked to a size that nobody sees.
@@ -116,7 +116,7 @@ def read_array(
 
 
 def digest(*arrays: NDArray[Any]) -> str:
-    """Return a digest of arrays that are too large to stand in a description."""
+    """Return a digest of arrays that are too large for a description."""
     hashed = hashlib.sha256()
     for array in arrays:
         hashed.update(f"{array.dtype} {array.shape}".encode())
@@ -131,7 +131,7 @@ def _seal(text: NDArray[np.uint8], arrays: Mapping[str, NDArray[Any]]) -> NDArra
 
 
 def short_reason(error: Exception) -> str:
-    """Return what a library says of a damaged file, in a short line."""
+    """Return a library's error about a damaged file as one short line."""
     return shorten(" ".join(str(error).split()), 200)
 
 

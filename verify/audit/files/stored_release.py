@@ -91,7 +91,7 @@ class Tensor:
         return np.float32 if self.dtype == _BFLOAT16 or np.dtype(self.dtype).itemsize <= 4 else np.float64
 
     def read(self, start: int, out: NDArray[np.floating]) -> None:
-        """Read finite values from ``start`` on, as many as there is room for."""
+        """Fill ``out`` with the values from ``start`` on, which must be finite."""
         raw_type = np.dtype("<u2" if self.dtype == _BFLOAT16 else self.dtype)
         raw = np.empty(min(_AT_ONCE, len(out)), raw_type)
         with open_file(self.path) as file:

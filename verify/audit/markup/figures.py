@@ -48,7 +48,7 @@ _BOX = re.compile(r"M(\S+) (\S+)L(\S+) \2L\3 (\S+)L\1 \4(?:L\1 \2|z)")
 
 
 def panels(count: int, columns: int, size: tuple[float, float, float], **options: Any) -> tuple[Figure, Sequence[Axes]]:
-    """Make a figure of panels: of this width, this height and so much more a row; options are those of ``subplots``."""
+    """Make a figure of panels; ``size`` is its width, its height without rows, and the height of a row."""
     width, head, height = size
     rows = math.ceil(count / columns)
     figure = Figure(figsize=(width, head + height * rows), layout="constrained")
@@ -149,7 +149,7 @@ def _text(root: ElementTree.Element) -> str:
 
 
 def _compact(picture: bytes, name: str, colours: Mapping[str, str], styles: dict[str, str]) -> ElementTree.Element:
-    """Return what matplotlib has drawn without what nobody sees: repetitions, unused ids, and digits.
+    """Return matplotlib's drawing without repetitions, unused ids and invisible digits.
 
     ``colours`` are those that get another name. The classes of ``styles`` stand for its declarations; new ones are
     added. They are named after what they declare, so that another style changes no other class.
@@ -214,7 +214,7 @@ def _join_ticks(root: ElementTree.Element) -> None:
 
 
 def description(figure: Figure) -> str:
-    """Say what a figure's panels are called, what their axes are, and what is drawn in them."""
+    """Describe a figure in words: its panels' titles, axes and legend entries."""
     axes = []
     shared = [text.get_text() for text in (figure._supxlabel, figure._supylabel) if text is not None]  # type: ignore[attr-defined]
     for axis in figure.axes:

@@ -73,5 +73,5 @@ def page(title: str, finding: str, about: Iterable[str], sections: Sequence[Sect
 
 
 def environment_line(environment: Mapping[str, str]) -> str:
-    """Say on what a page was measured."""
+    """Return a line that names the machine and the versions behind a page's measurements."""
     return f"Environment: {', '.join(f'{name}: {value}' for name, value in environment.items())}."
