@@ -42,7 +42,7 @@ LARGEST_COUNT = 10_000_000
 _LARGEST_DIM = 2**40
 _LONGEST_LINE = 10_000
 _TOO_LONG = f"must have at most {_LONGEST_LINE} characters"
-# Of a Parquet file: its columns, the bytes of their list, and the bytes after it, which begin with its length.
+# Limits of a Parquet file: columns, bytes of their list. The list is followed by its length and a mark, in 8 bytes.
 _MOST_COLUMNS, _LARGEST_FOOTER, _PARQUET_END = 10_000, 2**24, 8
 # Bytes of text, or values, that are looked at together.
 _BLOCK, _PIECE = 2**20, 2**18
@@ -225,12 +225,12 @@ def _read_csv_columns(text: IO[str], needed: Collection[str]) -> LabelledTable:
     rows = _rows(text, 0)
     names = [name.strip() for name in next(rows, [])]
     columns: dict[str, list[str]] = {name: [] for name in names if name in needed}
-    places = {name: names.index(name) for name in columns}
+    indices = {name: names.index(name) for name in columns}
     for count, row in enumerate(rows, 1):
         _check_length(count)
         require(len(row) <= len(names), f"line {count + 1}: must have at most {len(names)} cells, not {len(row)}")
-        for name, place in places.items():
-            columns[name].append(row[place] if place < len(row) else "")
+        for name, index in indices.items():
+            columns[name].append(row[index] if index < len(row) else "")
     return LabelledTable(names, columns, 2)
 
 

@@ -174,7 +174,7 @@ def tables(report: ConvergenceReport, *, brief: bool = False) -> list[Table]:
         report = replace(
             report,
             settings=tuple(replace(setting, estimators=setting.estimators[:each]) for setting in settings),
-            # Of each quantity one.
+            # One row for each quantity.
             orders=tuple({row.quantity: row for row in reversed(report.orders)}.values())[::-1],
         )
     return [estimates(report), sizes(report), laws(report), orders(report)]
