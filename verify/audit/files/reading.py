@@ -242,7 +242,7 @@ def _read_parquet(file: IO[bytes], needed: Collection[str]) -> LabelledTable:
 
     file.seek(max(0, size_of(file) - _PARQUET_END))
     end = file.read(_PARQUET_END)
-    # Of any other file, pyarrow says so.
+    # Pyarrow refuses any other file.
     footer = int.from_bytes(end[:4], "little") if end.endswith(b"PAR1") else 0
     require(footer <= _LARGEST_FOOTER, f"its list of columns must have at most {_LARGEST_FOOTER} bytes")
     file.seek(0)
