@@ -27,7 +27,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -136,11 +136,15 @@ def _module(path: Path) -> str:
     return ".".join(("canaryproof", *path.with_suffix("").parts))
 
 
-def _tests(path: Path) -> list[Path]:
-    """Return a module's own tests, and the lists that its room shares."""
+def _own_tests(path: Path) -> Path:
     name = "canaries" if path.stem.startswith("_canary") else path.stem.removeprefix("_")
-    room = _ROOT / "tests" / path.parent
-    return [room / f"test_{name}.py", *sorted(room.glob("test_every_*.py")), *room.glob("test_refusals.py")]
+    return _ROOT / "tests" / path.parent / f"test_{name}.py"
+
+
+def _shared_tests(room: Path) -> tuple[Path, ...]:
+    """Return the lists of what all of a room has in common."""
+    tests = _ROOT / "tests" / room
+    return (*sorted(tests.glob("test_every_*.py")), *tests.glob("test_refusals.py"))
 
 
 @dataclass
@@ -167,18 +171,25 @@ class _Plugin:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Iterator[None]:
-        # Again and again, as hypothesis repeats what fails.
-        signal.setitimer(signal.ITIMER_PROF, _LONGEST if self.known is None else 2.0 * _LONGEST, 0.5)
-        yield
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.setitimer(signal.ITIMER_PROF, _LONGEST if self.known is None else 2.0 * _LONGEST)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
+class _TooLong(BaseException):
+    """No ``Exception``, which hypothesis would try to get again from smaller examples."""
 
 
 def _stop(*_: Any) -> None:
-    raise TimeoutError
+    raise _TooLong
 
 
-def _run(path: Path, source: str, known: dict[str, float] | None) -> tuple[int, dict[str, float]]:
-    """Run a module's tests in a process of its own; return its status, and the seconds of those that pass."""
+def _run(
+    path: Path, source: str, tests: Iterable[Path], known: dict[str, float] | None
+) -> tuple[int, dict[str, float]]:
+    """Run tests beside a module's source, in a process of its own; return its status and the passing tests' seconds."""
     with tempfile.TemporaryDirectory() as folder:
         passed = Path(folder) / "passed"
         if not (child := os.fork()):
@@ -201,7 +212,7 @@ def _run(path: Path, source: str, known: dict[str, float] | None) -> tuple[int, 
                 signal.signal(signal.SIGPROF, _stop)
                 plugin = _Plugin(known)
                 options = ["-q", "-n0", "-p", "no:cacheprovider", *(["-x"] if known is not None else [])]
-                status = pytest.main([*options, *map(str, _tests(path))], [plugin])
+                status = pytest.main([*options, *map(str, tests)], [plugin])
                 passed.write_text(json.dumps(plugin.seconds))
             finally:
                 os._exit(status)
@@ -210,10 +221,10 @@ def _run(path: Path, source: str, known: dict[str, float] | None) -> tuple[int, 
 
 
 @cache
-def _passing(path: Path) -> dict[str, float]:
-    """Return the tests of a module that pass without a change, with their CPU seconds."""
+def _passing(path: Path, tests: tuple[Path, ...]) -> dict[str, float]:
+    """Return the tests that pass beside a module without a change, with their CPU seconds."""
     # Some need what is compiled. What fails without a change would kill every mutant.
-    _, known = _run(path, (_ROOT / path).read_text(), None)
+    _, known = _run(path, (_ROOT / path).read_text(), tests, None)
     if not known:
         raise click.ClickException(f"{path}: its tests do not run")
     click.echo(f"{path}: {len(known)} tests of {sum(known.values()):.0f} CPU seconds", err=True)
@@ -221,8 +232,13 @@ def _passing(path: Path) -> dict[str, float]:
 
 
 def ending(mutant: Mutant) -> str:
-    """Run the tests of a mutant's module, and say how that ended."""
-    status, _ = _run(mutant.path, mutant.source, _passing(mutant.path))
+    """Run the tests of a mutant's module and those that its room shares, and say how that ended."""
+    own, shared = _own_tests(mutant.path), _shared_tests(mutant.path.parent)
+    known = _passing(mutant.path, (own,))
+    if shared:
+        # They take as long beside each module of the room whose functions are not compiled.
+        known |= _passing(mutant.path if _NJIT in mutant.source else mutant.path.with_name("__init__.py"), shared)
+    status, _ = _run(mutant.path, mutant.source, (own, *shared), known)
     endless = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL)
     return "no end" if endless else "killed" if status else "SURVIVED"
 
@@ -240,7 +256,7 @@ def main(modules: tuple[Path, ...], count: int, key: int) -> None:
             [path for path in modules if str(path.parent) == room] if modules else sorted((_ROOT / room).glob("*.py"))
         )
         found = [path.relative_to(_ROOT) if path.is_absolute() else path for path in paths]
-        known = [mutant for path in found if _tests(path)[0].exists() for mutant in mutants(path)]
+        known = [mutant for path in found if _own_tests(path).exists() for mutant in mutants(path)]
         sample = random.Random(key).sample(known, min(count, len(known)))
         survivors = 0
         for mutant in sample:
