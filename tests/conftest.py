@@ -13,7 +13,8 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from canaryproof.verify.papers.check.results import Result, Run
 
@@ -41,6 +42,13 @@ settings.load_profile(PROFILE)
 
 # What is imported stays to the end. Looking through it for garbage, again and again, would take a tenth of the time.
 gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart() -> None:
+    # The first property makes a generator and looks for an object that refers to it. It would find none that is frozen
+    # below, which is an error from Python 3.14 on: a dict is tracked there, and so frozen, even while it is empty.
+    given(st.none())(lambda _: None)()
 
 
 def pytest_collection_finish() -> None:
