@@ -65,9 +65,13 @@ def _chapter(result: Result, series: Sequence[Series]) -> list[str]:
         f"**{result.verdict}**: {result.finding} (`{result.id}`; {result.source})",
     ]
     for row in series:
-        parts += [f"### {row.title}", _values(row), _slope(row)]
-        parts += [words for words in (_omitted(row), row.note) if words]
+        parts += [f"### {row.title}", points_table(row)]
     return parts
+
+
+def points_table(row: Series) -> str:
+    """Lay out the points of a series, its slope, and which points its picture leaves out."""
+    return "\n\n".join(filter(None, (_values(row), _slope(row), _omitted(row), row.note)))
 
 
 def _alternative(series: Sequence[Series]) -> str:

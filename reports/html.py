@@ -285,7 +285,9 @@ def _view(material: Material, made: Sequence[Chapter]) -> dict[str, Any]:
         "failures": tuple(by_result[id(result)] for result in run.failures),
         "groups": tuple(_groups(claims)),
         "suites": tuple(dict.fromkeys(result.suite for result in run.results)),
-        "chapters": tuple((part.name, part.label, part.title, _body(part, links, styles, numbers)) for part in made),
+        "chapters": tuple(
+            (part.name, part.label, part.title, chapter_body(part, links, styles, numbers)) for part in made
+        ),
         "styles": styles,
         "tests": len(run.designs),
         "levels": _levels(run),
@@ -360,7 +362,9 @@ def _groups(claims: Sequence[Entry]) -> list[Group]:
 _CUT = "The picture is wider than this screen: scroll it sideways."
 
 
-def _body(chapter: Chapter, links: Mapping[str, str], styles: dict[str, str], numbers: Iterator[int]) -> Markup:
+def chapter_body(chapter: Chapter, links: Mapping[str, str], styles: dict[str, str], numbers: Iterator[int]) -> Markup:
+    """Render a chapter with its pictures, which ``numbers`` tell apart and whose styles are added to the page's."""
+
     def draw(file: str, alternative: str) -> str:
         if file not in chapter.figures:
             return str(Markup("<em>{}</em>").format(alternative))

@@ -4,7 +4,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +13,11 @@ from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.records.output_files import check_files, write_files
 
+if TYPE_CHECKING:
+    from canaryproof.verify.papers.records.convergence_report import ConvergenceReport
+
 _ESTIMATORS = ("adaptive", "fitted", "pinned", "threshold")
-_RUN = "run.sqlite"
+_RUN = "convergence_report.sqlite"
 
 
 @click.command("convergence")
@@ -57,8 +60,8 @@ def convergence_command(
     D, K, epsilon and the noise multiplier may be given several times. By default they are those of Table 2 of the
     paper (arXiv:2302.03098), which takes some 20 seconds.
 
-    With --out, each part is kept in the folder's run.sqlite as soon as it is made, and an interrupted report goes on
-    with --resume.
+    With --out, the folder gets a page with pictures, and all numbers as CSV and JSON. Each part is kept as soon as it
+    is made, and an interrupted report goes on with --resume.
     """
     if resume and out is None:
         raise InputError("--resume: needs --out, the folder of the report to go on with")
@@ -92,28 +95,29 @@ def convergence_command(
                 raise
             click.echo("Interrupted; the same command with --resume goes on.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
-    document = _dump(report.to_json())
     if out is not None:
-        _write({"convergence.json": document, "convergence.csv": report.to_frame().to_csv(index=False)}, out)
-    click.echo(document if as_json else str(report), nl=not as_json)
-
-
-def _dump(document: dict[str, Any]) -> str:
-    return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+        _write(report, out)
+    document = json.dumps(report.to_json(), ensure_ascii=False, indent=1, allow_nan=False) if as_json else str(report)
+    click.echo(document)
 
 
 def _prepare(folder: Path) -> Path:
     """Make a folder: minutes of drawing are not to be lost to one that cannot be written to."""
+    # Loads matplotlib.
+    from canaryproof.reports import convergence_report
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        check_files(("convergence.json", "convergence.csv"), folder)
+        check_files(convergence_report.FILES, folder)
     except OSError as error:
         raise InputError(f"--out: {error.filename or folder}: {error.strerror or error}") from None
     return folder
 
 
-def _write(files: dict[str, str], folder: Path) -> None:
+def _write(report: "ConvergenceReport", folder: Path) -> None:
+    from canaryproof.reports import convergence_report
+
     try:
-        write_files({name: text.encode() for name, text in files.items()}, folder)
+        write_files(convergence_report.files(report), folder)
     except OSError as error:
         raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error

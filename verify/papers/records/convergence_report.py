@@ -89,6 +89,11 @@ class ConvergenceReport:
         head = self.settings[0]
         return tuple(each for each in self.settings if (each.dim, each.count) == (head.dim, head.count))[:3]
 
+    @property
+    def quantities(self) -> tuple[Series, ...]:
+        """The first series of each quantity."""
+        return tuple({row.quantity: row for row in reversed(self.orders)}.values())[::-1]
+
     def answer(self) -> str:
         """Return the answer in three sentences."""
         return " ".join((self._accuracy(), self._limit(), self._cost()))
@@ -174,8 +179,7 @@ def tables(report: ConvergenceReport, *, brief: bool = False) -> list[Table]:
         report = replace(
             report,
             settings=tuple(replace(setting, estimators=setting.estimators[:each]) for setting in settings),
-            # One row for each quantity.
-            orders=tuple({row.quantity: row for row in reversed(report.orders)}.values())[::-1],
+            orders=report.quantities,
         )
     return [estimates(report), sizes(report), laws(report), orders(report)]
 
