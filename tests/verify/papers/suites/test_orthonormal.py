@@ -16,11 +16,6 @@ def test_residuals_have_no_trace_of_who_took_part(layers):
     assert np.abs(halves[:, 0] - halves[:, 1]).max() <= stats.norm.isf(1e-6 / 80) * np.sqrt(2.0 / 250)
 
 
-def test_leading_deviation_is_least_near_half_of_the_dimension():
-    deviations = [orthonormal._leading(1000, k, 0.5) for k in range(1, 1000)]
-    assert 1 + int(np.argmin(deviations)) == 500
-
-
 def test_data_of_which_fixed_transforms_make_least_are_unit_vectors():
     for vector in (*orthonormal._worst_data(4096).values(), *orthonormal._worst_data(3000).values()):
         assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-12)
