@@ -20,7 +20,7 @@ SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}
 
 @click.command("other_tools")
 @click.argument("suites", nargs=-1, type=click.Choice(list(SUITES)), metavar="[SUITE]...")
-@click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
+@click.option("--level", type=click.Choice([Level.QUICK.value, Level.FULL.value]), default="quick", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the page and its numbers.")
 def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:

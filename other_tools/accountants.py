@@ -273,7 +273,7 @@ def main(tool: str, name: str, *rest: str) -> str:
     if method is None:
         known = "; ".join(f"{candidate.tool!r} {candidate.name!r}" for candidate in METHODS)
         raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
-    level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
+    level = Level(rest[-1]) if rest and rest[-1] in _SIGMAS else Level.QUICK
     chosen = questions(level)
     if len(rest) >= 2:
         where = (rest[0], float(rest[1]))

@@ -547,7 +547,7 @@ def main(tool: str, name: str, *rest: str) -> str:
             return "\n".join(f"{name}: {answer}" for name, answer in answers(method).items())
         except (MissingToolError, EndedToolError) as reason:
             raise SystemExit(str(reason)) from None
-    level = Level(rest[-1]) if rest and rest[-1] in list(Level) else Level.QUICK
+    level = Level(rest[-1]) if rest and rest[-1] in BUDGET else Level.QUICK
     chosen = cells(method, level)
     if len(rest) >= 3:
         where = (rest[0], float(rest[1]), int(rest[2]))

@@ -396,4 +396,4 @@ REPLACED = (
 )
 def test_a_replaced_function_is_noticed(place: str, make: Callable[[Any], Any], check: str, quick_run: Any) -> None:
     with seeded(Fault("replaced", "", f"canaryproof.{place}", make, (check,))):
-        assert answer(check, Level.QUICK, quick_run.run.seed).said != quick_run.results[check].verdict
+        assert answer(check, quick_run.run.level, quick_run.run.seed).said != quick_run.results[check].verdict

@@ -39,6 +39,7 @@ class Subject(StrEnum):
 class Level(StrEnum):
     """Amount of work in a run."""
 
+    SMOKE = "smoke"  # a quick run with fewer draws, for this package's own tests
     QUICK = "quick"
     FULL = "full"
 
@@ -64,9 +65,11 @@ class Context:
         """Root of all randomness used for one named purpose."""
         return np.random.SeedSequence(self.seed, spawn_key=(zlib.crc32(purpose.encode()),))
 
-    def pick(self, quick: int, full: int) -> int:
-        """Choose a sample size by level."""
-        return quick if self.level is Level.QUICK else full
+    def pick(self, quick: int, full: int, smoke: int | None = None) -> int:
+        """Choose a sample size by level; that of the quick level is the smoke level's too, unless another is given."""
+        if self.level is Level.FULL:
+            return full
+        return quick if smoke is None or self.level is Level.QUICK else smoke
 
 
 @dataclass(frozen=True)

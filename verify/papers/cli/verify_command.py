@@ -74,7 +74,13 @@ def _seconds(text: str) -> float:
 
 @click.command("verify")
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
-@click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
+@click.option(
+    "--level",
+    type=click.Choice([level.value for level in Level]),
+    default="quick",
+    show_default=True,
+    help="How much is drawn; smoke draws least, for this package's own tests.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=FilePath(file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")

@@ -320,7 +320,7 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
 
 
 def _honest(context: Context) -> Outcome:
-    runs = context.pick(500, 10_000)
+    runs = context.pick(500, 10_000, 125)
     rng = np.random.default_rng(context.key("auditing/honest"))
     kinds = [warnings[0].kind for warnings in (_warnings(rng) for _ in range(runs)) if warnings]
     # One warning more than the declared level explains.
@@ -362,7 +362,7 @@ _LEVEL_OF_TEST = 0.025
 
 def _planned(context: Context) -> Outcome:
     """Test releases with each fault of a plan, by as many canaries as it says, and count the alarms."""
-    runs = context.pick(20, 400)
+    runs = context.pick(20, 400, 5)
     rng = np.random.default_rng(context.key("auditing/plan"))
     rows: list[dict[str, Any]] = []
     for options in _PLANS:

@@ -21,7 +21,7 @@ from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
 from canaryproof.verify.papers.check.documents import FINAL, FIRST_VERSION, REVIEWS, SUBMISSION
 from canaryproof.verify.papers.check.power import visible_distance, visible_mean
-from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import conclude, shares_hold
 from canaryproof.verify.papers.records.evidence import AtlasCell, Diagnosis, MechanismAtlas, StatedPrivacy
 from canaryproof.verify.papers.suites import atlas, blindspots_truths
@@ -33,8 +33,11 @@ EPSILON, DELTA, DIM = 3.0, 1e-5, 10**6
 TOLERANCE = 0.02
 # Up to so much more than the claimed ε, as an estimate of unlimited canaries, is no more than honest noise gives.
 MARGIN = 1.02
-_QUICK = (Size(100, 400, 8, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 0, 0, False))
-_FULL = (Size(100, 2000, 100, 8, True), Size(1000, 100, 60, 8, True), Size(10_000, 1000, 12, 4, False))
+_SIZES = {
+    Level.SMOKE: (Size(100, 100, 3, 1, True), Size(1000, 100, 3, 1, False), Size(10_000, 50, 0, 0, False)),
+    Level.QUICK: (Size(100, 400, 8, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 0, 0, False)),
+    Level.FULL: (Size(100, 2000, 100, 8, True), Size(1000, 100, 60, 8, True), Size(10_000, 1000, 12, 4, False)),
+}
 # Scores that are no single cosine cost so many times more.
 _SEVERAL = 10
 # Canaries of one part, as many as in the picture of the others.
@@ -49,7 +52,7 @@ def claimed() -> AtlasClaim:
 
 def sizes(mechanism: Mechanism, context: Context) -> tuple[Size, ...]:
     """Return how much is drawn of a mechanism, at each k."""
-    chosen = _QUICK if context.pick(0, 1) == 0 else _FULL
+    chosen = _SIZES[context.level]
     if mechanism.scores is None and max(mechanism.weights(value).shape[1] for value in mechanism.values) == 1:
         return chosen
     return tuple(
@@ -76,7 +79,7 @@ def diagnoses(name: str, context: Context) -> tuple[Diagnosis, ...]:
     rows = []
     for value in mechanism.values:
         key = context.key(f"blindspots/{name}/diagnosed")
-        tests = atlas.diagnose(mechanism, value, setting, context.pick(400, 2000), key)
+        tests = atlas.diagnose(mechanism, value, setting, context.pick(400, 2000, 100), key)
         dims = mechanism.residual(value, setting, 1, np.random.default_rng(key)).dims
         alarm = None
         if len(dims) > 1:
@@ -193,7 +196,7 @@ def _noise(runs: int, rng: np.random.Generator) -> Array:
 
 def _level(context: Context) -> Outcome:
     """Compare p-values without data with their laws."""
-    runs = context.pick(4000, 40_000)
+    runs = context.pick(4000, 40_000, 1000)
     p_values = _p_values(_noise(runs, np.random.default_rng(context.key("blindspots/diagnostics/level"))))
     # Twice the smaller of two uniform numbers, where it is below 1.
     smaller = p_values["part-norms"][p_values["part-norms"] < 1.0]
@@ -206,7 +209,7 @@ def _level(context: Context) -> Outcome:
 
 def _with_data(context: Context) -> Outcome:
     """Count alarms where the same data are in every round, on the first axis, and the tests know their norm."""
-    runs = context.pick(4000, 40_000)
+    runs = context.pick(4000, 40_000, 1000)
     residuals = _noise(runs, np.random.default_rng(context.key("blindspots/diagnostics/data")))
     residuals[:, :, 0] += _DATA_NORM
     tests = {
@@ -220,7 +223,7 @@ def _with_data(context: Context) -> Outcome:
 
 def _seen(context: Context) -> Outcome:
     """Compare rates of alarms with those computed: noise short by 3%, or on the first part by 10%, or on a subspace."""
-    runs = context.pick(4000, 40_000)
+    runs = context.pick(4000, 40_000, 1000)
     rng = np.random.default_rng(context.key("blindspots/diagnostics/power"))
     short, layer = 0.97, 0.9
     part = _noise(runs, rng)

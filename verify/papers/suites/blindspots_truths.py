@@ -419,7 +419,7 @@ def _single(dim: int, count: int, data_norm: float, context: Context) -> Outcome
         squares = _SIGMA**2 * rng.noncentral_chisquare(dim, (data_norm / _SIGMA) ** 2, (runs, 1))
         return atlas.exact(single((dim,), squares), np.ones((1, 1)), count, 0, rng)[0]
 
-    return _compare({"kernel": kernel, "atlas": drawn}, context, context.pick(2000, 20_000))
+    return _compare({"kernel": kernel, "atlas": drawn}, context, context.pick(2000, 20_000, 500))
 
 
 def _subspace(context: Context) -> Outcome:
@@ -428,12 +428,12 @@ def _subspace(context: Context) -> Outcome:
         "anywhere": partial(_in_coordinates, _anywhere, _COUNT),
         "atlas": _of("low-rank", _SHARE),
     }
-    return _compare(laws, context, context.pick(2000, 20_000))
+    return _compare(laws, context, context.pick(2000, 20_000, 500))
 
 
 def _several(name: str, value: float, noise: Callable[[np.random.Generator], Array], context: Context) -> Outcome:
     laws: dict[str, Draw] = {"in coordinates": partial(_in_coordinates, noise, _COUNT), "atlas": _of(name, value)}
-    return _compare(laws, context, context.pick(2000, 20_000))
+    return _compare(laws, context, context.pick(2000, 20_000, 500))
 
 
 def _cosines(grams: Array) -> Array:
@@ -454,7 +454,7 @@ def _residuals(context: Context) -> Outcome:
         claim = AtlasClaim(_SIGMA, 1e-5, _SCORES_DIM)
         return _cosines(MECHANISMS["low-rank-rounds"].residual(_SHARE, claim, runs, rng).gram)
 
-    return _compare({"in coordinates": coordinates, "atlas": drawn}, context, context.pick(2000, 20_000))
+    return _compare({"in coordinates": coordinates, "atlas": drawn}, context, context.pick(2000, 20_000, 500))
 
 
 def _coarse_scores(bits: int, context: Context) -> Outcome:
@@ -465,7 +465,7 @@ def _coarse_scores(bits: int, context: Context) -> Outcome:
         "in coordinates": partial(_in_coordinates, noise, _COUNT),
         "atlas": _of("coarse-noise", bits),
     }
-    return _compare(laws, context, context.pick(2000, 20_000), _MARGIN)
+    return _compare(laws, context, context.pick(2000, 20_000, 500), _MARGIN)
 
 
 def _leading(context: Context) -> Outcome:
@@ -477,7 +477,7 @@ def _leading(context: Context) -> Outcome:
         return math.sqrt(claim.dim) * np.concatenate(draw(residual, mechanism.weights(0.5), 50, 50, rng), axis=1)
 
     laws: dict[str, Draw] = {"exact": partial(scores, atlas.exact), "leading": partial(scores, leading)}
-    return _compare(laws, context, context.pick(2000, 20_000), _MARGIN)
+    return _compare(laws, context, context.pick(2000, 20_000, 500), _MARGIN)
 
 
 def _laplace_scores(spread: int, context: Context) -> Outcome:
@@ -498,7 +498,7 @@ def _laplace_scores(spread: int, context: Context) -> Outcome:
     def drawn(runs: int, rng: np.random.Generator) -> Array:
         return np.concatenate(mechanisms.laplace_scores(spread, _SIGMA, dim, _COUNT, runs, rng), axis=1)
 
-    return _compare({"in coordinates": coordinates, "atlas": drawn}, context, context.pick(1000, 4000), _MARGIN)
+    return _compare({"in coordinates": coordinates, "atlas": drawn}, context, context.pick(1000, 4000, 300), _MARGIN)
 
 
 def _check(name: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:

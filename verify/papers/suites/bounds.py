@@ -164,15 +164,27 @@ FAMILIES = (gaussian, laplace, randomised_response, rounded_gaussian)
 ALPHA = 0.05
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
 # A quick run leaves the middle one to the full level, for time.
-DELTAS = {Level.QUICK: (1e-6, 1e-2), Level.FULL: (1e-6, 1e-5, 1e-2)}
+DELTAS = {Level.SMOKE: (1e-6, 1e-2), Level.QUICK: (1e-6, 1e-2), Level.FULL: (1e-6, 1e-5, 1e-2)}
 # Audits a cell, by number of scores.
-_RUNS = {Level.QUICK: {100: 400, 1000: 100}, Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200}}
+_RUNS = {
+    Level.SMOKE: {100: 40, 1000: 12},
+    Level.QUICK: {100: 400, 1000: 100},
+    Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200},
+}
 # The same where an audit takes longer: with coins, as their sizes differ, and for posterior intervals.
-_FEWER = {Level.QUICK: {100: 100, 1000: 25}, Level.FULL: {100: 2000, 1000: 400, 10_000: 40}}
-_COSINE_RUNS = {Level.QUICK: {100: 60, 1000: 10}, Level.FULL: {100: 2000, 1000: 500, 10_000: 10}}
+_FEWER = {
+    Level.SMOKE: {100: 40, 1000: 10},
+    Level.QUICK: {100: 100, 1000: 25},
+    Level.FULL: {100: 2000, 1000: 400, 10_000: 40},
+}
+_COSINE_RUNS = {
+    Level.SMOKE: {100: 20, 1000: 5},
+    Level.QUICK: {100: 60, 1000: 10},
+    Level.FULL: {100: 2000, 1000: 500, 10_000: 10},
+}
 DIM = 10**6
 # Trainings of each kind, and bounds that take little time for their scores.
-_TRAININGS = (8, 500)
+_TRAININGS = (8, 500, 4)
 _QUICKLY = ("band", "normal-scores", "gaussian-dp")
 # Relative margin of the truth, for its own rounding.
 _ROUNDING = 1e-9
@@ -376,7 +388,7 @@ def _found_above(outcome: Outcome) -> Outcome:
 
 def _at_one(context: Context) -> Outcome:
     """Measure the printed bound where ε = 1 at the very δ that is asked, of 1,000 Gaussian scores."""
-    runs, count = context.pick(400, 4000), 1000
+    runs, count = context.pick(400, 4000, 100), 1000
     rows = []
     for delta in _OWN_DELTAS:
         mechanism = gaussian(1.0, delta)
@@ -410,7 +422,7 @@ def _of_trainings(context: Context) -> Iterator[CoverageRow]:
         truth = claim.epsilon(DELTA)
         names = {"mechanism": f"{audits.training.name}: {audits.score}", "null": audits.null}
         cell = AuditCell({**names, "epsilon": truth, "count": bounds_trainings.COUNT}, {DELTA: truth}, (audits.scores,))
-        for name in _QUICKLY if context.level is Level.QUICK else (*_QUICKLY, DEFAULT):
+        for name in (*_QUICKLY, DEFAULT) if context.level is Level.FULL else _QUICKLY:
             if claim.participations is not None or GAUSSIAN_CURVE not in METHODS[name].assumptions:
                 yield from (replace(row, method=name) for row in measure(METHODS[name], [cell]))
         for name, limits in audits.noise_limits.items():
@@ -428,7 +440,7 @@ def _elsewhere(context: Context) -> Outcome:
 
 def _nominal(context: Context) -> Outcome:
     """Measure every method at several nominal levels, on small audits of Gaussian scores."""
-    runs = context.pick(400, 4000)
+    runs = context.pick(400, 4000, 60)
     methods = {name: m for name, m in METHODS.items() if name not in _ONE_RUN}
     rows = []
     for epsilon in (0.0, 1.0, 3.0):

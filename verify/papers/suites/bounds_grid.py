@@ -41,6 +41,7 @@ class GridSize:
 
 
 _SIZES = {
+    Level.SMOKE: (GridSize(100, 20, (1e-5,)), GridSize(1000, 10, (1e-5,))),
     Level.QUICK: (GridSize(100, 60, (1e-5,)), GridSize(1000, 20, (1e-5,))),
     Level.FULL: (
         GridSize(50, 200, (1e-6, 1e-5, 1e-3)),
@@ -52,11 +53,15 @@ _SIZES = {
     ),
 }
 # The sharper half alone has a test for every block of ε from 0 on: dear for more scores than these.
-_MOST_FOR_HALVES = {Level.QUICK: 1000, Level.FULL: 10_000}
+_MOST_FOR_HALVES = {Level.SMOKE: 1000, Level.QUICK: 1000, Level.FULL: 10_000}
 # With more observed scores the null is exact: to sort as many unobserved ones, or to draw them, takes too long.
 _MOST_UNOBSERVED = 10_000
 # Unobserved scores for one observed score; none with an exact null.
-_RATIOS = {Level.QUICK: {"exact": 0, "k": 1}, Level.FULL: {"exact": 0, "k": 1, "10 k": 10}}
+_RATIOS = {
+    Level.SMOKE: {"exact": 0, "k": 1},
+    Level.QUICK: {"exact": 0, "k": 1},
+    Level.FULL: {"exact": 0, "k": 1, "10 k": 10},
+}
 # Audits of a cell have no more scores than these.
 _MOST_SCORES = 1_000_000
 # A bound on rare releases depends on few scores: these shapes have so many times the audits.

@@ -99,7 +99,7 @@ def _measure(
     Return the number of runs, the measures by estimator, and which tests fail. Candidates,
     of which nothing is tested and which need a quadrature a run, have all blocks but the last.
     """
-    known = ESTIMATORS if context.level is Level.QUICK else ESTIMATORS | CANDIDATES
+    known = ESTIMATORS | CANDIDATES if context.level is Level.FULL else ESTIMATORS
     chosen = {name: known[name] for name in measured or known}
     blocks: dict[str, list[epsilon_estimators.Estimate]] = {name: [] for name in chosen}
     rows: dict[str, EstimatorMeasures] = {}

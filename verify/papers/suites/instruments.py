@@ -21,7 +21,7 @@ from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.power import visible_share
-from canaryproof.verify.papers.check.results import Check, Context, Outcome, Subject
+from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Subject
 from canaryproof.verify.papers.check.verdicts import conclude, holds, shares_hold
 from canaryproof.verify.papers.records.evidence import FaultInspected, InstrumentSight, InstrumentsMeasured
 
@@ -254,7 +254,7 @@ def _visible(runs: int, share: float, tests: int) -> str:
 
 def sights(name: str, training: SimulatedTraining, context: Context) -> dict[str, tuple[InstrumentSight, ...]]:
     """Measure what each instrument sees of a fault; at the quick level the one that is to see it."""
-    quick = context.pick(0, 1) == 0
+    quick = context.level is not Level.FULL
     seen: dict[str, tuple[InstrumentSight, ...]] = {}
     seeds = _seeds(context, name, context.pick(8, 20))
     rounds = [training.rounds] if quick else _ROUNDS
@@ -300,7 +300,7 @@ def _power(context: Context) -> Outcome:
 
 def _level(context: Context) -> Outcome:
     """Judge the tests' p-values in honest trainings: none refutes, and none is small too often."""
-    runs, share = context.pick(40, 400), 0.05
+    runs, share = context.pick(40, 400, 12), 0.05
     small: dict[str, int] = {}
     refuted = 0
     for seed in _seeds(context, "honest", runs):

@@ -272,7 +272,7 @@ _MOST_DRAWS = 10_000
 def judge_errors(target: Target, known: Iterable[WorstInput], context: Context) -> Outcome:
     """Search for the worst error of a kernel, from the worst inputs known on."""
     rng = np.random.default_rng(context.key(f"numerics/{target.name}"))
-    effort = context.pick(100, 3000)
+    effort = context.pick(100, 3000, 25)
     starts = [row.arguments for row in known if row.function == target.name]
     practice, judged = search(target, Domain.PRACTICE, effort, rng, starts)
     # An input in the domain of practice lies in the whole domain too.
@@ -323,7 +323,7 @@ def judge_enclosures(targets: Iterable[Target], context: Context) -> Outcome:
         rng = np.random.default_rng(context.key(f"numerics/enclosures/{target.name}"))
         draws = (target.draw(rng) for _ in range(_MOST_DRAWS))
         served = (draw for draw in draws if target.inside(*draw) and target.twin_serves(*draw))
-        for arguments in islice(served, context.pick(3, 25)):
+        for arguments in islice(served, context.pick(3, 25, 1)):
             enclosure = target.certified(*arguments)
             wide += not enclosure.is_tight
             try:

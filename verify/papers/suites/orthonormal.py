@@ -146,7 +146,7 @@ def _beside_noise(context: Context) -> Outcome:
     p_values: dict[str, float] = {}
     drawn = 0
     for dim in dims:
-        runs = max(3, min(context.pick(200, 2000), context.pick(200_000, 4_000_000) // dim))
+        runs = max(3, min(context.pick(200, 2000, 50), context.pick(200_000, 4_000_000, 50_000) // dim))
         seeds = _seeds(context, f"noise/{dim}", runs)
         z = np.array([residuals(seed, dim, 2.5) for seed in seeds])
         drawn += z.size
@@ -181,7 +181,7 @@ def _worst_data(dim: int) -> dict[str, Array]:
 
 
 def _beside_data(context: Context) -> Outcome:
-    dim, power, taken, runs = 3000, 4096, 64, context.pick(300, 4000)
+    dim, power, taken, runs = 3000, 4096, 64, context.pick(300, 4000, 75)
     p_values: dict[str, float] = {}
     fourths: dict[str, float] = {}
     for label, vector in _worst_data(dim).items():
@@ -223,7 +223,7 @@ def _beside_data(context: Context) -> Outcome:
 
 def _exchangeable(context: Context) -> Outcome:
     """Test that labels mean nothing where the mechanism ignores who took part, at a small d and heavy data."""
-    dim, count, runs = 40, 20, context.pick(2000, 40_000)
+    dim, count, runs = 40, 20, context.pick(2000, 40_000, 500)
     p_values = {}
     for label, vector in _worst_data(dim).items():
         seeds = _seeds(context, f"labels/{label}", runs)
@@ -390,7 +390,7 @@ def _convergence(context: Context) -> Outcome:
     sigma = float(gaussian_mechanism.noise_multiplier(_EPSILON, DELTA))
     rows: list[Series] = []
     p_values: list[float] = []
-    gains, fewest = [], context.pick(60, 1000)
+    gains, fewest = [], context.pick(60, 1000, 20)
     for dim, runs in ((10**4, fewest), (10**5, 100), (10**6, 40), (10**7, 12))[: context.pick(1, 4)]:
         orthonormal, several = _orthonormal_errors(context, dim, sigma, runs)
         independent = _independent_errors(context, dim, sigma, runs)
@@ -418,7 +418,7 @@ def _convergence(context: Context) -> Outcome:
 
 def _bounds(context: Context) -> Outcome:
     """Count how often proven bounds from one run lie above ε, against unobserved scores and the exact null."""
-    dim, observed, audits, confidence = 4000, 2000, context.pick(60, 600), 0.95
+    dim, observed, audits, confidence = 4000, 2000, context.pick(60, 600, 20), 0.95
     rows: list[dict[str, Any]] = []
     for epsilon in (1.0, 3.0, 10.0):
         sigma = float(gaussian_mechanism.noise_multiplier(epsilon, DELTA))
@@ -504,7 +504,7 @@ def _cells(context: Context, mechanism: ScoredMechanism, runs: int) -> Iterator[
 
 def _coverage(context: Context) -> Outcome:
     """Count how often proven bounds lie above ε, one run an audit, on the mechanisms of suite ``bounds``."""
-    runs, alpha = context.pick(20, 400), bounds.ALPHA
+    runs, alpha = context.pick(20, 400, 12), bounds.ALPHA
     rows: list[CoverageRow] = []
     for family in bounds.FAMILIES:
         for epsilon in _COVERED:
@@ -575,7 +575,7 @@ def _blind_spots(context: Context) -> Outcome:
         for row in seen
     )
     # Where half of all directions are canaries, alarms are counted at the ends of what is seen.
-    drawn, runs = AtlasClaim(claim.noise_multiplier, claim.delta, 2 * _DRAWN), context.pick(40, 200)
+    drawn, runs = AtlasClaim(claim.noise_multiplier, claim.delta, 2 * _DRAWN), context.pick(40, 200, 15)
     counted: list[dict[str, Any]] = []
     for name, part in _seen(drawn, _DRAWN, orthonormal=True).items():
 

@@ -68,7 +68,7 @@ _SAMPLERS = {"exact law": _exact, "literal": _literal, "plain numpy": _plain}
 
 
 def _judge(setting: SamplerCase, context: Context) -> Outcome:
-    most = context.pick(1000, 20000)
+    most = context.pick(1000, 20000, 300)
     generators = {
         name: np.random.default_rng(context.key(f"samplers/{setting.dim}/{setting.count}/{name}")) for name in _SAMPLERS
     }

@@ -213,7 +213,7 @@ def _quality(context: Context) -> Outcome:
     lawful = (
         scan.symmetric and scan.largest_error <= quality.QUANTILE_ERROR and (not exhaustive or _moments_agree(scan))
     )
-    tested = quality.judge(context.pick(20_000_000, 10**9), context.key("streams/quality"))
+    tested = quality.judge(context.pick(20_000_000, 10**9, 5_000_000), context.key("streams/quality"))
     label, smallest = tested.smallest
     visible = {order: quality.visible_moment(order, tested.coordinates, len(tested.p_values)) for order in (2, 4, 6, 8)}
     finding = (

@@ -163,7 +163,7 @@ _SMALL = {"model": {"hidden": 64}}
 
 def bounds(context: Context) -> Outcome:
     """Judge that lower bounds with some proof of coverage keep to it in trainings whose ε is known."""
-    runs = context.pick(50, 400)
+    runs = context.pick(50, 400, 16)
     rows: list[dict[str, Any]] = []
     for name, truth, audits in _cells(context, runs):
         for method in METHODS.values():

@@ -38,7 +38,9 @@ def test_a_key_depends_on_seed_and_purpose_only():
 
 def test_levels_pick_sample_sizes():
     assert Context(Level.QUICK, 0).pick(3, 5) == 3
-    assert Context(Level.FULL, 0).pick(3, 5) == 5
+    assert Context(Level.FULL, 0).pick(3, 5) == Context(Level.FULL, 0).pick(3, 5, 1) == 5
+    assert Context(Level.SMOKE, 0).pick(3, 5) == Context(Level.QUICK, 0).pick(3, 5, 1) == 3
+    assert Context(Level.SMOKE, 0).pick(3, 5, 1) == 1
 
 
 def test_a_result_has_each_part_of_its_check_and_of_its_outcome():

@@ -26,7 +26,7 @@ def test_the_full_level_has_the_exact_law_at_a_thousand_too():
         level: [s.count for s in blindspots.sizes(MECHANISMS["dilution"], Context(level, 0)) if s.exact]
         for level in Level
     }
-    assert exact == {Level.QUICK: [100], Level.FULL: [100, 1000]}
+    assert exact == {Level.SMOKE: [100], Level.QUICK: [100], Level.FULL: [100, 1000]}
 
 
 def cell(rate, predicted, *, unlimited=3.0, alarms=0, runs=400):

@@ -40,7 +40,7 @@ CONTEXT = Context(Level.QUICK, 3)
 def test_the_stream_passes(quick_run):
     result = quick_run.results[QUALITY.id]
     assert result.verdict is Verdict.CONFIRMED, result.finding
-    assert result.evidence["coordinates"] >= 20_000_000
+    assert result.evidence["coordinates"] >= 5_000_000
     assert result.evidence["scan"]["largest_error"] <= quality.QUANTILE_ERROR
 
 
