@@ -258,7 +258,6 @@ def test_the_workflow_to_copy_runs_commands_that_exist():
 
 
 @pytest.mark.deep
-@pytest.mark.timeout(600)
 def test_the_table_of_trainings_is_what_its_command_gives(tmp_path):
     page = (ROOT / "docs/how/train.md").read_text(encoding="utf-8")
     assert CliRunner().invoke(main, ["train", "noise", "--out", str(tmp_path / "noise")]).exit_code == 0

@@ -100,7 +100,6 @@ def test_a_breakpoint_in_the_checkout_stops_the_debugger(
         capture_output=True,
         text=True,
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        timeout=300,
         check=False,
     )
     assert f"> {path}({line}){function}()" in done.stdout, done.stdout + done.stderr
@@ -168,7 +167,6 @@ def test_a_user_without_a_home_runs_a_wheel_that_he_cannot_write(
         cwd=folder,
         env={name: value for name, value in kept.items() if not name.startswith("XDG_")}
         | {"PYTHONPATH": str(installed)},
-        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -47,7 +47,7 @@ def build(folder: Path) -> Path:
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index"]
-    subprocess.run([*command, "--wheel-dir", folder, source], check=True, capture_output=True, timeout=300)
+    subprocess.run([*command, "--wheel-dir", folder, source], check=True, capture_output=True)
     shutil.rmtree(source)
     (wheel,) = folder.glob("*.whl")
     return wheel

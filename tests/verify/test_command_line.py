@@ -470,7 +470,7 @@ def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     with start(
         "audit", "both.npz", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
     ) as process:
-        text, errors = process.communicate(timeout=300)
+        text, errors = process.communicate()
     assert (process.returncode, errors) == (0, b"")
     plain = words(text.decode("ascii"))
     assert "\\u" not in plain
@@ -479,7 +479,7 @@ def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     with start(
         "audit", "ε.npy", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
     ) as process:
-        _, errors = process.communicate(timeout=300)
+        _, errors = process.communicate()
     assert errors.startswith(b"Error: ")
     assert errors.count(b"\n") == 1
 
@@ -489,7 +489,7 @@ def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None
     reading, writing = os.pipe()
     os.close(reading)
     command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", *options]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=folder, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, b"")
 
@@ -499,7 +499,7 @@ def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None
 def test_a_full_disk_under_stdout_is_one_line(folder: Path) -> None:
     command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", "--json"]
     with open("/dev/full", "wb") as full:  # noqa: PTH123
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=folder, timeout=300, check=False)
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=folder, check=False)
     assert (done.returncode, done.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
 
 
@@ -535,7 +535,6 @@ def test_no_memory_for_a_library_is_one_line(folder: Path) -> None:
         # A BLAS would allocate for each of its threads, and try for ever.
         env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
-        timeout=300,
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, b"Error: not enough memory\n")
@@ -586,11 +585,10 @@ def test_libraries_fail_for_want_of_memory_or_by_errors_of_ours(
 def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:
     arguments = ("canaries", "--seed", 1, "--count", 10**6, "--dim", 10, "--out", "x.npy")
     with start(*arguments, cwd=tmp_path) as process:
-        deadline = time.monotonic() + 60.0
-        while not any(path.stat().st_size for path in tmp_path.iterdir()) and time.monotonic() < deadline:
+        while not any(path.stat().st_size for path in tmp_path.iterdir()) and process.poll() is None:
             time.sleep(0.01)
         process.send_signal(signal.SIGINT)
-        text, errors = process.communicate(timeout=300)
+        text, errors = process.communicate()
     assert (process.returncode, text, errors.strip()) == (130, b"", b"")
     assert list(tmp_path.iterdir()) == []
 

@@ -23,7 +23,7 @@ SHARDS = ([slice(0, 1000), slice(3500, 5000)], [slice(2500, 3500), slice(1000, 2
 
 def in_threads(function):
     """Call a function for each process, with what adds arrays up over all of them."""
-    barrier, given = Barrier(len(SHARDS), timeout=20), [np.zeros(0)] * len(SHARDS)
+    barrier, given = Barrier(len(SHARDS), timeout=1800), [np.zeros(0)] * len(SHARDS)
 
     def call(rank):
         def add_up(array):

@@ -16,9 +16,7 @@ def fast(monkeypatch):
 
 
 def wait_for(condition):
-    end = time.monotonic() + 60.0
     while not condition():
-        assert time.monotonic() < end
         time.sleep(0.02)
 
 

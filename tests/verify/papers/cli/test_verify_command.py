@@ -234,9 +234,8 @@ def test_results_outlast_pages_that_cannot_be_written(run, log, tmp_path):
 
 def test_a_second_run_in_the_same_folder_is_refused(start, tmp_path):
     first = start("slow", "--out", tmp_path / "run")
-    end = time.monotonic() + 30.0
     while not (tmp_path / "run" / "run.sqlite").exists():
-        assert time.monotonic() < end
+        assert first.poll() is None
         time.sleep(0.05)
     second = start("slow", "--out", tmp_path / "run", "--resume")
     _, error = second.communicate()
@@ -249,7 +248,7 @@ def test_a_second_run_in_the_same_folder_is_refused(start, tmp_path):
 @pytest.mark.deep
 def test_a_clock_that_jumps_by_days_changes_nothing(start, run):
     judging = start("good", "naps", "--json", "--time-limit", "60", path=[Path(__file__).parents[2] / "jumping_clock"])
-    printed, _ = judging.communicate(timeout=60)
+    printed, _ = judging.communicate()
     assert printed == run("good", "naps", "--json").stdout
 
 
