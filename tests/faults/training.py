@@ -201,8 +201,8 @@ FAULTS = (
     _account(
         "sampling-rate",
         "half of the sampling rate",
-        "audit.accounting.accountant:_sampled_losses",
-        lambda f: lambda claim, interval: f(dataclasses.replace(claim, rate=0.5 * claim.rate), interval),
+        "audit.accounting.accountant:_removal",
+        lambda f: lambda pair, kind, noise, rate, count: f(pair, kind, noise, 0.5 * rate, count),
     ),
     _account(
         "replacement",

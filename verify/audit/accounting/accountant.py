@@ -4,10 +4,11 @@ This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, 
 ``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper bound, and ``Claim.basis`` names it:
 
 - Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
-- Sampled rounds have dominating pairs (Zhu, Dong and Wang 2022), which dp-accounting composes as privacy loss
-  distributions. Its transforms round to floats, so that δ below 2e-14 a round, and ε above 700, are beyond them.
-- There the least of other bounds is taken: Rényi accounting; rounds that the attacker knows, whose number is binomial;
-  and for a replacement, a removal and an addition.
+- Sampled rounds of Gaussian noise have dominating pairs (Zhu, Dong and Wang 2022). ``loss_distribution`` composes
+  them. Where the noise is so low that ε is in the thousands, rounds that the attacker knows, whose number is binomial,
+  or all rounds give less.
+- Any other event has the least ε of dp-accounting's two accountants. Its transforms round to floats, so that δ below
+  2e-14 a round is left to Rényi accounting.
 
 Under replacement the pair of a Poisson-sampled round is (1 − q)N(0) + qN(±1). It dominates that of any two updates x
 and x′ in the unit ball. Given the others' data, a hockey-stick divergence is E[(c + qX − qe^ε·X′)₊], where X and X′ are
@@ -27,9 +28,9 @@ import logging
 import math
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,6 +44,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.accounting.loss_distribution import LossDistribution, Pair, Rounds
 from canaryproof.verify.audit.files.json_records import Count, Event
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -77,7 +79,9 @@ _LARGEST_LOSS = 700.0
 _MOST_LOSSES = 2e6
 # The library's distance of losses, in nats.
 _INTERVAL = 1e-4
-_LOG_SMALLEST_DELTA = -708.0
+# δ that a loss distribution serves ends at 1e-307; trade-off functions are made of these decades.
+_LAST_DECADE = 306
+_DECADES = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 60, 90, 130, 200, 306)
 # Orders less 1 that are tried besides the library's: the noise is low where the best are near 1.
 _LOW_ORDERS = np.geomspace(0.01, 0.9, 24)
 # Rounding of log A in Rényi accounting, a round: absolute, for its sums of logarithms up to 1e4, and relative.
@@ -342,9 +346,9 @@ def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Ne
     >>> print(round(claim.epsilon(1e-5), 3))
     7.151
     >>> print(claim.basis(1e-5))
-    privacy loss distributions (dp-accounting) of 64 rounds of Poisson sampling at 0.125
-    >>> print(round(claim.epsilon(1e-30), 1), claim.basis(1e-30))
-    28.3 Rényi divergences (dp-accounting) of 64 rounds of Poisson sampling at 0.125
+    privacy loss distributions of 64 rounds of Poisson sampling at 0.125
+    >>> print(round(claim.epsilon(1e-30), 1))
+    27.4
     """
     sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     q, number = _RATE.number("rate", rate), int(_ROUNDS.number("rounds", rounds))
@@ -655,6 +659,16 @@ def _noise_of(leaf: Any) -> float | None:
     return float(leaf.noise_multiplier) if type(leaf).__name__ == "GaussianDpEvent" else None
 
 
+def _rate_of(leaf: Any) -> float:
+    """Return the share of records that a Gaussian event's rounds draw."""
+    match type(leaf).__name__:
+        case "PoissonSampledDpEvent":
+            return float(leaf.sampling_probability)
+        case "SampledWithoutReplacementDpEvent":
+            return float(min(1.0, leaf.sample_size / leaf.source_dataset_size))
+    return 1.0
+
+
 def _joint_noise(event: Any) -> float | None:
     """Return the noise multiplier of all Gaussian events together, as if in every sample; None with any other event."""
     precision = 0.0
@@ -664,16 +678,6 @@ def _joint_noise(event: Any) -> float | None:
             return None
         precision += count / noise**2
     return 1.0 / math.sqrt(precision) if precision else None
-
-
-def _event(claim: Claim) -> Any:
-    """Return the claim as dp-accounting describes it; it is sampled, or of another kind."""
-    if claim.event is not None:
-        return claim.event
-    import dp_accounting
-
-    sampled = dp_accounting.PoissonSampledDpEvent(claim.rate, dp_accounting.GaussianDpEvent(claim.noise_multiplier))
-    return dp_accounting.SelfComposedDpEvent(sampled, claim.rounds)
 
 
 def _library_relation(claim: Claim) -> Any:
@@ -723,15 +727,16 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
     where = f"{_number_of(rounds)} of " + (
         f"Poisson sampling at {claim.rate:.4g}" if claim.event is None else "several mechanisms"
     )
-    bounds = [
-        (_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}"),
-        (_by_losses(claim, delta), f"privacy loss distributions (dp-accounting) of {where}"),
-    ]
-    if math.isinf(bounds[1][0]) or delta < 100.0 * _LOST * rounds:
+    bounds = [(_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}")]
+    if _directions(claim):
         bounds += [
-            (_by_divergences(claim, delta), f"Rényi divergences (dp-accounting) of {where}"),
+            (_by_loss_distribution(claim, delta), f"privacy loss distributions of {where}"),
             (_by_known_rounds(claim, delta), f"rounds that the attacker knows, their number binomial, of {where}"),
-            (_by_removal_and_addition(claim, delta), f"a removal and an addition, in {where}"),
+        ]
+    else:
+        bounds += [
+            (_by_library_losses(claim, delta), f"privacy loss distributions (dp-accounting) of {where}"),
+            (_by_divergences(claim, delta), f"Rényi divergences (dp-accounting) of {where}"),
         ]
     best = min(bounds, key=lambda bound: bound[0])
     return best if best[0] < math.inf else (math.inf, "no accounting gives a finite ε")
@@ -741,57 +746,88 @@ def _is_supported(claim: Claim) -> bool:
     """Tell whether an accountant of dp-accounting takes the claim's event."""
     from dp_accounting.pld import PLDAccountant
 
+    if _directions(claim):
+        return True
     renyi, event = _renyi_accountant(claim)
     losses = PLDAccountant(_library_relation(claim))
-    return bool(losses.supports(_event(claim)) or renyi.supports(event))
+    return bool(losses.supports(claim.event) or renyi.supports(event))
+
+
+def _directions(claim: Claim) -> list[tuple[Rounds, ...]]:
+    """Return the rounds of each dominating pair, one of which has the larger ε; none unless all noise is Gaussian."""
+    if claim.rate is not None:
+        assert claim.noise_multiplier is not None
+        assert claim.rounds is not None
+        leaves = [("PoissonSampledDpEvent", claim.noise_multiplier, claim.rate, claim.rounds)]
+    else:
+        leaves = []
+        for count, leaf in _leaves(claim.event):
+            noise, rate = _noise_of(leaf), _rate_of(leaf)
+            if noise is None or not 0.0 < rate <= 1.0:
+                return []
+            leaves.append((type(leaf).__name__, noise, rate, count))
+    if claim.neighbours == "replace":
+        return [tuple(_replacement(*leaf) for leaf in leaves)]
+    return [tuple(_removal("remove", *leaf) for leaf in leaves), tuple(_removal("add", *leaf) for leaf in leaves)]
+
+
+def _replacement(kind: str, noise: float, rate: float, count: int) -> Rounds:
+    """Return the rounds in which a record is replaced."""
+    if rate == 1.0:
+        return Rounds("remove", 0.5 * noise / math.sqrt(count), 1.0, 1)
+    return (
+        Rounds("replace", noise, rate, count)
+        if kind == "PoissonSampledDpEvent"
+        else Rounds("mirrored", 0.5 * noise, rate, count)
+    )
+
+
+def _removal(pair: Pair, kind: str, noise: float, rate: float, count: int) -> Rounds:
+    """Return the rounds in which a record is removed or added."""
+    if rate == 1.0:
+        return Rounds(pair, noise / math.sqrt(count), 1.0, 1)
+    # Where the number of records in a batch is fixed, another one takes the place.
+    distance = 2.0 if kind == "SampledWithoutReplacementDpEvent" else 1.0
+    return Rounds(pair, noise / distance, rate, count)
 
 
 @lru_cache(maxsize=4)
-def _losses(claim: Claim) -> tuple[Callable[..., Any], Callable[..., Any]] | None:
-    """Return ε as a function of δ and δ of ε, by privacy loss distributions, or None where they fail."""
+def _distribution(rounds: tuple[Rounds, ...], decade: int) -> LossDistribution | None:
+    """Return what serves a decade of δ, or None where the losses are too large."""
+    try:
+        return LossDistribution(rounds, 10.0 ** -(decade + 1.001), 10.0**-decade)
+    except OverflowError:
+        return None
+
+
+def _at_decade(claim: Claim, decade: int, delta: float) -> float:
+    largest = 0.0
+    for rounds in _directions(claim):
+        distribution = _distribution(rounds, decade)
+        largest = math.inf if distribution is None else max(largest, distribution.epsilon(delta))
+    return largest
+
+
+def _by_loss_distribution(claim: Claim, delta: float) -> float:
+    """Return ε, which may not fall where δ does, though each decade of δ has a grid of its own."""
+    # The smallest decade is that of the least δ.
+    decade = min(_LAST_DECADE, max(0, math.floor(-math.log10(delta))))
+    epsilon = _at_decade(claim, decade, delta)
+    if decade < _LAST_DECADE:
+        end = 10.0 ** -(decade + 1)
+        # An ε that holds at a smaller δ holds here, too.
+        if epsilon < math.inf and epsilon > 0.998 * _at_decade(claim, decade, end) - 1e-3:
+            epsilon = min(epsilon, _at_decade(claim, decade + 1, end))
+    return epsilon
+
+
+@lru_cache(maxsize=4)
+def _library_losses(claim: Claim) -> Any:
+    """Return dp-accounting's accountant of privacy loss distributions with the event, or None where it fails."""
     from dp_accounting.pld import PLDAccountant
 
     interval = _discretisation_interval(claim)
-    if interval is None:
-        return None
-    if claim.event is None and claim.neighbours != "replace":
-        losses = _sampled_losses(claim, interval)
-        return None if losses is None else (losses.get_epsilon_for_delta, losses.get_delta_for_epsilon)
-    accountant = _compose(PLDAccountant(_library_relation(claim), interval), _event(claim))
-    return None if accountant is None else (accountant.get_epsilon, accountant.get_delta)
-
-
-def _sampled_losses(claim: Claim, interval: float) -> Any:
-    """Return the distribution of Poisson sampled rounds, or None where dp-accounting fails.
-
-    Its own constructor finds the noise of one loss after another, which takes five times as long.
-    """
-    from dp_accounting.pld import privacy_loss_mechanism as library
-    from dp_accounting.pld.pld_pmf import create_pmf_pessimistic_connect_dots_fixed_gap
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-
-    sigma, rate = claim.noise_multiplier, claim.rate
-    assert sigma is not None
-    assert rate is not None
-    adjacency, parts = library.AdjacencyType, []
-    try:
-        with np.errstate(all="ignore"):
-            for side, sign in ((adjacency.REMOVE, 1.0), (adjacency.ADD, -1.0)):
-                part = library.GaussianPrivacyLoss(sigma, sampling_prob=rate, adjacency_type=side)
-                bounds = part.connect_dots_bounds()
-                first, last = math.floor(bounds.epsilon_lower / interval), math.ceil(bounds.epsilon_upper / interval)
-                losses = interval * np.arange(first, last + 1)
-                # A removal's losses are above log(1 − q), and an addition's below −log(1 − q).
-                inside = sign * losses > np.log1p(-rate)
-                signed = sign * losses[inside]
-                noise = -sign * (0.5 + sigma**2 * (signed + np.log(-np.expm1(np.log1p(-rate) - signed)) - np.log(rate)))
-                deltas = np.maximum(-np.expm1(losses), 0.0) if sign > 0.0 else np.zeros(len(losses))
-                beyond = np.exp(losses[inside] + part.mu_lower_log_cdf(noise))
-                deltas[inside] = np.clip(part.mu_upper_cdf(noise) - beyond, 0.0, 1.0)
-                parts.append(create_pmf_pessimistic_connect_dots_fixed_gap(interval, first, last, deltas))
-            return PrivacyLossDistribution(*parts).self_compose(claim.rounds)
-    except (ArithmeticError, ValueError, NotImplementedError):
-        return None
+    return None if interval is None else _compose(PLDAccountant(_library_relation(claim), interval), claim.event)
 
 
 @contextmanager
@@ -826,7 +862,7 @@ def _compose(accountant: Any, event: Any) -> Any:
 def _discretisation_interval(claim: Claim) -> float | None:
     """Return the PLD's discretisation interval, or None if ε is too large for it."""
     finest, largest, variance, mean = _INTERVAL, 0.0, 0.0, 0.0
-    for count, leaf in _leaves(_event(claim)):
+    for count, leaf in _leaves(claim.event):
         noise = _noise_of(leaf)
         if noise is None:
             loss = _pure_loss(leaf)
@@ -857,18 +893,18 @@ def _pure_loss(leaf: Any) -> float:
     return 1.0 / part.noise_multiplier if laplace else 3.0
 
 
-def _by_losses(claim: Claim, delta: float) -> float:
+def _by_library_losses(claim: Claim, delta: float) -> float:
     assert claim.rounds is not None
     lost = _LOST * claim.rounds
     # With less left of δ, other bounds are lower.
     if delta < 2.0 * lost:
         return math.inf
-    losses = _losses(claim)
-    if losses is None:
+    accountant = _library_losses(claim)
+    if accountant is None:
         return math.inf
     try:
         with np.errstate(all="ignore"):
-            epsilon = float(losses[0](delta - lost))
+            epsilon = float(accountant.get_epsilon(delta - lost))
     except (ArithmeticError, ValueError):
         return math.inf
     return epsilon if epsilon <= _LARGEST_LOSS else math.inf
@@ -892,7 +928,7 @@ def _renyi_accountant(claim: Claim) -> tuple[Any, Any]:
     from dp_accounting import UnsupportedDpEvent
     from dp_accounting.rdp import RdpAccountant
 
-    event = _event(claim)
+    event = claim.event
     if claim.neighbours == "replace":
         # This accountant takes a replacement to move a Gaussian's sum by one clip norm.
         event = _at_half_noise(event) or UnsupportedDpEvent()
@@ -964,44 +1000,31 @@ def _by_known_rounds(claim: Claim, delta: float) -> float:
     return float(min(every, epsilon * (1.0 + 1e-8) + 1e-10))
 
 
-def _by_removal_and_addition(claim: Claim, delta: float) -> float:
-    """Return ε of a replacement, from ε′ and δ′ of its two steps: 2ε′ at (1 + e^ε′)·δ′."""
-    if claim.neighbours != "replace" or claim.rate is None:
-        return math.inf
-    step = replace(claim, neighbours="add-or-remove")
-
-    def excess(log: float) -> float:
-        return log + float(np.logaddexp(0.0, _bound(step, math.exp(log))[0])) - math.log(delta)
-
-    low, high = _LOG_SMALLEST_DELTA, math.log(delta)
-    if excess(low) > 0.0:
-        return math.inf
-    while high - low > 1e-3:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if excess(middle) <= 0.0 else (low, middle)
-    return 2.0 * _bound(step, math.exp(low))[0]
-
-
 @lru_cache(maxsize=16)
 def _pairs(claim: Claim) -> tuple[Array, Array]:
     """Return pairs of ε and δ that hold, from which a trade-off function is made."""
     if claim.statement is not None:
         epsilon, delta = claim.statement
         return np.array([epsilon]), np.array([delta])
-    assert claim.rounds is not None
-    lost = _LOST * claim.rounds
-    top = _by_losses(claim, 2.0 * lost) if lost < 0.1 else math.inf
-    exponents = np.geomspace(0.1, 300.0, 40)
-    grid, deltas = np.empty(0), np.empty(0)
-    if top < math.inf:
-        grid = np.linspace(0.0, top, 512)
-        with np.errstate(all="ignore"):
-            losses = _losses(claim)
-            assert losses is not None
-            deltas = np.asarray(losses[1](list(grid))) + lost
-        # Distributions serve no smaller δ.
-        exponents = np.geomspace(-math.log10(lost), 300.0, 16)
-    tails = 10.0**-exponents
-    epsilons = np.append(grid, [_bound(claim, float(delta))[0] for delta in tails])
+    if not _directions(claim):
+        deltas = 10.0 ** -np.geomspace(0.1, 300.0, 40)
+        epsilons = np.array([_bound(claim, float(delta))[0] for delta in deltas])
+    else:
+        pairs: list[tuple[float, float]] = []
+        for decade in _DECADES:
+            directions = _directions(claim)
+            served = [_distribution(rounds, decade) for rounds in directions]
+            distributions = [each for each in served if each is not None]
+            if len(distributions) < len(directions):
+                continue
+            top = max(each.epsilon(10.0 ** -(decade + 1)) for each in distributions)
+            if top < math.inf:
+                low = max(each.low for each in distributions)
+                grid = np.linspace(low, max(low, top), 64)
+                logs = [max(each.log_delta(epsilon) for each in distributions) for epsilon in grid]
+                pairs += zip(grid, np.exp(np.minimum(logs, 0.0)), strict=True)
+        tails = 10.0 ** -np.array(_DECADES[1:], dtype=np.float64)
+        pairs += [(_bound(claim, float(delta))[0], float(delta)) for delta in tails]
+        epsilons, deltas = np.array(pairs).T
     there = np.isfinite(epsilons)
-    return epsilons[there], np.append(deltas, tails)[there]
+    return epsilons[there], deltas[there]

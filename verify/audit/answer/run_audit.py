@@ -535,7 +535,7 @@ def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None
         fit = "pinned", (delta, distance)
     return EstimateRow(
         name=COMPOSED,
-        version=1,
+        version=2,
         kind=ESTIMATE,
         epsilon=value,
         low=low,
@@ -560,7 +560,7 @@ def _composed_bound(
     # Below its range an accounting has no value, and the bound is that of the end of the range.
     limit = max(limit, rules.NOISE_MULTIPLIER.low)
     assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting"
-    yield _uncapped_row(COMPOSED_BOUND, 1, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
+    yield _uncapped_row(COMPOSED_BOUND, 2, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
 
 
 def _bound_by_participations(

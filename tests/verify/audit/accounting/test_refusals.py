@@ -68,7 +68,7 @@ TABLE = {
                 dp_accounting.NoOpDpEvent(),
                 dp_accounting.UnsupportedDpEvent(),
                 Sampled(0.1, Sampled(0.1, Gaussian(1.0))),
-                dp_accounting.SampledWithoutReplacementDpEvent(1000, 10, Gaussian(1.0)),
+                dp_accounting.SampledWithoutReplacementDpEvent(1000, 10, dp_accounting.LaplaceDpEvent(1.0)),
                 dp_accounting.ComposedDpEvent([Gaussian(1.0), dp_accounting.UnsupportedDpEvent()]),
             )
         ),
