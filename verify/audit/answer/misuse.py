@@ -336,7 +336,8 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
 
     Null hypothesis: scores of one kind are independent with one law, rounded to the digits that they have. A cosine's
     law has a density, at most that of the null. Its number of repeated scores is then no larger than a Poisson variable
-    (negative association). Other scores may have any law, discrete ones too (``_pairs_p_value``).
+    (negative association). Other scores may have any law, discrete ones too (``_pairs_p_value``), and where they take
+    many values, neighbouring ones are about as frequent (``_copies_p_value``).
     """
     values, counts = np.unique(
         _in_single_precision(np.concatenate([scores for _, scores in facts.groups])), return_inverse=True
@@ -374,6 +375,64 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
             p_value,
             withholds=Withheld.ALL,
         )
+        return
+    p_value = 1.0 if facts.cosines else _copies_p_value(np.concatenate([scores for _, scores in facts.groups]))
+    if p_value < EACH_LEVEL:
+        total = facts.count + facts.null_count
+        again = total - len(values)
+        yield MisuseWarning(
+            "repeated",
+            f"{again:,} of {total:,} scores are equal to others, and hardly any differ by the last digit alone.",
+            "Give each canary's score once: rows of one canary are no new canaries. Average them if they are of "
+            "several queries or seeds.",
+            p_value,
+            withholds=Withheld.ALL,
+        )
+
+
+def find_repetitions(observed: Array, unobserved: Array) -> tuple[MisuseWarning, ...]:
+    """Return warnings that scores of any kind are copies of others."""
+    seen, unseen = np.sort(observed), np.sort(unobserved)
+    total = len(seen) + len(unseen)
+    return tuple(_repetition_warnings(_Facts(seen, unseen, False, None, "fixed", None, None, 0, total)))
+
+
+def has_few_values(scores: Array) -> bool:
+    """Tell whether scores take so few values that copies of rows look like any others."""
+    return len(np.unique(scores)) <= _FEW_VALUES
+
+
+def _copies_p_value(scores: Array) -> float:
+    """Return the p-value of how many values come more than once, against how many have a value one step above.
+
+    Labels play no part, so that a leak makes no difference. A score's step is that of its number format: a digit, a bit
+    or a grid's. Where a law changes little from one value to the next, and Poisson numbers of scores have the mean λ
+    there, a value comes twice with probability 1 − (1 + λ)exp(−λ), which is at most (1 − exp(−λ))², that of two
+    neighbours. The null hypothesis is that there are no more of the first than of the second. Copies of rows are equal,
+    and few are a step apart. However common a value is, such as 0 or 1 at a limit, it counts once.
+    """
+    pooled = np.sort(scores)
+    _, firsts, counts = np.unique(_in_single_precision(pooled), return_index=True, return_counts=True)
+    if len(counts) <= _FEW_VALUES:
+        return 1.0
+    values, gaps = pooled[firsts], np.diff(pooled[firsts])
+    step = _resolution(pooled)[firsts]
+    multiples = (values - values[0]) / gaps.min()
+    if np.all(np.abs(multiples - np.rint(multiples)) <= 1e-6 * np.maximum(multiples, 1.0)):
+        step = np.maximum(step, gaps.min())
+    # Another scale of a grid, as logarithms of probabilities in half precision, has gaps like their neighbours.
+    alike = np.abs(np.diff(gaps)) <= _ALIKE * gaps[1:]
+    next_to = (gaps <= 1.5 * np.maximum(step[1:], step[:-1])) | np.append(alike, False) | np.append(False, alike)
+    again, pairs = int(np.count_nonzero(counts > 1)), int(np.count_nonzero(next_to))
+    return float(special.bdtrc(again - 1, again + pairs, 0.5)) if again else 1.0
+
+
+# What is said then.
+FEW_VALUES = "whether rows are copies: each counts as a canary, and scores of few different values do not show it"
+# Up to so many different values, nobody can tell copies from ties.
+_FEW_VALUES = 20
+# Relative difference up to which two gaps are alike.
+_ALIKE = 0.005
 
 
 def _pairs_p_value(pairs: int, others: Sequence[int], factor: float, total: int) -> float:

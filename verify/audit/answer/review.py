@@ -18,6 +18,7 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.answer.misuse import FEW_VALUES, find_repetitions, has_few_values
 from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
@@ -132,6 +133,8 @@ class Review:
         Choices that can be made after looking at the scores.
     unknown
         What cannot be seen from what is given.
+    withheld
+        Why nothing is judged, as rows are copies of others; empty if they are not.
     """
 
     form: str
@@ -144,6 +147,7 @@ class Review:
     caps: dict[str, float]
     choices: tuple[Choice, ...]
     unknown: tuple[str, ...]
+    withheld: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as they are in JSON, which has no infinity: an infinite number is None."""
@@ -166,7 +170,7 @@ class Review:
         blocks = [("Reviewed", f"{self.form}: {self.canaries}, at δ = {self.delta:g}")]
         blocks += [("Bound", _bound_line(bound, self.confidence)) for bound in self.bounds]
         caps = ", ".join(f"{round_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
-        blocks.append(("Caps", f"so many canaries give at most {caps}"))
+        blocks += [("Caps", f"so many canaries give at most {caps}")] if caps else []
         blocks += [("Choice", _choice_line(choice, self.confidence)) for choice in self.choices]
         blocks += [("Unknown", line) for line in self.unknown]
         lines = textwrap.wrap(self.answer, WIDTH)
@@ -244,14 +248,17 @@ def review(
     if tried is not None:
         tried = int(_TRIED.number("tried", tried))
     kind = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
-    if result.scores is not None:
+    withheld = "" if result.scores is None else _repetitions(result.scores)
+    if withheld:
+        parts: _Parts = (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
+    elif result.scores is not None:
         parts = _of_scores(_rank(result.scores, kind), at, level)
     elif result.counts:
         parts = _of_counts(result.counts, at, level, tried)
     else:
         parts = _of_sizes(result, at, level)
     bounds, caps, choices, unknown = parts
-    opinion = _opinion(reported, bounds, caps)
+    opinion = Opinion.NOT_JUDGED if withheld else _opinion(reported, bounds, caps)
     canaries = _canaries(result)
     return Review(
         result.form,
@@ -264,6 +271,7 @@ def review(
         caps,
         choices,
         (*result.remarks, *unknown),
+        withheld,
     )
 
 
@@ -318,11 +326,23 @@ def _rank(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
     return prepare(ranks[:members], ranks[members:], inclusion=inclusion)
 
 
+def _repetitions(scores: ScoreColumns) -> str:
+    """Say that scores are copies of others, and what to do; empty if they are not."""
+    assert scores.unobserved is not None
+    groups = scores.observed, scores.unobserved
+    # Infinite scores are certain guesses, and may be as many as they like.
+    warnings = find_repetitions(*(group[np.isfinite(group)] for group in groups))
+    return f"{warnings[0].message} {warnings[0].what_to_do}" if warnings else ""
+
+
 def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
     bounds = sorted(
         map(_review_bound, lower_bounds(sample, delta, 1.0 - alpha)), key=lambda bound: bool(bound.condition)
     )
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
+    assert sample.unobserved is not None
+    if has_few_values(np.concatenate([sample.observed, sample.unobserved], axis=-1)):
+        unknown.insert(0, FEW_VALUES)
     if sample.inclusion is not Inclusion.COIN:
         unknown.insert(0, f"{_COIN}: one-run is proven if so, which inclusion=coin says")
     return tuple(bounds), _caps(sample, delta, alpha), _choices(sample, delta, alpha), tuple(unknown)
@@ -475,6 +495,8 @@ def _of_sizes(result: OtherResult, delta: float, alpha: float) -> _Parts:
 def _answer(reviewed: Review) -> str:
     at, reported = f"at δ = {reviewed.delta:g}", reviewed.reported
     headline = reviewed.bounds[0] if reviewed.bounds else None
+    if reviewed.withheld:
+        return f"Nothing is judged. {reviewed.withheld}"
     valid = "" if headline is None else f"The valid bound is {round_down(headline.epsilon)} {at}."
     if reported is None:
         return (

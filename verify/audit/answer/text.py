@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from canaryproof.verify.audit.answer.misuse import has_few_values
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     PARTICIPATIONS,
@@ -319,8 +321,17 @@ def _bound(result: AuditResult) -> str:
         return "none of those asked for has a known coverage"
     confidence = percent(1.0 - result.level)
     added = result.neighbours != result.scores.neighbours
+    few = "; each row counts as a canary, as so few values do not show copies" if _has_few_values(result) else ""
     weak = "; canaries were only added, which moves a sum half as far as replacing" if added else ""
-    return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}{weak}"
+    return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}{few}{weak}"
+
+
+def _has_few_values(result: AuditResult) -> bool:
+    """Tell whether scores other than cosines take so few values that copies of rows cannot be seen."""
+    scores = result.scores
+    if scores.kind is not ScoreKind.ANY or scores.unobserved is None:
+        return False
+    return has_few_values(np.concatenate([scores.observed, scores.unobserved]))
 
 
 def meaning(result: AuditResult) -> str:

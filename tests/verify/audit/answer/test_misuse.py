@@ -1,12 +1,15 @@
 import math
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
+import canaryproof as cp
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.answer.misuse import Withheld, misuse
+from canaryproof.verify.audit.answer.misuse import Withheld, find_repetitions, misuse
 
 SIGMA = 1.54
 
@@ -286,3 +289,74 @@ def test_the_coins_p_value_is_that_of_both_sides(count, null_count):
     found = misuse(scores[0, :count], scores[1, :null_count], 40_000, inclusion="coin")
     p_value = next(warning.p_value for warning in found if warning.kind == "coin")
     assert p_value == pytest.approx(stats.binomtest(count, count + null_count).pvalue, rel=1e-9, abs=0.0)
+
+
+def copied(rng: np.random.Generator, scores: np.ndarray, how: str) -> np.ndarray:
+    """Repeat the rows of scores."""
+    count = len(scores)
+    times = {
+        "1 to 6": rng.integers(1, 7, count),
+        "half of them 4": np.where(np.arange(count) < count // 2, 4, 1),
+        "2 or 3": rng.integers(2, 4, count),
+    }.get(how, np.full(count, int(how.split()[0]) if how[0].isdigit() else 4))
+    repeated = np.repeat(scores, times)
+    if "float32" in how:
+        return repeated.astype(np.float32).astype(np.float64)
+    return repeated.round(int(how.split()[-2])) if "digits" in how else repeated
+
+
+COPIES = ["2", "3", "5", "1 to 6", "half of them 4", "2 or 3", "4 in float32", "4 with 4 digits", "2 with 2 digits"]
+HONEST: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "rounded to 1 digit": lambda rng, n: rng.normal(size=n).round(1),
+    "rounded to 2 digits": lambda rng, n: rng.normal(size=n).round(2),
+    "rounded to 3 digits": lambda rng, n: rng.normal(size=n).round(3),
+    "near a limit": lambda rng, n: (1.0 - rng.exponential(0.01, n)).round(3),
+    "heavy tails": lambda rng, n: rng.standard_cauchy(n).round(1),
+    "significant digits": lambda rng, n: np.array([float(f"{x:.3g}") for x in rng.lognormal(0.0, 2.0, n)]),
+    "half precision": lambda rng, n: rng.random(n).astype(np.float16).astype(np.float64),
+    "logarithms of half precision": lambda rng, n: -np.log(rng.random(n).astype(np.float16) + 1e-8, dtype=np.float64),
+    "binary": lambda rng, n: rng.integers(0, 2, n).astype(np.float64),
+    "means of 50": lambda rng, n: rng.binomial(50, 0.5, n) / 50.0,
+    "saturated": lambda rng, n: np.clip(rng.normal(size=n), -1.0, 1.0),
+    "saturated and rounded": lambda rng, n: np.clip(rng.normal(size=n), -1.0, 1.0).round(2),
+    "atoms": lambda rng, n: np.where(rng.random(n) < 0.5, rng.integers(0, 8, n), rng.normal(size=n)),
+}
+
+
+@pytest.mark.parametrize("inclusion", ["coin", pytest.param("fixed", marks=pytest.mark.deep)])
+@pytest.mark.parametrize("how", COPIES)
+def test_copies_of_rows_are_no_new_canaries(how: str, inclusion: str) -> None:
+    """They are withheld in more than 999 of 1,000 audits of this size, and no bound is proven by them."""
+    for seed in range(10):
+        rng = np.random.default_rng([seed, 9])
+        observed, unobserved = (copied(rng, rng.normal(size=100), how) for _ in range(2))
+        result = cp.audit(cp.Scores(observed, unobserved, kind="any", inclusion=inclusion), delta=1e-5)
+        assert result.withheld
+        assert {warning.kind for warning in result.warnings} == {"repeated"}
+        assert result.bounds == ()
+    reviewed = cp.review(labelled(observed, unobserved), delta=1e-5, epsilon=1.0)
+    assert reviewed.opinion == "not judged"
+    assert (reviewed.bounds, reviewed.caps) == ((), {})
+    assert str(reviewed).startswith("Nothing is judged. ")
+
+
+def labelled(observed: np.ndarray, unobserved: np.ndarray) -> pd.DataFrame:
+    return pd.DataFrame({"observed": pd.Series(observed), "unobserved": pd.Series(unobserved)})
+
+
+@pytest.mark.parametrize("count", [30, 300, pytest.param(10_000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("law", HONEST)
+def test_honest_ties_are_no_copies(law: str, count: int) -> None:
+    """Each is rejected with probability 1e-6 at most, with a trace of the canaries or without."""
+    for seed in range(20):
+        rng = np.random.default_rng([seed, 7])
+        observed, unobserved = HONEST[law](rng, count), HONEST[law](rng, count)
+        assert not find_repetitions(observed, unobserved)
+
+
+def test_of_few_values_it_is_said_that_each_row_counts() -> None:
+    scores = cp.Scores([1.0] * 150 + [0.0] * 350, [0.0] * 500, kind="any", inclusion="independent")
+    text = " ".join(str(cp.audit(scores, delta=1e-5)).split())
+    assert "each row counts as a canary, as so few values do not show copies" in text
+    reviewed = " ".join(str(cp.review(labelled(scores.observed, scores.unobserved), delta=1e-5)).split())
+    assert "each counts as a canary, and scores of few different values do not show it" in reviewed
