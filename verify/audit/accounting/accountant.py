@@ -139,7 +139,8 @@ class Claim:
         Parameters
         ----------
         delta
-            δ in (0, 1), not subnormal.
+            δ in (0, 1), not subnormal; also 0 for mechanisms of a pure ε, such as Laplace noise and randomised
+            response.
 
         Returns
         -------
@@ -154,11 +155,11 @@ class Claim:
         -----
         The module's documentation has the accountings, ``basis`` the one that gave the value.
         """
-        return _bound(self, float(rules.DELTA.number("delta", delta)))[0]
+        return _bound(self, _checked_delta(self, delta))[0]
 
     def basis(self, delta: float) -> str:
         """Accounting that gave ``epsilon`` at δ, in a few words; arguments and errors as there."""
-        return _bound(self, float(rules.DELTA.number("delta", delta)))[1]
+        return _bound(self, _checked_delta(self, delta))[1]
 
     def power(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
         """Largest true positive rate that the claim allows a test, at a false positive rate.
@@ -272,7 +273,7 @@ class Claim:
 def gaussian(
     noise_multiplier: float,
     *,
-    participations: int = 1,
+    participations: int | None = None,
     rounds: int | None = None,
     neighbours: Neighbours = "add-or-remove",
 ) -> Claim:
@@ -283,9 +284,9 @@ def gaussian(
     noise_multiplier
         Standard deviation σ of the noise of a round in clip norms, from 0.01 to 1e6.
     participations
-        Number n of rounds in which the record takes part, at most ``rounds``.
+        Number n of rounds in which the record takes part, at most ``rounds``; 1 where neither is given.
     rounds
-        Rounds of the training, from 1 to 1e9; by default all are the record's.
+        Rounds of the training, from 1 to 1e9, which need ``participations``; by default all are the record's.
     neighbours
         ``add-or-remove`` or ``replace``.
 
@@ -309,9 +310,10 @@ def gaussian(
     """
     sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
     whole = None if rounds is None else int(_ROUNDS.number("rounds", rounds))
+    taken = _participations(participations, whole)
     most = int(_ROUNDS.high) if whole is None else whole
     rule = NumberRange(f"be a whole number from 0 to {_plain(most)}", 0, most, whole=True)
-    taken = int(rule.number("participations", participations))
+    taken = int(rule.number("participations", taken))
     return Claim(_relation(neighbours), sigma, max(1, taken) if whole is None else whole, taken)
 
 
@@ -511,7 +513,7 @@ def noise_multiplier(
     rate
         Rate of Poisson sampling in [0, 1], for ``poisson``.
     participations
-        Known rounds of the record, for ``gaussian``; 1 by default. It excludes ``rate``.
+        Known rounds of the record, for ``gaussian``; 1 where no rounds are given. It excludes ``rate``.
     neighbours
         ``add-or-remove`` or ``replace``.
 
@@ -540,8 +542,7 @@ def noise_multiplier(
     def claim(sigma: float) -> Claim:
         if rate is not None and rounds is not None:
             return poisson(sigma, rate=rate, rounds=rounds, neighbours=neighbours)
-        taken = 1 if participations is None else participations
-        return gaussian(sigma, participations=taken, rounds=rounds, neighbours=neighbours)
+        return gaussian(sigma, participations=participations, rounds=rounds, neighbours=neighbours)
 
     low, high = rules.NOISE_MULTIPLIER.low, rules.NOISE_MULTIPLIER.high
     unit = claim(1.0)
@@ -577,6 +578,18 @@ def _least_sampled_noise(claim: Any, target: float, delta: float, high: float) -
     return min(sigma, high)
 
 
+def _participations(participations: int | None, rounds: int | None) -> int:
+    """Return the rounds in which a record takes part: 1 unless they are given, which rounds require."""
+    if participations is not None:
+        return participations
+    if rounds is not None:
+        raise ValueError(
+            f"rounds: must be given with the record's participations: participations={rounds} if it takes part in all, "
+            f"participations=1, rounds={rounds} if in one"
+        )
+    return 1
+
+
 def _relation(neighbours: object) -> Neighbours:
     return "replace" if rules.choice("neighbours", neighbours, NEIGHBOURS) == "replace" else "add-or-remove"
 
@@ -584,6 +597,13 @@ def _relation(neighbours: object) -> Neighbours:
 def _distance(claim: Claim) -> float:
     """Return how far a neighbour moves the sum of a round, in clip norms."""
     return 2.0 if claim.neighbours == "replace" else 1.0
+
+
+def _checked_delta(claim: Claim, delta: float) -> float:
+    """Return δ, which may be 0 where the claim has a pure ε."""
+    if np.ndim(delta) == 0 and delta == 0.0 and _pure_epsilon(claim) < math.inf:
+        return 0.0
+    return float(rules.DELTA.number("delta", delta))
 
 
 def _checked_rates(rates: ArrayLike) -> Array:
@@ -620,6 +640,11 @@ def _leaves(event: Any, count: int = 1) -> Iterator[tuple[int, Any]]:
         case "ComposedDpEvent":
             for part in event.events:
                 yield from _leaves(part, count)
+        case "SingleEpochTreeAggregationDpEvent":
+            # A record that takes part once is in one node of each level of one tree.
+            steps = event.step_counts if isinstance(event.step_counts, list | tuple) else [event.step_counts]
+            levels = max(int(step).bit_length() for step in steps)
+            yield count, dp_accounting.GaussianDpEvent(event.noise_multiplier / math.sqrt(levels))
         case "PoissonSampledDpEvent" | "SampledWithoutReplacementDpEvent":
             gaussian_only = all(type(leaf) is dp_accounting.GaussianDpEvent for _, leaf in _leaves(event.event))
             noise = _joint_noise(event.event) if gaussian_only else None
@@ -727,7 +752,11 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
     where = f"{_number_of(rounds)} of " + (
         f"Poisson sampling at {claim.rate:.4g}" if claim.event is None else "several mechanisms"
     )
-    bounds = [(_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}")]
+    pure = _pure_epsilon(claim)
+    if delta == 0.0:
+        return pure, "pure ε of the mechanism"
+    bounds = [(pure, "pure ε of the mechanism")]
+    bounds += [(_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}")]
     if _directions(claim):
         bounds += [
             (_by_loss_distribution(claim, delta), f"privacy loss distributions of {where}"),
@@ -740,6 +769,29 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
         ]
     best = min(bounds, key=lambda bound: bound[0])
     return best if best[0] < math.inf else (math.inf, "no accounting gives a finite ε")
+
+
+def _pure_epsilon(claim: Claim) -> float:
+    """Return the sum of the pure ε of all events, which holds at every δ; infinite if one has none."""
+    if claim.event is None:
+        return math.inf
+    sides = 2.0 if claim.neighbours == "replace" else 1.0
+    return math.fsum(count * _pure_loss(leaf, sides) for count, leaf in _leaves(claim.event))
+
+
+def _pure_loss(leaf: Any, sides: float) -> float:
+    """Return the largest loss of a round; a replacement is a removal and an addition, but for randomised response."""
+    match type(leaf).__name__:
+        case "PoissonSampledDpEvent":
+            whole = _pure_loss(leaf.event, 1.0)
+            return sides * math.log1p(leaf.sampling_probability * math.expm1(whole)) if whole < 700.0 else math.inf
+        case "LaplaceDpEvent" if leaf.noise_multiplier > 0.0:
+            return sides / float(leaf.noise_multiplier)
+        case "DiscreteLaplaceDpEvent":
+            return sides * float(leaf.noise_parameter * leaf.sensitivity)
+        case "RandomizedResponseDpEvent" if leaf.noise_parameter > 0.0 and sides == 2.0:
+            return math.log1p((1.0 - leaf.noise_parameter) * leaf.num_buckets / leaf.noise_parameter)
+    return math.inf
 
 
 def _is_supported(claim: Claim) -> bool:
@@ -865,7 +917,9 @@ def _discretisation_interval(claim: Claim) -> float | None:
     for count, leaf in _leaves(claim.event):
         noise = _noise_of(leaf)
         if noise is None:
-            loss = _pure_loss(leaf)
+            # 3 of what is unknown, for the library's interval.
+            loss = _pure_loss(leaf, 1.0)
+            loss = loss if loss < math.inf else 3.0
             largest, variance = max(largest, loss), variance + count * loss**2
             continue
         # A replacement's loss in a sampled round is that of a removal and of an addition.
@@ -884,13 +938,6 @@ def _discretisation_interval(claim: Claim) -> float | None:
     if mean > 2.0 * _LARGEST_LOSS:
         return None
     return max(finest, largest / 3e4, 18.0 * math.sqrt(variance) / _MOST_LOSSES)
-
-
-def _pure_loss(leaf: Any) -> float:
-    """Return the largest loss of Laplace noise, sampled or not; 3 of any other event, for the library's interval."""
-    part = getattr(leaf, "event", leaf)
-    laplace = type(part).__name__ == "LaplaceDpEvent" and part.noise_multiplier > 0.0
-    return 1.0 / part.noise_multiplier if laplace else 3.0
 
 
 def _by_library_losses(claim: Claim, delta: float) -> float:

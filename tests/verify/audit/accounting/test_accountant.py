@@ -520,6 +520,38 @@ def test_other_events_have_the_library_s_epsilon():
     assert revealed.tradeoff(0.1) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("event", "neighbours", "pure"),
+    [
+        (dp_accounting.LaplaceDpEvent(1.0), "add-or-remove", 1.0),
+        (Repeated(dp_accounting.LaplaceDpEvent(1.0), 3), "add-or-remove", 3.0),
+        (dp_accounting.RandomizedResponseDpEvent(0.5, 2), "replace", math.log(3.0)),
+        (
+            Repeated(Sampled(0.1, dp_accounting.LaplaceDpEvent(1.0)), 10),
+            "add-or-remove",
+            10 * math.log1p(0.1 * (math.e - 1.0)),
+        ),
+    ],
+)
+def test_a_pure_epsilon_holds_at_every_delta(event, neighbours, pure):
+    claim = from_event(event, neighbours=neighbours)
+    for delta in (1e-3, 1e-9, 1e-13, 1e-15, 1e-20, 1e-100):
+        assert claim.epsilon(delta) <= pure * (1.0 + ULPS)
+    assert claim.epsilon(0.0) == pytest.approx(pure, rel=1e-15)
+    assert claim.basis(0.0) == "pure ε of the mechanism"
+
+
+@pytest.mark.parametrize(("steps", "levels"), [(1, 1), (2, 2), (3, 2), (4, 3), ([5, 8], 4), (1023, 10)])
+def test_a_record_of_one_round_is_in_one_node_of_each_level_of_a_tree(steps, levels):
+    tree = dp_accounting.SingleEpochTreeAggregationDpEvent(2.0, steps)
+    claim = from_event(tree)
+    assert claim.attacker == "known rounds"
+    assert claim.epsilon(1e-6) == pytest.approx(gaussian(2.0, participations=levels).epsilon(1e-6), rel=1e-13)
+    special_relation = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
+    library = rdp.RdpAccountant(neighboring_relation=special_relation).compose(tree)
+    assert claim.epsilon(1e-6) <= library.get_epsilon(1e-6)
+
+
 def test_numbers_claims_and_events_are_claims():
     assert as_claim(3, 1e-6) == epsilon_delta(3.0, 1e-6)
     assert as_claim(3.0, 1e-6, "replace") == epsilon_delta(3.0, 1e-6, neighbours="replace")

@@ -16,7 +16,7 @@ from canaryproof.verify.audit.accounting.accountant import (
 )
 from tests.refusals import refusals
 
-SAMPLED, KNOWN = poisson(1.0, rate=0.1, rounds=9), gaussian(1.0, rounds=9)
+SAMPLED, KNOWN = poisson(1.0, rate=0.1, rounds=9), gaussian(1.0, participations=1, rounds=9)
 NOISE = "noise_multiplier: must lie between 0.01 and 1e+06, not"
 Gaussian = dp_accounting.GaussianDpEvent
 Sampled = dp_accounting.PoissonSampledDpEvent
@@ -38,6 +38,14 @@ TABLE = {
         ("participations", 3, "participations: must be a whole number from 0 to 2, not 3"),
         ("rounds", 0, "rounds: must be a whole number from 1 to 1e9, not 0"),
         ("neighbours", "x", "neighbours: must be one of add-or-remove, replace, not 'x'"),
+    ],
+    partial(gaussian, noise_multiplier=1.0): [
+        (
+            "rounds",
+            3,
+            "rounds: must be given with the record's participations: participations=3 if it takes part in all, "
+            "participations=1, rounds=3 if in one",
+        ),
     ],
     partial(gaussian, noise_multiplier=1.0, participations=1): [
         ("participations", 1.5, "participations: must be a whole number from 0 to 1e9, not 1.5"),
