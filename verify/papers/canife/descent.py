@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels._canary_stream import _wide_vectors
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Singles
-from canaryproof.verify.papers.canife.design import Designer, DesignOptions, Sample, Variables
+from canaryproof.verify.papers.canife.design import CanaryOptions, Designer, Sample, Variables
 from canaryproof.verify.papers.canife.factored import FactoredState, FactoredUpdates
 
 # Examples of clients in a block, unless one client has more.
@@ -33,7 +33,7 @@ class DenseDesigner(Designer):
 
     updates: FactoredUpdates
 
-    def __init__(self, updates: FactoredUpdates, settings: DesignOptions | None = None) -> None:
+    def __init__(self, updates: FactoredUpdates, settings: CanaryOptions | None = None) -> None:
         super().__init__(updates, settings)
         # Nothing of it is JAX's to compile.
         self._descend = self._compiled

@@ -78,7 +78,7 @@ class Updates(Protocol):
 
 
 @dataclass(frozen=True)
-class DesignOptions:
+class CanaryOptions:
     """How a canary is designed."""
 
     steps: int = 2500  # iterations T
@@ -97,7 +97,7 @@ class DesignOptions:
 
 
 # Section 4: Adam with rate 1, the constant C, and a class for the canary. Random pixels are ``noise``'s uniform ones.
-AS_PRINTED = DesignOptions(rate=1.0, norm_constant=1.0, label="class", restarts=0)
+AS_PRINTED = CanaryOptions(rate=1.0, norm_constant=1.0, label="class", restarts=0)
 
 
 class Start(NamedTuple):
@@ -144,8 +144,8 @@ class Variables(NamedTuple):
 class Designer:
     """Designs canaries for one kind of model: compiled at the first design, for any parameters."""
 
-    def __init__(self, updates: Updates, settings: DesignOptions | None = None) -> None:
-        self.updates, self.settings = updates, settings or DesignOptions()
+    def __init__(self, updates: Updates, settings: CanaryOptions | None = None) -> None:
+        self.updates, self.settings = updates, settings or CanaryOptions()
         self._descend: Callable[..., tuple[Sample, Any, Any, Any]] = jax.jit(self._descended)
 
     def design(self, state: State, starts: Starts, rng: np.random.Generator) -> Canary:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.papers.canife.design import Designer, DesignOptions, Sample, Start, Starts, State, Variables
+from canaryproof.verify.papers.canife.design import CanaryOptions, Designer, Sample, Start, Starts, State, Variables
 from canaryproof.verify.papers.canife.general import (
     GeneralUpdates,
     LocalTraining,
@@ -87,7 +87,7 @@ class TextDesigner(Designer):
     """Designs canaries of text."""
 
     def __init__(
-        self, updates: TextUpdates, settings: DesignOptions | None = None, relaxation: Relaxation | None = None
+        self, updates: TextUpdates, settings: CanaryOptions | None = None, relaxation: Relaxation | None = None
     ) -> None:
         super().__init__(updates, settings)
         self.relaxation = relaxation or Relaxation()

@@ -21,7 +21,7 @@ from canaryproof.verify.audit.canaries.round_scores import BLOCK
 from canaryproof.verify.audit.canaries.seeds import Purpose
 from canaryproof.verify.papers.accounting.training import analytical_epsilon
 from canaryproof.verify.papers.canife.attack import TrialRound, attack, halves, score_law
-from canaryproof.verify.papers.canife.design import Canary, DesignOptions
+from canaryproof.verify.papers.canife.design import Canary, CanaryOptions
 from canaryproof.verify.papers.canife.general import GeneralUpdates
 from canaryproof.verify.papers.canife.measure import by_zero_counts
 from canaryproof.verify.papers.records.benchmark_record import (
@@ -75,7 +75,7 @@ class Bench:
         self.federation, self.model, self.plan = federation, model, plan
         self.sizes = plan.sizes(federation.clients, model.dim)
         self._whole = GeneralUpdates(model.loss, plan.clip_norm)
-        self._auditor = DenseAuditor(federation, DesignOptions(steps=plan.steps), plan.clip_norm)
+        self._auditor = DenseAuditor(federation, CanaryOptions(steps=plan.steps), plan.clip_norm)
 
     def compile(self) -> float:
         """Design a canary for a new model, and return the seconds: before the first, something has to be compiled."""

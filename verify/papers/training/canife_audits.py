@@ -101,7 +101,7 @@ class Designing:
 
     data: Data
     network: Network
-    settings: design.DesignOptions
+    settings: design.CanaryOptions
     local: LocalTraining
     clip_norm: float
     one_step: bool  # whether clients make one step on all of their examples
@@ -111,7 +111,7 @@ class Designing:
         """Take it from the settings of a training."""
         plan, training = settings.canife, settings.training
         assert plan is not None
-        chosen = design.DesignOptions(
+        chosen = design.CanaryOptions(
             steps=plan.steps,
             rate=plan.rate,
             loss=cast(Any, plan.loss),

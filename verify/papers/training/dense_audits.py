@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.papers.canife.attack import Response
 from canaryproof.verify.papers.canife.descent import DenseDesigner
-from canaryproof.verify.papers.canife.design import Canary, DesignOptions, Starts, noise
+from canaryproof.verify.papers.canife.design import Canary, CanaryOptions, Starts, noise
 from canaryproof.verify.papers.canife.factored import FactoredState, FactoredUpdates
 from canaryproof.verify.papers.training.data.federation import Federation
 from canaryproof.verify.papers.training.faults import Fault, with_unclipped
@@ -29,7 +29,7 @@ class DenseAuditor:
     In DP-SGD updates are negative gradients, so that clients make one step at rate 1.
     """
 
-    def __init__(self, federation: Federation, options: DesignOptions, clip_norm: float = 1.0) -> None:
+    def __init__(self, federation: Federation, options: CanaryOptions, clip_norm: float = 1.0) -> None:
         self._federation = federation
         self._updates = FactoredUpdates(clip_norm)
         self._designer = DenseDesigner(self._updates, options)

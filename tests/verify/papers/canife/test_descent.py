@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.papers.canife.descent import DenseDesigner, soft_label
-from canaryproof.verify.papers.canife.design import Designer, DesignOptions, noise, pool_samples
+from canaryproof.verify.papers.canife.design import CanaryOptions, Designer, noise, pool_samples
 from canaryproof.verify.papers.canife.factored import FactoredUpdates
 
 SHAPE, CLASSES = (4, 4, 1), 5
@@ -55,7 +55,7 @@ def test_the_descent_is_that_of_jax(widths, examples, count, rate, label, loss, 
     updates = FactoredUpdates(clip_norm=0.7, rate=rate)
     given = clients(count, examples, 1)
     state = updates.prepare(network(widths, 2), *given)
-    options = DesignOptions(steps=steps, rate=0.02, label=label, loss=loss, restarts=0, norm_constant=3.0)
+    options = CanaryOptions(steps=steps, rate=0.02, label=label, loss=loss, restarts=0, norm_constant=3.0)
     # A client that is excluded, and none.
     for starts in (noise(SHAPE, CLASSES), pool_samples(*given[:2], CLASSES)):
         found, expected = (
@@ -71,7 +71,7 @@ def test_the_descent_is_that_of_jax(widths, examples, count, rate, label, loss, 
 def test_a_norm_beyond_the_hinge_feels_none():
     updates = FactoredUpdates()
     state = updates.prepare(network((7,), 4), *clients(10, 1, 5))
-    options = DesignOptions(steps=3, norm_constant=1e-3, restarts=0)
+    options = CanaryOptions(steps=3, norm_constant=1e-3, restarts=0)
     found, expected = (
         kind(updates, options).design(state, noise(SHAPE, CLASSES), np.random.default_rng(6))
         for kind in (DenseDesigner, Designer)

@@ -8,7 +8,7 @@ import pytest
 
 from canaryproof.verify.papers.canife.attack import TrialRound, attack, halves, score_law
 from canaryproof.verify.papers.canife.descent import DenseDesigner
-from canaryproof.verify.papers.canife.design import AS_PRINTED, Designer, DesignOptions, Sample, noise, pool_samples
+from canaryproof.verify.papers.canife.design import AS_PRINTED, CanaryOptions, Designer, Sample, noise, pool_samples
 from canaryproof.verify.papers.canife.factored import FactoredUpdates
 from canaryproof.verify.papers.canife.general import GeneralUpdates, LocalTraining
 
@@ -25,7 +25,7 @@ def digits(handwriting):
     """A designer that is compiled once, a state, and starts."""
     federation, _, params = handwriting
     updates = FactoredUpdates()
-    designer = DenseDesigner(updates, DesignOptions(steps=1000))
+    designer = DenseDesigner(updates, CanaryOptions(steps=1000))
     return designer, updates.prepare(params, *pool(federation)), noise((8, 8, 1), 10)
 
 
@@ -57,7 +57,7 @@ def test_losses_of_the_paper(digits):
     products, squared = (
         np.asarray(part, dtype=np.float64) for part in jax.jit(designer.updates.products)(state, sample)
     )
-    mean = jax.jit(Designer(designer.updates, DesignOptions(loss="mean", norm_constant=7.0)).loss)
+    mean = jax.jit(Designer(designer.updates, CanaryOptions(loss="mean", norm_constant=7.0)).loss)
     loss = jax.jit(designer.loss)
     hinge = max(1.25 - np.sqrt(squared), 0.0) ** 2
     assert float(loss(state, sample)[0]) == pytest.approx(np.sum(products**2) + hinge, rel=1e-5)
@@ -89,7 +89,7 @@ def test_a_sample_without_gradient_is_poor_and_designed_anew(handwriting):
 
 @pytest.mark.parametrize("norm_constant", [1.0, 2.0])
 def test_a_canary_is_poor_above_a_share_of_the_loss_without_gradient(norm_constant):
-    options = DesignOptions(norm_constant=norm_constant, largest_loss=0.25, restarts=3)
+    options = CanaryOptions(norm_constant=norm_constant, largest_loss=0.25, restarts=3)
     designer = DenseDesigner(FactoredUpdates(1.5), options)
     # What it is compared with is (1.5 norm_constant)².
     zero = (1.5 * norm_constant) ** 2
@@ -120,7 +120,7 @@ def test_the_general_road_descends_to_the_same_canary(handwriting):
     found = []
     for kind, updates in ((DenseDesigner, FactoredUpdates()), (Designer, GeneralUpdates(network.loss))):
         state = updates.prepare(params, *pool(federation, 32))
-        designer = kind(updates, DesignOptions(steps=25, restarts=0))
+        designer = kind(updates, CanaryOptions(steps=25, restarts=0))
         found.append(designer.design(state, noise((8, 8, 1), 10), np.random.default_rng(6)))
     one, other = found
     assert one.loss < 0.5 * one.initial_loss
@@ -133,7 +133,7 @@ def test_a_canary_for_several_local_epochs(handwriting):
     federation, network, params = handwriting
     updates = GeneralUpdates(network.loss, local=LocalTraining(rate=0.5, steps=3))
     state = updates.prepare(params, *pool(federation, 32))
-    designer = Designer(updates, DesignOptions(steps=150, restarts=0))
+    designer = Designer(updates, CanaryOptions(steps=150, restarts=0))
     canary = designer.design(state, noise((8, 8, 1), 10), np.random.default_rng(7))
     law = score_law(updates.response(state, [canary]), TrialRound(8, 0.2))
     assert law.shift == pytest.approx(1.0, rel=0.1)
@@ -165,7 +165,7 @@ def test_rate_1_fails_on_mnist_where_the_default_does_not(mnist):
     updates = FactoredUpdates()
     state = updates.prepare(params, *pool(federation, 512))
     poor = {}
-    for name, settings, law in (("printed", AS_PRINTED, "uniform"), ("default", DesignOptions(restarts=0), "normal")):
+    for name, settings, law in (("printed", AS_PRINTED, "uniform"), ("default", CanaryOptions(restarts=0), "normal")):
         designer, rng = DenseDesigner(updates, settings), np.random.default_rng(9)
         designs = [designer.design(state, noise((28, 28, 1), 10, law), rng) for _ in range(20)]
         poor[name] = sum(not canary.healthy for canary in designs)

@@ -7,7 +7,7 @@ import pytest
 
 from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.papers.canife.attack import TrialRound, score_law
-from canaryproof.verify.papers.canife.design import DesignOptions, Sample
+from canaryproof.verify.papers.canife.design import CanaryOptions, Sample
 from canaryproof.verify.papers.canife.general import GeneralState
 from canaryproof.verify.papers.canife.text import Relaxation, TextDesigner, TextUpdates, random_tokens, text_of
 from canaryproof.verify.papers.training.data.federation import Federation
@@ -45,7 +45,7 @@ def test_a_canary_is_a_text_and_better_than_its_start():
     updates = TextUpdates(bag_of_tokens, bag_of_tokens)
     inputs, labels = rng.integers(0, VOCABULARY, (CLIENTS, 1, LENGTH)), rng.integers(0, 3, (CLIENTS, 1))
     state = updates.prepare(params, inputs, labels, np.ones((CLIENTS, 1), np.float32))
-    designer = TextDesigner(updates, DesignOptions(steps=100, norm_constant=1.0, restarts=1), Relaxation(0.7, 16))
+    designer = TextDesigner(updates, CanaryOptions(steps=100, norm_constant=1.0, restarts=1), Relaxation(0.7, 16))
     canary = designer.design(state, random_tokens(LENGTH, VOCABULARY, 3), np.random.default_rng(2))
     assert canary.input.shape == (LENGTH, VOCABULARY)
     np.testing.assert_array_equal(np.sort(canary.input, axis=1)[:, -2:], [[0.0, 1.0]] * LENGTH)

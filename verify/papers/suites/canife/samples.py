@@ -21,7 +21,7 @@ from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon
 from canaryproof.verify.papers.canife.attack import ScoreLaw, TrialRound, accuracy, attack, coins, halves, score_law
-from canaryproof.verify.papers.canife.design import DesignOptions, Starts, noise, pool_samples
+from canaryproof.verify.papers.canife.design import CanaryOptions, Starts, noise, pool_samples
 from canaryproof.verify.papers.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.papers.check.results import Context
 from canaryproof.verify.papers.comparison import canife
@@ -141,18 +141,18 @@ TRIALS = 100
 _BATCH, _RATE, _STEPS = 64, 0.5, 20
 # The setting of Section 4.1 without noise: 64 clients a round.
 QUIET = TrialRound(64, 0.0)
-DEFAULT = DesignOptions()
+DEFAULT = CanaryOptions()
 # Fewer steps than the default, so that hundreds of designs take seconds, and no other start than that of the pair.
-BASE = DesignOptions(steps=1000, restarts=0)
+BASE = CanaryOptions(steps=1000, restarts=0)
 # The same for attacks, in which a poor canary is designed anew.
-AUDIT = DesignOptions(steps=1000)
+AUDIT = CanaryOptions(steps=1000)
 
 
 @dataclass(frozen=True)
 class DesignPlan:
     """How canaries are designed and what they attack."""
 
-    settings: DesignOptions
+    settings: CanaryOptions
     # Designs begin with random pixels of one law or the other, or with a sample of the pool.
     start: Literal["normal", "uniform", "pool"] = "normal"
     pool: int = POOL  # Mock clients, at most ``POOL``
@@ -234,7 +234,7 @@ def two_layer() -> Model:
 
 
 @cache
-def auditor(settings: DesignOptions) -> DenseAuditor:
+def auditor(settings: CanaryOptions) -> DenseAuditor:
     """Return an auditor by designs of these options, at clip norm 1."""
     return DenseAuditor(federation(), settings)
 
