@@ -8,7 +8,7 @@ import click
 from canaryproof.reports.pages import RESULTS, as_written
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import Local, threads
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.cli.benchmark_command import prepare, write
 from canaryproof.verify.papers.runs.plan import Plan
 from canaryproof.verify.papers.runs.run_file import RunFile
@@ -20,7 +20,7 @@ SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}
 
 @click.command("other_tools")
 @click.argument("suites", nargs=-1, type=click.Choice(list(SUITES)), metavar="[SUITE]...")
-@click.option("--level", type=click.Choice([Level.QUICK.value, Level.FULL.value]), default="quick", show_default=True)
+@click.option("--level", type=click.Choice([Effort.QUICK.value, Effort.FULL.value]), default="quick", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder for the page and its numbers.")
 def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
@@ -29,7 +29,7 @@ def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
     SUITE is auditors or accountants; both by default. The exit status is 1 if a method of this package fails.
     """
     prepare(out, (RESULTS, page.PAGE))
-    plan = Plan("other_tools.__main__:SUITES", tuple(dict.fromkeys(suites or SUITES)), Context(Level(level), seed))
+    plan = Plan("other_tools.__main__:SUITES", tuple(dict.fromkeys(suites or SUITES)), Context(Effort(level), seed))
     with (
         RunFile(None, plan.origin, plan.checks) as file,
         progress("other_tools", equal_parts=False) as advance,

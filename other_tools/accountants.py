@@ -18,19 +18,19 @@ from functools import cache, partial
 from typing import Any
 
 from canaryproof.kernels.certified import gaussian_mechanism
-from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Outcome, Subject, Verdict
 from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 # Relative, below which an error is taken for rounding or the tolerance of a solver.
 TOLERANCE = 1e-6
-_SIGMAS = {Level.QUICK: (0.3, 1.0, 10.0), Level.FULL: (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
-_EPSILONS = {Level.QUICK: (0.1, 1.0, 50.0), Level.FULL: (0.01, 0.1, 1.0, 10.0, 50.0, 500.0)}
-_DELTAS = {Level.QUICK: (1e-5, 1e-12), Level.FULL: (1e-5, 1e-9, 1e-12, 1e-15)}
+_SIGMAS = {Effort.QUICK: (0.3, 1.0, 10.0), Effort.FULL: (0.1, 0.3, 1.0, 3.0, 10.0, 100.0)}
+_EPSILONS = {Effort.QUICK: (0.1, 1.0, 50.0), Effort.FULL: (0.01, 0.1, 1.0, 10.0, 50.0, 500.0)}
+_DELTAS = {Effort.QUICK: (1e-5, 1e-12), Effort.FULL: (1e-5, 1e-9, 1e-12, 1e-15)}
 # Rounds are a square, so that σ/√T is exact.
 _STEPS, _COMPOSED = 100, (3.0, 10.0, 50.0)
 # Noise multiplier, sampling rate and rounds.
 _SAMPLED = ((1.0, 0.01, 1000), (0.7, 0.001, 10_000), (2.0, 0.1, 100), (0.5, 0.01, 100))
-_SAMPLED_DELTAS = {Level.QUICK: (1e-5,), Level.FULL: (1e-5, 1e-9)}
+_SAMPLED_DELTAS = {Effort.QUICK: (1e-5,), Effort.FULL: (1e-5, 1e-9)}
 _WORDS = {"epsilon": "ε of one round", "noise": "noise multiplier", "composed": "ε of 100 rounds", "sampled": "sampled"}
 
 
@@ -152,7 +152,7 @@ class Question:
 
 
 @cache
-def questions(level: Level) -> tuple[Question, ...]:
+def questions(level: Effort) -> tuple[Question, ...]:
     """Return all questions with their enclosures."""
     result = []
     for delta in _DELTAS[level]:
@@ -273,7 +273,7 @@ def main(tool: str, name: str, *rest: str) -> str:
     if method is None:
         known = "; ".join(f"{candidate.tool!r} {candidate.name!r}" for candidate in METHODS)
         raise SystemExit(f"there is no method {name!r} of {tool!r}; there are {known}")
-    level = Level(rest[-1]) if rest and rest[-1] in _SIGMAS else Level.QUICK
+    level = Effort(rest[-1]) if rest and rest[-1] in _SIGMAS else Effort.QUICK
     chosen = questions(level)
     if len(rest) >= 2:
         where = (rest[0], float(rest[1]))

@@ -27,7 +27,7 @@ from scipy import optimize, special, stats
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.suites import bounds
 from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
@@ -142,17 +142,17 @@ _MAKERS = {"Gaussian": _gaussian, **_OTHERS, "identical scores": _identical}
 # Numbers of canaries on average on either side, and the most audits of each; with other mechanisms than the Gaussian
 # one there are 100 canaries.
 _RUNS = {
-    Level.QUICK: {20: 100, 100: 100, 1000: 20},
-    Level.FULL: {20: 400, 100: 400, 1000: 100, 10_000: 10},
+    Effort.QUICK: {20: 100, 100: 100, 1000: 20},
+    Effort.FULL: {20: 400, 100: 400, 1000: 100, 10_000: 10},
 }
 _COUNT = 100
 # CPU seconds for all audits of a method: a call's declared seconds then say how many there are.
-BUDGET = {Level.QUICK: 10.0, Level.FULL: 100.0}
+BUDGET = {Effort.QUICK: 10.0, Effort.FULL: 100.0}
 # The fewest audits of a cell that decide anything. A cell takes a minute at most, as six calls take up to ``LIMIT``.
 LEAST = 6
 # Seconds of a call from which on there are fewer cells, and the fewest.
 _SLOW, _SLOWEST = 0.1, 3.0
-_SLOW_EPSILONS = {Level.QUICK: (0.0, 3.0), Level.FULL: (0.0, 1.0, 3.0)}
+_SLOW_EPSILONS = {Effort.QUICK: (0.0, 3.0), Effort.FULL: (0.0, 1.0, 3.0)}
 
 
 @dataclass(frozen=True)
@@ -315,14 +315,14 @@ class AuditorCell:
     runs: int
 
 
-def _settings(method: ToolAuditor, level: Level) -> Iterator[tuple[str, float, int]]:
+def _settings(method: ToolAuditor, level: Effort) -> Iterator[tuple[str, float, int]]:
     """Yield mechanism, its ε and number of canaries of the cells of a method: those whose assumptions it states."""
     slow = method.seconds > _SLOW
     # Three cells alone.
-    few = method.seconds > _SLOWEST or (slow and level is Level.QUICK)
+    few = method.seconds > _SLOWEST or (slow and level is Effort.QUICK)
     for count in _RUNS[level]:
         if not (slow and (count > _COUNT or (few and count < _COUNT))):
-            for nominal in _SLOW_EPSILONS[Level.QUICK if few else level] if slow else _EPSILONS:
+            for nominal in _SLOW_EPSILONS[Effort.QUICK if few else level] if slow else _EPSILONS:
                 yield "Gaussian", nominal, count
     if not (method.gaussian_only or few):
         for name in _OTHERS:
@@ -331,7 +331,7 @@ def _settings(method: ToolAuditor, level: Level) -> Iterator[tuple[str, float, i
     yield "identical scores", 0.0, _COUNT
 
 
-def cells(method: ToolAuditor, level: Level) -> list[AuditorCell]:
+def cells(method: ToolAuditor, level: Effort) -> list[AuditorCell]:
     """Return the cells that a method is judged on, with as many audits as its budget allows."""
     settings = list(_settings(method, level))
     share = min(1.0, BUDGET[level] / (len(settings) * method.seconds * _RUNS[level][_COUNT]))
@@ -547,7 +547,7 @@ def main(tool: str, name: str, *rest: str) -> str:
             return "\n".join(f"{name}: {answer}" for name, answer in answers(method).items())
         except (MissingToolError, EndedToolError) as reason:
             raise SystemExit(str(reason)) from None
-    level = Level(rest[-1]) if rest and rest[-1] in BUDGET else Level.QUICK
+    level = Effort(rest[-1]) if rest and rest[-1] in BUDGET else Effort.QUICK
     chosen = cells(method, level)
     if len(rest) >= 3:
         where = (rest[0], float(rest[1]), int(rest[2]))

@@ -17,7 +17,7 @@ import numpy as np
 
 from canaryproof import replay
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.suites.instruments import (
     DIM,
     EXPECTED,
@@ -31,7 +31,7 @@ from canaryproof.verify.papers.suites.instruments import (
 )
 
 TABLE = Path(__file__).parents[1] / "verify" / "audit" / "blindspots" / "fault_map.csv"
-CONTEXT = Context(Level.FULL, 0)
+CONTEXT = Context(Effort.FULL, 0)
 
 
 def noise(number, seed):

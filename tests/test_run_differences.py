@@ -3,7 +3,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.suites.catalogue import SUITES
 from tests.run_differences import TABLE, differences, main, new_names, renamed
 
@@ -46,7 +46,7 @@ def compare(tmp_path, *rows):
     for i, each in enumerate(rows):
         folders.append(tmp_path / str(i))
         folders[-1].mkdir()
-        text = json.dumps(Run("0", Level.QUICK, 0, (each,)).to_json())
+        text = json.dumps(Run("0", Effort.QUICK, 0, (each,)).to_json())
         (folders[-1] / "results.json").write_text(text, encoding="utf-8")
     return CliRunner().invoke(main, [str(folder) for folder in folders])
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from canaryproof.reports.formats import report
-from canaryproof.verify.papers.check.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Design, Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records.report_input import Material
 from tests.memory import RESET, peak
 
@@ -28,7 +28,7 @@ def material(count):
             Design("none", 1e-9, "one", 0.9, 100) if i % 9 == 0 else None,
         )
 
-    return Material(Run("0", Level.QUICK, 0, tuple(map(result, range(count)))))
+    return Material(Run("0", Effort.QUICK, 0, tuple(map(result, range(count)))))
 
 
 def test_report(benchmark):

@@ -8,14 +8,14 @@ import click
 from rich.console import Console
 
 from canaryproof.verify.audit.engine.executors import Local, threads
-from canaryproof.verify.papers.check.results import Level
+from canaryproof.verify.papers.check.results import Effort
 from tests.faults import FAULTS
 from tests.faults.trial import Trial, alarms, trials
 
 
 @click.command("faults")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--level", type=click.Choice([level.value for level in Level]), default="quick", show_default=True)
+@click.option("--level", type=click.Choice([level.value for level in Effort]), default="quick", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option(
     "--alarms", "seeds", type=click.IntRange(min=1), help="Seed no fault; count the alarms at so many seeds instead."
@@ -27,13 +27,13 @@ def main(names: tuple[str, ...], level: str, seed: int, seeds: int | None) -> No
     is 1 if a fault is missed. NUMBA_NUM_THREADS sets how many processes there are.
     """
     if seeds is not None:
-        _print_alarms(Level(level), seeds)
+        _print_alarms(Effort(level), seeds)
         return
     for name in names:
         if name not in FAULTS:
             raise click.UsageError(f"NAME: there is no fault {name!r}")
     began, missed, count = time.perf_counter(), [], 0
-    for trial in trials(names or FAULTS, Level(level), seed, Local(threads())):
+    for trial in trials(names or FAULTS, Effort(level), seed, Local(threads())):
         count += 1
         _print(trial)
         if not trial.caught_by:
@@ -50,7 +50,7 @@ def _print(trial: Trial) -> None:
     click.echo("; ".join([caught, *others, f"{trial.seconds:.1f} s"]))
 
 
-def _print_alarms(level: Level, seeds: int) -> None:
+def _print_alarms(level: Effort, seeds: int) -> None:
     tried, found = alarms(level, seeds, Local(threads()))
     console = Console()
     for alarm in found:

@@ -15,7 +15,7 @@ from canaryproof.proofs_check import release_moments
 from canaryproof.verify.audit.engine.executors import Local, Task, call
 from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
 from canaryproof.verify.audit.estimators.moments import Moments
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.suites.worst_case.targets import TARGETS
 from tests.faults import FAULTS, Fault, seeded, trial
 from tests.faults import __main__ as command
@@ -160,7 +160,7 @@ def test_what_is_no_python_function_is_refused(target: str) -> None:
 def _trial(fault: Fault, monkeypatch: pytest.MonkeyPatch) -> trial.Trial:
     monkeypatch.setitem(FAULTS, fault.name, fault)
     trial.usual.cache_clear()
-    return trial.trial(fault.name, Level.QUICK, 0)
+    return trial.trial(fault.name, Effort.QUICK, 0)
 
 
 @pytest.mark.deep(every=4)
@@ -182,7 +182,7 @@ def test_a_check_that_a_fault_lists_calls_its_function(check: str) -> None:
             target: stack.enter_context(seeded(Fault("same", "", target, lambda original: original, ())))
             for target in {fault.target for fault in listing}
         }
-        assert CHECKS[check].judge(Context(Level.QUICK, 0)).verdict
+        assert CHECKS[check].judge(Context(Effort.QUICK, 0)).verdict
         assert [fault.name for fault in listing if not calls[fault.target].count] == []
 
 
@@ -249,7 +249,7 @@ def test_alarms_are_counted(design: Design | None, monkeypatch: pytest.MonkeyPat
     }
     checks = {name: Check(name, Subject.IMPLEMENTATION, "", "", judge) for name, judge in judges.items()}
     monkeypatch.setattr(trial, "CHECKS", checks)
-    tried, found = alarms(Level.QUICK, 100, Here())
+    tried, found = alarms(Effort.QUICK, 100, Here())
     assert tried == {"rare": design}
     assert 2 <= len(found) <= 25
     assert {(alarm.id, alarm.said, alarm.design) for alarm in found} == {("rare", "refuted", design)}
@@ -275,7 +275,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.deep
 def test_faults_are_tried_in_another_process() -> None:
     # One, as each takes seconds to start.
-    found = {one.fault: one for one in trials(["regime.always", "input.swapped"], Level.QUICK, 0, Local(1))}
+    found = {one.fault: one for one in trials(["regime.always", "input.swapped"], Effort.QUICK, 0, Local(1))}
     assert {name: one.caught_by for name, one in found.items()} == {
         "regime.always": "theorems.limits.known",
         "input.swapped": "audit.files",

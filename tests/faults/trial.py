@@ -15,7 +15,7 @@ from itertools import chain
 import numpy as np
 
 from canaryproof.verify.audit.engine.executors import Executor
-from canaryproof.verify.papers.check.results import Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.suites.catalogue import SUITES
 from tests.faults import FAULTS
 from tests.faults.fault import Calls, Fault, forget, seeded
@@ -114,7 +114,7 @@ class _Watched(Context):
         return super().key(purpose)
 
 
-def answer(name: str, level: Level, seed: int, fault: str = "", longest: float = math.inf) -> Answer:
+def answer(name: str, level: Effort, seed: int, fault: str = "", longest: float = math.inf) -> Answer:
     """Judge a check.
 
     Parameters
@@ -168,12 +168,12 @@ def checks_of(fault: Fault) -> list[str]:
 
 
 @cache
-def usual(name: str, level: Level, seed: int) -> Answer:
+def usual(name: str, level: Effort, seed: int) -> Answer:
     """Return what a check says without a fault."""
     return answer(name, level, seed)
 
 
-def trial(name: str, level: Level, seed: int) -> Trial:
+def trial(name: str, level: Effort, seed: int) -> Trial:
     """Judge the checks of a fault until one notices it.
 
     Parameters
@@ -198,7 +198,7 @@ def trial(name: str, level: Level, seed: int) -> Trial:
     return Trial(name, *caught, tuple(silent), tuple(untouched), time.process_time() - began)
 
 
-def trials(faults: Iterable[str], level: Level, seed: int, executor: Executor) -> Iterator[Trial]:
+def trials(faults: Iterable[str], level: Effort, seed: int, executor: Executor) -> Iterator[Trial]:
     """Give the trial of each fault as soon as it is decided."""
     # What the same check is to notice is judged by one process, where its answer without a fault is known.
     groups: dict[str, list[str]] = {}
@@ -210,12 +210,12 @@ def trials(faults: Iterable[str], level: Level, seed: int, executor: Executor) -
             yield from found
 
 
-def group(names: Sequence[str], level: Level, seed: int) -> list[Trial]:
+def group(names: Sequence[str], level: Effort, seed: int) -> list[Trial]:
     """Judge the checks of some faults."""
     return [trial(name, level, seed) for name in names]
 
 
-def alarms(level: Level, seeds: int, executor: Executor) -> tuple[dict[str, Design | None], list[Alarm]]:
+def alarms(level: Effort, seeds: int, executor: Executor) -> tuple[dict[str, Design | None], list[Alarm]]:
     """Judge all checks that use randomness at many seeds, without a fault.
 
     Parameters

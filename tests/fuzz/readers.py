@@ -43,7 +43,7 @@ import made
 import numpy as np
 from PIL import Image
 
-from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Outcome, Run, Subject, Verdict, perform
 
 OPTIONS = ["-max_total_time=60", "-timeout=10", "-rss_limit_mb=1024", "-max_len=30000", "-print_final_stats=1"]
 ARRAYS = {"a": np.zeros(3), "b": np.zeros((2, 2), np.int64)}
@@ -71,7 +71,7 @@ def _idx(*shape):
 
 def _run():
     check = Check("a.b", Subject.DOCUMENT, "p", "s", lambda _: Outcome(Verdict.CONFIRMED, "f", {"x": [1.5, None]}))
-    return Run("0", Level.QUICK, 0, (perform("claims", check, Context(Level.QUICK, 0)),))
+    return Run("0", Effort.QUICK, 0, (perform("claims", check, Context(Effort.QUICK, 0)),))
 
 
 def _readers(place):

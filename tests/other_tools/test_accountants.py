@@ -4,11 +4,11 @@ import math
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict, perform
 from other_tools import accountants, process, worker
 from other_tools.accountants import METHODS, Accountant, Question, questions
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 OWN = next(method for method in METHODS if (method.tool, method.name) == ("canaryproof", "gaussian_mechanism"))
 
 
@@ -27,7 +27,7 @@ def test_the_worker_has_exactly_the_methods_that_are_measured():
 
 
 def test_enclosures_hold_the_kernels_values():
-    for case in questions(Level.FULL):
+    for case in questions(Effort.FULL):
         asked = case.asked
         if asked["kind"] == "noise":
             value = gaussian_mechanism.noise_multiplier(asked["epsilon"], asked["delta"])
@@ -101,7 +101,7 @@ def test_one_method_is_asked_by_a_command():
 def test_opacus_s_upper_bound_is_above_the_truth():
     method = next(found for found in METHODS if (found.tool, found.name) == ("opacus", "prv"))
     try:
-        _, rows = accountants.measure(method, questions(Level.QUICK))
+        _, rows = accountants.measure(method, questions(Effort.QUICK))
     except process.MissingToolError as reason:
         pytest.skip(str(reason))
     assert all(row["error"] is None or row["error"] >= 0.0 for row in rows)

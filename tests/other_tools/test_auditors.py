@@ -12,13 +12,13 @@ from scipy import integrate, stats
 
 from canaryproof.verify.audit.bounds.catalogue import METHODS as BOUNDS
 from canaryproof.verify.audit.bounds.lower_bound import prepare
-from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict, perform
 from canaryproof.verify.papers.suites.catalogue import SUITES
 from other_tools import __main__ as main
 from other_tools import auditors, process, worker
 from other_tools.auditors import METHODS, AuditorCell, ToolAuditor, cells, draw, mechanism
 
-CONTEXT = Context(Level.QUICK, 3)
+CONTEXT = Context(Effort.QUICK, 3)
 OWN = ToolAuditor("canaryproof", "bonferroni", "a bound", "here")
 ESTIMATE = ToolAuditor("canaryproof", "bonferroni", "an estimate", "here", alpha=None)
 
@@ -82,7 +82,7 @@ def test_who_takes_fewer_audits_gets_the_first_of_the_same():
 
 def test_methods_get_the_cells_that_their_assumptions_allow():
     for method in METHODS:
-        names = {cell.mechanism.name for cell in cells(method, Level.FULL)}
+        names = {cell.mechanism.name for cell in cells(method, Effort.FULL)}
         assert names >= {"Gaussian", "identical scores"}
         # The slowest ones have these cells for another reason.
         assert (method.gaussian_only or method.seconds > 3.0) == (names == {"Gaussian", "identical scores"})
@@ -99,11 +99,11 @@ def test_audits_cost_what_their_budget_allows(level):
         assert sum((cell.runs - 1) * method.seconds for cell in beyond) <= auditors.BUDGET[level]
         least += sum(cell.runs * method.seconds for cell in chosen)
     # Minutes: of both levels together with what the accountants take, less than half an hour.
-    assert least <= {Level.QUICK: 6.0, Level.FULL: 20.0}[level] * 60.0
+    assert least <= {Effort.QUICK: 6.0, Effort.FULL: 20.0}[level] * 60.0
 
 
 def test_the_fewest_audits_can_decide():
-    level = auditors.LEVEL / max(len(cells(method, Level.FULL)) for method in METHODS)
+    level = auditors.LEVEL / max(len(cells(method, Effort.FULL)) for method in METHODS)
     assert level > auditors.ALPHA**auditors.LEAST
 
 
@@ -242,7 +242,7 @@ def test_few_audits_that_look_wrong_are_no_confirmation(standing_in, monkeypatch
 
 
 def test_too_few_audits_decide_nothing(standing_in, monkeypatch):
-    monkeypatch.setattr(auditors, "BUDGET", {Level.QUICK: 0.0})
+    monkeypatch.setattr(auditors, "BUDGET", {Effort.QUICK: 0.0})
     monkeypatch.setattr(auditors, "LEAST", 1)
     standing_in([100.0, "", 0.0])
     assert judged(OWN).verdict is Verdict.INCONCLUSIVE

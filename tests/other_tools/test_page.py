@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from canaryproof.verify.audit.markup.figures import svg
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from other_tools import __main__ as command
 from other_tools import accountants, page
 from other_tools import auditors as suite
@@ -40,7 +40,7 @@ def run():
     failing = cell("Laplace", 1, raised=3, infinite=1, reasons=["ValueError: a | b"])
     rows = [question("epsilon", -0.25), question("epsilon", 0.125), question("noise", None, value=None, raised="E: e")]
     return Run(
-        "0.1", Level.QUICK, 5,
+        "0.1", Effort.QUICK, 5,
         (
             result("auditors", "bound f", **seen, **of, promise=0.05, cells=[cell("Gaussian", 80), failing]),
             result("auditors", "estimate", **seen, **of, promise=None, cells=[cell("Gaussian", 0)]),
@@ -94,7 +94,7 @@ def test_pictures_are_svg(run):
 def test_the_page_comes_with_its_measurement(run):
     files = render(run)
     assert {"auditors.md", page.COVERAGE, page.ERRORS} <= files.keys()
-    assert "auditors.md" not in render(Run("0", Level.QUICK, 0, run.results[2:3]))
+    assert "auditors.md" not in render(Run("0", Effort.QUICK, 0, run.results[2:3]))
 
 
 def test_the_command_leaves_the_page_with_its_numbers(run, monkeypatch, tmp_path):
@@ -111,7 +111,7 @@ def test_faults_are_those_of_the_measured_version(run):
     fault = FAULTS[0]
     evidence = {**run.results[0].evidence, "tool": fault.tool, "method": fault.measured[1], "version": fault.version}
     first = Result("auditors.x", "auditors", Subject.TOOL, "", "s", Verdict.REFUTED, "f", evidence)
-    made = page.text(Run("0", Level.QUICK, 0, (first,)))
+    made = page.text(Run("0", Effort.QUICK, 0, (first,)))
     assert f"[{fault.script}](../../examples/auditors/{fault.script})" in made
     assert FAULTS[1].script not in made
 
@@ -134,9 +134,9 @@ def test_what_faults_point_at_is_measured(monkeypatch):
         audited = next((m for m in suite.METHODS if (m.tool, m.name) == fault.measured), None)
         if audited is None:
             assert any((m.tool, m.name) == fault.measured for m in accountants.METHODS)
-            assert {*fault.seen} <= {case.label for case in accountants.questions(Level.FULL)}
+            assert {*fault.seen} <= {case.label for case in accountants.questions(Effort.FULL)}
         else:
-            known = {(c.mechanism.name, c.mechanism.nominal, c.count) for c in suite.cells(audited, Level.FULL)}
+            known = {(c.mechanism.name, c.mechanism.nominal, c.count) for c in suite.cells(audited, Effort.FULL)}
             assert {*fault.seen} <= known
 
 

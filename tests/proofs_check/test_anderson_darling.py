@@ -17,9 +17,9 @@ from canaryproof.proofs_check.anderson_darling import (
     samples_for_power,
 )
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 BY_ID = {line.id: line for line in LINES}
 KEY = 20230206

@@ -9,9 +9,9 @@ from scipy.stats import multivariate_normal
 from canaryproof.proofs_check import canife_a
 from canaryproof.proofs_check.canife_a import DENSITIES, LOG_RATIO, NOISE, score_with, score_without, weighted
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 FOUND = {
     "canife.appendix-a.sum-of-updates": Kind.HYPOTHESIS,

@@ -5,9 +5,9 @@ from canaryproof.proofs_check import data_vectors
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.limits import KAPPA
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 NOT_EXACT = {
     "final.footnote-2": Kind.HYPOTHESIS,

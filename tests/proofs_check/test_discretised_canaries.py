@@ -19,7 +19,7 @@ from canaryproof.proofs_check.discretised_canaries import (
     judge,
     moments,
 )
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites.stream_quality import quality
 
 TEXT = (files("canaryproof.proofs_check") / "discretised_canaries.md").read_text()
@@ -160,7 +160,7 @@ def test_the_check_holds_and_is_refuted_for_coarser_canaries():
         assert f"{true}" in check.statement
         assert f"{known:.2g}" in check.statement
         assert f"{estimated:.2g}" in check.statement
-    context = Context(Level.QUICK, 0)
+    context = Context(Effort.QUICK, 0)
     assert check.judge(context).verdict is Verdict.CONFIRMED
     assert judge(context, Source(rounding=2.0**-16)).verdict is Verdict.REFUTED
 

@@ -1,7 +1,7 @@
 import pytest
 
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, held, judged, kind_of, line
-from canaryproof.verify.papers.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Outcome, Subject, Verdict
 
 
 def test_held_is_exact_only_if_all_facts_hold():
@@ -29,7 +29,7 @@ def test_kinds_become_verdicts(kind, verdict, ours):
     check = line("final.x", "a place", "a statement", lambda: judged(kind, "found", {"a": 1}), "a display", 2, own=ours)
     assert check.subject is (Subject.IMPLEMENTATION if ours else Subject.DOCUMENT)
     assert displayed(check) == ("a display", 2)
-    outcome = check.judge(Context(Level.QUICK, 0))
+    outcome = check.judge(Context(Effort.QUICK, 0))
     assert outcome.verdict is verdict
     assert list(outcome.evidence.items()) == [("kind", str(kind)), ("a", 1), ("display", "a display"), ("row", 2)]
 
@@ -43,7 +43,7 @@ def test_the_source_is_the_document_of_the_id():
 def test_prose_is_of_no_display():
     check = line("final.x", "a place", "a statement", lambda: held(True, "found"))
     assert displayed(check) is None
-    assert check.judge(Context(Level.QUICK, 0)).evidence == {"kind": "exact", "holds": True}
+    assert check.judge(Context(Effort.QUICK, 0)).evidence == {"kind": "exact", "holds": True}
 
 
 def test_a_line_that_rests_on_another_has_a_kind_of_its_own():

@@ -7,9 +7,9 @@ from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.limits import in_proportion, limit
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 EXACT = {"v1.section-3.inner-noise", "v1.section-3.lengths", "v1.footnote-2"}
 LEADING_ORDER = {"v1.section-3.inner-sum"}

@@ -10,9 +10,9 @@ from canaryproof.proofs_check.consistency import shift
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
 from canaryproof.proofs_check.joint_law import X, gaussian_divergence
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 NOT_EXACT = {"review.joint-law": Kind.HYPOTHESIS, "final.section-3.1.inference": Kind.WRONG_TERM}
 

@@ -8,9 +8,9 @@ from sympy import Rational, sqrt
 from canaryproof.proofs_check import lemma_a_1 as lemma
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.sphere_moments import D
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 LEADING = {
     "v1.lemma-a.1.length-mean",

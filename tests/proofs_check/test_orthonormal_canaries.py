@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from canaryproof.proofs_check import orthonormal_canaries as proof
 from canaryproof.proofs_check.displayed_lines import Kind, kind_of
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 
 @pytest.mark.parametrize("line", proof.LINES, ids=lambda line: line.id)

@@ -29,9 +29,9 @@ from canaryproof.proofs_check.section_3_2 import (
     probabilities,
     scaling,
 )
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 NOT_EXACT = {
     "final.section-3.2.log-delta.2": Kind.HYPOTHESIS,

@@ -14,7 +14,7 @@ from canaryproof.proofs_check import theorem_3_1
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.sphere_moments import D
 from canaryproof.proofs_check.theorem_3_1 import TAU, THETA, area, boundary, even_moment, exact_density, same
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
 
 @pytest.mark.deep(every=2)
@@ -93,7 +93,7 @@ def test_even_moment_agrees_with_quadrature(dim, pairs):
     assert float(angle[1] / angle[0]) == pytest.approx(float(even_moment(pairs).subs(D, dim)), rel=1e-12)
 
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 HYPOTHESES = {
     "final.theorem-3.1.density",

@@ -8,9 +8,9 @@ from canaryproof.proofs_check import theorem_3_2
 from canaryproof.proofs_check.displayed_lines import Kind, displayed, kind_of
 from canaryproof.proofs_check.normal_distance import T
 from canaryproof.proofs_check.sphere_moments import D
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 NOT_EXACT = {
     "final.theorem-3.2.distribution-function": Kind.HYPOTHESIS,

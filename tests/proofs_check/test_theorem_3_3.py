@@ -7,9 +7,9 @@ from canaryproof.proofs_check.limits import bounded, equation, limit, vanishes
 from canaryproof.proofs_check.release_moments import moments
 from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, expectation, sum_of_variances
 from canaryproof.proofs_check.theorem_3_3 import nonnegative
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 LINES = {line.id.removeprefix("final.theorem-3.3."): line for line in theorem_3_3.LINES}
 

@@ -2,7 +2,7 @@
 
 from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters, figures_of
-from canaryproof.verify.papers.check.results import Design, Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Design, Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records.report_input import Material
 
 HOSTILE = "</script><script>window.hit = 1</script><img src=x onerror='window.hit = 1'> & \"quoted\" 'too'"
@@ -34,7 +34,7 @@ def claim(name, verdict=Verdict.CONFIRMED, suite="claims", statement="", design=
 
 def page_of(*results, **companions):
     """The HTML of a report on some results."""
-    run = Run("0", Level.QUICK, 0, results)
+    run = Run("0", Effort.QUICK, 0, results)
     material = Material(run, **companions)
     return html(material, chapters(material, figures_of(run)))
 

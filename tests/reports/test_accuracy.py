@@ -8,12 +8,12 @@ from canaryproof.reports import accuracy
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.audit.markup.figures import description
-from canaryproof.verify.papers.check.results import Check, Context, Level, Run, perform
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Run, perform
 from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.suites import numerics
 from tests.reports.made_up import claim
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def folder(tmp_path_factory):
         "numerics.comparison.two-gaussians.epsilon",
     )
     checks: list[Check] = [check for check in numerics.CHECKS if check.id in names]
-    run = Run("0", Level.QUICK, 0, tuple(perform("numerics", check, CONTEXT) for check in checks))
+    run = Run("0", Effort.QUICK, 0, tuple(perform("numerics", check, CONTEXT) for check in checks))
     path = tmp_path_factory.mktemp("run")
     write_files(render(run), path)
     return path
@@ -52,7 +52,7 @@ def test_no_result_at_all_is_said_and_drawn(tmp_path):
     fails = replace(sweep, methods={**sweep.methods, "plain formula": lambda *_: 1.0 / 0.0})
     known = next(check for check in numerics.CHECKS if check.id == "numerics.comparison.two-gaussians.epsilon")
     check = replace(known, judge=lambda context: numerics.judge_sweep(fails, context))
-    write_files(render(Run("0", Level.QUICK, 0, (perform("numerics", check, CONTEXT),))), tmp_path)
+    write_files(render(Run("0", Effort.QUICK, 0, (perform("numerics", check, CONTEXT),))), tmp_path)
     assert "| no result |" in (tmp_path / "accuracy.md").read_text()
 
 
@@ -75,7 +75,7 @@ def test_each_column_has_its_own_number():
             worst={"canaryproof": 2.0, "scipy": 4.0},
         ),
     )
-    page = accuracy.text(Run("0", Level.QUICK, 0, results))
+    page = accuracy.text(Run("0", Effort.QUICK, 0, results))
     words = "of 1 functions is 1.5 ulps in practice and 48 anywhere, at most 75% of the budget of each"
     assert words in page
     assert "Of the 1 budgets in practice 1 are proven" in page
@@ -92,7 +92,9 @@ def sweep(name, title, ulps, points=(1.0, 10.0, 100.0)):
 
 def test_the_picture_has_each_methods_errors_between_its_edges():
     found = {"canaryproof": [0.0, 0.5, 12.0], "scipy": [0.05, 1e5, math.inf], "another": [1.0, 1.0, 1.0]}
-    run = Run("0", Level.QUICK, 0, (sweep("a", "first", found), sweep("b", "second", {"canaryproof": [1.0, 2.0, 3.0]})))
+    run = Run(
+        "0", Effort.QUICK, 0, (sweep("a", "first", found), sweep("b", "second", {"canaryproof": [1.0, 2.0, 3.0]}))
+    )
     figure = accuracy.PAGE.figures(run)["accuracy.svg"]
     first, second = figure.axes
     drawn = {(line.get_color(), line.get_marker()): line.get_xydata().tolist() for line in first.get_lines()}
@@ -117,7 +119,7 @@ def test_the_picture_has_each_methods_errors_between_its_edges():
 
 def test_panels_of_functions_have_their_room():
     def size(count):
-        run = Run("0", Level.QUICK, 0, tuple(sweep(f"{i}", "t", {"scipy": [1.0, 2.0, 3.0]}) for i in range(count)))
+        run = Run("0", Effort.QUICK, 0, tuple(sweep(f"{i}", "t", {"scipy": [1.0, 2.0, 3.0]}) for i in range(count)))
         return tuple(accuracy.PAGE.figures(run)["accuracy.svg"].get_size_inches())
 
     sizes = [size(count) for count in (1, 2, 3)]
@@ -133,7 +135,7 @@ def test_results_lead_to_the_picture_of_comparisons():
     one = sweep("a", "first", {"canaryproof": [1.0, 2.0, 3.0]})
     assert accuracy.PAGE.picture_of(one) == "accuracy.svg"
     assert accuracy.PAGE.picture_of(claim("numerics.norm")) == ""
-    assert accuracy.PAGE.figures(Run("0", Level.QUICK, 0, ())) == {}
+    assert accuracy.PAGE.figures(Run("0", Effort.QUICK, 0, ())) == {}
 
 
 def test_the_worst_of_several_functions_is_said_and_what_is_searched_alone_is_not_proven():
@@ -154,7 +156,7 @@ def test_the_worst_of_several_functions_is_said_and_what_is_searched_alone_is_no
         sweep("a", "first", {"canaryproof": [1.0, 2.0, math.inf], "scipy": [1.0, 2.0, 3.0]}),
         sweep("b", "second", {"scipy": [1.0, 2.0, 3.5]}),
     )
-    page = accuracy.text(Run("0", Level.QUICK, 0, results))
+    page = accuracy.text(Run("0", Effort.QUICK, 0, results))
     assert "of 3 functions is 6 ulps in practice and 60 anywhere, at most 99% of the budget of each." in page
     assert "Of the 3 budgets in practice 2 are proven" in page
     kinds, compared, _ = (rows for _, rows in tables(page))

@@ -12,7 +12,7 @@ from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
 from canaryproof.verify.audit.markup.figures import BLACK, BLUE, GREEN, GREY, ORANGE
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from tests.reports import made_up
 
 
@@ -71,7 +71,7 @@ DIAGNOSED = [
 ]
 RUN = Run(
     "0",
-    Level.QUICK,
+    Effort.QUICK,
     0,
     (
         mechanism("seen", (1.0, 3.0, 3.0, 0.05), (0.5, 6.7, 6.7, 1.0), diagnosed=DIAGNOSED),
@@ -111,7 +111,7 @@ def test_what_nobody_can_see_goes_by_the_limit_of_the_method():
     ):
         result = mechanism("some", claimed, row)
         result.evidence["cells"][-1] |= {"canife": canife, "unlimited": [9.0, unlimited]}
-        (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+        (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
         assert {name: sight(measured, name).verdict for name in expected} == expected
 
 
@@ -125,12 +125,12 @@ def test_nine_audits_of_ten_see_a_fault(rate, expected, without_more_to_see):
         DIAGNOSED[0],
         {"value": 0.5, "tests": {"norm": {"p_value": 0.0, "alarms": 9, "rate": [rate, 0.0, 1.0]}}, "confined": rate},
     ]
-    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
     sights = sight(measured, "adaptive"), *(sight_of_test(measured, test) for test in ("norm", "confined"))
     assert {each.verdict for each in sights} == {expected}
     # What hardly exceeds the claim, by 2%, no number of canaries shows.
     result.evidence["cells"][-1]["unlimited"] = [9.0, 1.02 * 3.0]
-    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
     assert sight(measured, "adaptive").verdict is without_more_to_see
 
 
@@ -140,7 +140,7 @@ def test_rates_and_medians_are_those_of_the_method_at_the_worst_row():
     row["methods"]["normal-scores"] |= {"rate": [0.37, 0.0, 1.0], "epsilon": [1.0, 2.75, 4.0]}
     # The default has a rate of its own, of more audits.
     row["methods"]["adaptive"] |= {"rate": [0.99, 0.0, 1.0]}
-    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
     assert sight(measured, "normal-scores") == blindspots.Sight(Visibility.MISSES, 0.37, 2.75)
     assert sight(measured, "adaptive").rate == row["rate"][0] == 0.3
 
@@ -195,7 +195,7 @@ def test_a_mechanisms_picture_has_medians_bands_truth_and_claim():
     result = mechanism(
         "some", (0.5, 4.0, 4.5, 0.1), (1.0, 500.0, 6.0, 0.5), (2.0, math.inf, 0.02, 0.5), (3, 200.0, 7, 1.0)
     )
-    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
     figure = blindspots.mechanism(measured)
     (axis,) = figure.axes
     assert named(figure, "adaptive") == [[0, 4.5], [1, 6.0], [2, 0.1], [3, 7.0]]
@@ -226,7 +226,7 @@ def test_a_mechanisms_picture_has_medians_bands_truth_and_claim():
 def test_labels_at_the_lines_ends_are_apart_and_in_their_order():
     for truth, unlimited in ((4.0, 4.5), (500.0, 190.0), (2.6, 0.01), (3.0, 3.0), (100.0, 20.0)):
         result = mechanism("some", (0.5, 3.0, 3.0, 0.1), (1.0, truth, unlimited, 0.1))
-        (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+        (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
         (axis,) = blindspots.mechanism(measured).axes
         ends = {"truth": truth, "claimed: 3": 3.0, "adaptive": unlimited, "normal-scores": unlimited, "canife": 2.6}
         ends["fixed-sequence"] = 0.5 * unlimited
@@ -304,7 +304,7 @@ def test_a_row_and_a_column_of_the_matrix_have_their_room():
 def one_of(*rows, diagnosed=(), **changes):
     result = mechanism("some", *rows, diagnosed=diagnosed)
     result.evidence.update(changes)
-    (measured,) = atlas(Run("0", Level.QUICK, 0, (result,))).values()
+    (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
     return measured
 
 
@@ -354,7 +354,7 @@ def test_each_column_of_a_mechanisms_table_has_its_own_number():
     large |= ends | {"rate": [0.52, 0.42, 0.62], "predicted": 0.72}
     large["methods"]["adaptive"]["epsilon"] = [1.0, 2.25, 4.0]
     large["methods"]["one-run-gaussian"] = said(0.125, 0.0)
-    page = blindspots.text(Run("0", Level.QUICK, 0, (result,)))
+    page = blindspots.text(Run("0", Effort.QUICK, 0, (result,)))
     matrix, own = (found for header, *found in tables(page) if header[0] != "fault")
     header = next(header for header, _ in tables(page) if header[0] == "how much of some")
     names = ["adaptive", "fixed-sequence", "normal-scores", "one-run-gaussian", "canife"]

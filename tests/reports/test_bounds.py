@@ -8,7 +8,7 @@ from canaryproof.reports import bounds
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.audit.markup.figures import BLUE, ORANGE, description, svg
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from tests.reports.made_up import legend_of
 
 
@@ -25,7 +25,7 @@ def run():
     cells = [cell("N(1, 1²)", 100, 1.5, 1.2), cell("Cauchy + 2", 100, 0.88, 1.1), cell("Cauchy + 5", 100, 0.0, 0.01)]
     evidence = {"level": 1e-7, "alpha": 0.05, "share": 0.9, "least": 0.5, "useful": 0.1, "cells": cells}
     result = Result("bounds.grid", "bounds", Subject.IMPLEMENTATION, "", "s", Verdict.CONFIRMED, "f", evidence)
-    return Run("1.0", Level.QUICK, 7, (result,))
+    return Run("1.0", Effort.QUICK, 7, (result,))
 
 
 def test_shares_are_counted_and_low_ones_listed(run):
@@ -70,7 +70,7 @@ def test_the_page_comes_with_its_measurement(run):
     files = render(run)
     assert "](bounds-grid.svg)" in files["bounds.md"].decode()
     assert "bounds-grid.svg" in files
-    assert "bounds.md" not in render(Run("1.0", Level.QUICK, 7, ()))
+    assert "bounds.md" not in render(Run("1.0", Effort.QUICK, 7, ()))
 
 
 def test_the_picture_has_each_share_in_its_place_and_colour(run):

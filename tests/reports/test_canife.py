@@ -13,7 +13,7 @@ from canaryproof.reports.html import html
 from canaryproof.reports.pages import chapters
 from canaryproof.verify.audit.files.json_records import read, to_document
 from canaryproof.verify.audit.markup.figures import GREY, svg
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord, ScenarioRecord, SpreadRecord
 from canaryproof.verify.papers.records.report_input import Material
 
@@ -216,7 +216,7 @@ def test_about_names_the_setting(document):
 
 
 def test_a_benchmark_beside_a_run_is_a_chapter_with_its_picture(document):
-    material = Material(Run("0", Level.QUICK, 0, ()), canife=read(BenchmarkRecord, document))
+    material = Material(Run("0", Effort.QUICK, 0, ()), canife=read(BenchmarkRecord, document))
     (chapter,) = chapters(material, {})
     assert (chapter.name, chapter.label, chapter.title) == ("canife", "CANIFE", canife.TITLE)
     assert chapter.text.startswith(f"# {canife.TITLE}\n")

@@ -7,7 +7,7 @@ from made_up import claim
 from canaryproof.reports.claims import described, documents, findings, page_name, rule, scalar, text
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 
 
 def result(name, verdict, suite="claims", **evidence):
@@ -16,7 +16,7 @@ def result(name, verdict, suite="claims", **evidence):
 
 RUN = Run(
     "0",
-    Level.QUICK,
+    Effort.QUICK,
     0,
     (
         result("canife.a", Verdict.NEEDS_DATA),
@@ -123,7 +123,7 @@ def test_what_the_chapters_show_is_not_repeated():
 
 
 def names(*results):
-    return [result.id for result in findings(Run("0", Level.QUICK, 0, results))]
+    return [result.id for result in findings(Run("0", Effort.QUICK, 0, results))]
 
 
 def test_a_line_on_the_way_comes_last_and_each_suite_speaks_first(results):

@@ -9,7 +9,7 @@ from canaryproof.reports import convergence
 from canaryproof.reports.convergence import picture_name
 from canaryproof.reports.pages import render
 from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import ConvergenceMeasured, records
 
 SERIES = {
@@ -39,12 +39,12 @@ def result(*series, name="theorem-3.1.rate"):
 
 
 def series_of(one):
-    measured = records(Run("0", Level.QUICK, 0, (one,)), ConvergenceMeasured)
+    measured = records(Run("0", Effort.QUICK, 0, (one,)), ConvergenceMeasured)
     return measured[one.id].convergence
 
 
 def rendered(*series):
-    return {name: text.decode() for name, text in render(Run("0", Level.QUICK, 0, (result(*series),))).items()}
+    return {name: text.decode() for name, text in render(Run("0", Effort.QUICK, 0, (result(*series),))).items()}
 
 
 def test_a_chapter_holds_verdict_picture_numbers_and_slope():
@@ -166,7 +166,7 @@ def test_no_name_leads_out_of_the_folder():
 
 
 def test_evidence_of_another_kind_has_no_series():
-    assert records(Run("0", Level.QUICK, 0, (replace(result(), evidence={"level": 1e-7}),)), ConvergenceMeasured) == {}
+    assert records(Run("0", Effort.QUICK, 0, (replace(result(), evidence={"level": 1e-7}),)), ConvergenceMeasured) == {}
 
 
 def panel(**change):
@@ -285,7 +285,7 @@ def test_a_slope_says_what_it_was_fitted_to(change, header, fitted_to):
 def test_confirmed_checks_and_quantities_are_counted():
     refuted = replace(result(SERIES, name="b.a"), verdict=Verdict.REFUTED)
     three = result(SERIES, name="a.a"), refuted, result(SERIES, SERIES, name="c.a")
-    page = convergence.text(Run("0", Level.QUICK, 0, three))
+    page = convergence.text(Run("0", Effort.QUICK, 0, three))
     assert "\n\n2 of 3 checks of convergence in d and k are confirmed, over 4 quantities.\n\n" in page
     # A chapter each, in their order, with its own picture.
     places = [page.index(f"](convergence-{name}-a.svg)") for name in "abc"]

@@ -2,7 +2,7 @@ import pytest
 
 from canaryproof.reports import estimators
 from canaryproof.verify.audit.markup.figures import description
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from tests.reports import made_up
 
 
@@ -16,7 +16,7 @@ def test_the_chapter_says_how_far_each_estimator_is_from_the_best_at_the_worst()
     cells = [cell(1.0, 0.5, 2.0, 1.0), cell(0.7, 1.2, 0.6, 0.2)]
     evidence = {"runs": 100, "count": 1000, "delta": 1e-6, "cells": cells, "largest_excess": 0.0}
     result = made_up.claim("estimators.default-estimator", suite="estimators", **evidence)
-    words = estimators.text(Run("0", Level.QUICK, 0, (result,))).partition("\n")[0]
+    words = estimators.text(Run("0", Effort.QUICK, 0, (result,))).partition("\n")[0]
     assert "differ by up to 30%" in words
     assert words.endswith("`pinned` 6.0 times, `fitted` 4.0 times, `adaptive` 2.0 times.")
 
@@ -42,7 +42,7 @@ CELLS = (
 
 
 def test_the_sweep_has_a_panel_for_each_epsilon_and_points_beside_their_dimension():
-    figure = estimators.PAGE.figures(Run("0", Level.QUICK, 0, CELLS))["dimension-sweep.svg"]
+    figure = estimators.PAGE.figures(Run("0", Effort.QUICK, 0, CELLS))["dimension-sweep.svg"]
     one, three = figure.axes
     # Points at one dimension stand beside each other, so that their bars do not meet.
     expected = {
@@ -79,7 +79,7 @@ def test_errors_are_drawn_along_the_ratio_a_panel_for_each_distance():
     cells += [{**one, "distance": 2.0, "epsilon": 1.0 + one["epsilon"]} for one in cells[:2]]
     evidence = {"runs": 100, "count": 1000, "delta": 1e-6, "cells": cells, "largest_excess": 0.0}
     result = made_up.claim("estimators.default-estimator", suite="estimators", **evidence)
-    figure = estimators.PAGE.figures(Run("0", Level.QUICK, 0, (result,)))["estimator-errors.svg"]
+    figure = estimators.PAGE.figures(Run("0", Effort.QUICK, 0, (result,)))["estimator-errors.svg"]
     near, far = ({line.get_label(): line.get_xydata().tolist() for line in axis.get_lines()} for axis in figure.axes)
     assert near == {
         "pinned": [[0.5, 0.7], [1.0, 1.2], [2.0, 0.5]],
@@ -101,17 +101,17 @@ def test_each_result_leads_to_its_picture():
     shown = [estimators.PAGE.picture_of(one) for one in (CELLS[0], default, made_up.claim("final.a"))]
     assert shown == ["dimension-sweep.svg", "estimator-errors.svg", ""]
     # The chapter shows those that there are.
-    page = estimators.text(Run("0", Level.QUICK, 0, CELLS))
+    page = estimators.text(Run("0", Effort.QUICK, 0, CELLS))
     assert "](dimension-sweep.svg)" in page
     assert "estimator-errors" not in page
-    assert estimators.text(Run("0", Level.QUICK, 0, ())) == ""
+    assert estimators.text(Run("0", Effort.QUICK, 0, ())) == ""
 
 
 def test_what_is_excluded_by_a_test_has_a_cross():
     def marked(p_value):
         one = simulated("review.a", 1.0, 10**4, 1.25)
         one.evidence["readings"]["pinned"]["p_value"] = p_value
-        return "1.550 ± 0.300 ✗" in estimators.text(Run("0", Level.QUICK, 0, (one,)))
+        return "1.550 ± 0.300 ✗" in estimators.text(Run("0", Effort.QUICK, 0, (one,)))
 
     # The level is 1e-6.
     assert [marked(p_value) for p_value in (9e-7, 1e-6, 0.5)] == [True, False, False]

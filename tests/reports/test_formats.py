@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.reports.pages import FILES, Chapter
-from canaryproof.verify.papers.check.results import Level, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Run, Subject, Verdict
 from canaryproof.verify.papers.records.report_input import Material, read_run
 from tests.reports.made_up import DESIGN, claim
 
@@ -25,7 +25,7 @@ PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 @pytest.fixture(scope="module")
 def material(results):
-    return Material(Run("0", Level.QUICK, 0, results))
+    return Material(Run("0", Effort.QUICK, 0, results))
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_a_run_in_which_nothing_could_be_judged_has_a_report():
 
 @pytest.fixture(scope="module")
 def files(results):
-    return report(Material(Run("0", Level.QUICK, 0, results)), Format.HTML).files
+    return report(Material(Run("0", Effort.QUICK, 0, results)), Format.HTML).files
 
 
 def test_every_table_is_there_as_csv_and_latex(files):
@@ -212,7 +212,7 @@ def test_latex_is_spelt(cell, spelt):
     ],
 )
 def test_the_badge_says_whether_our_own_checks_hold(results, words, colour):
-    drawn = badge(Run("0", Level.QUICK, 0, tuple(results)))
+    drawn = badge(Run("0", Effort.QUICK, 0, tuple(results)))
     ElementTree.fromstring(drawn)
     assert words in drawn
     assert colour in drawn
@@ -223,8 +223,8 @@ def test_the_badge_counts_no_statements_of_other_tools():
         dataclasses.replace(claim(name, verdict), subject=Subject.TOOL)
         for name, verdict in (("tool.a", Verdict.REFUTED), ("tool.b", Verdict.REFUTED), ("tool.c", Verdict.CONFIRMED))
     ]
-    assert "1 of 1 checks hold" in badge(Run("0", Level.QUICK, 0, (claim("ours.a"), *tools)))
-    alone = badge(Run("0", Level.QUICK, 0, tuple(tools)))
+    assert "1 of 1 checks hold" in badge(Run("0", Effort.QUICK, 0, (claim("ours.a"), *tools)))
+    alone = badge(Run("0", Effort.QUICK, 0, tuple(tools)))
     assert "0 of 0 checks hold" in alone
     assert "#b02a0c" in alone
 
@@ -266,7 +266,7 @@ def test_a_latex_table_has_a_column_for_each_cell():
 def test_tables_of_chapters_are_numbered_from_one_and_pictures_have_their_names():
     table = "| a |\n|---|\n| {} |\n\n"
     chapter = Chapter("c", "C", "A chapter", "# A chapter\n\n" + table.format(1) + table.format(2), {"p.svg": Figure()})
-    exported = formats.exports(Run("0", Level.QUICK, 0, ()), [chapter])
+    exported = formats.exports(Run("0", Effort.QUICK, 0, ()), [chapter])
     assert {name for name in exported if "/" in name} == {
         *(f"tables/{name}.{kind}" for name in ("ledger", "c-01", "c-02") for kind in ("csv", "tex")),
         *("pictures/p.svg", "pictures/p.png"),
@@ -278,7 +278,7 @@ def test_the_ledger_says_all_of_a_result():
     one = dataclasses.replace(
         claim("ours.a", suite="audit"), design=dataclasses.replace(DESIGN, level=3e-7, power=0.98765)
     )
-    exported = formats.exports(Run("0", Level.QUICK, 0, (one, claim("final.b"))), [])
+    exported = formats.exports(Run("0", Effort.QUICK, 0, (one, claim("final.b"))), [])
     rows = list(csv.reader(io.StringIO(exported["tables/ledger.csv"].decode())))
     assert rows[0] == ["id", "suite", "subject", "place", "statement", "verdict", "finding", "level", "power"]
     words = ["place of ours.a", one.statement, "confirmed", "found of ours.a"]

@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import made_up
 
 from canaryproof.reports.formats import Format, report
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.records.report_input import Material
 
 FOLDER = Path(__file__).with_name("golden")
@@ -18,7 +18,7 @@ ENVIRONMENT = {"command": "canaryproof verify", "processor": "a processor"}
 
 def made():
     """All formats but PDF, without pictures, which are another library's."""
-    run = Run("0", Level.QUICK, 0, tuple(r for r in made_up.results() if "convergence" not in r.evidence))
+    run = Run("0", Effort.QUICK, 0, tuple(r for r in made_up.results() if "convergence" not in r.evidence))
     material = Material(run, ENVIRONMENT, unjudged={"bounds": 3})
     files = {**report(material).files, **report(material, Format.HTML).files, **report(material, Format.JSON).files}
     return {name: contents.decode() for name, contents in files.items() if name != "results.schema.json"}

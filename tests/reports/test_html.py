@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from canaryproof.reports.html import environment, html, rich_line, rich_text, tables
 from canaryproof.reports.pages import Chapter
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records.report_input import Material
 
 PAGE = """# Title
@@ -373,7 +373,7 @@ def test_pictures_are_as_wide_as_they_were_drawn():
     chapter = Chapter(
         "c", "C", "A chapter", "# A chapter\n\n![what it is](a.svg)\n\n![gone](b.svg)\n", {"a.svg": figure}
     )
-    page = html(Material(Run("0", Level.QUICK, 0, ())), [chapter])
+    page = html(Material(Run("0", Effort.QUICK, 0, ())), [chapter])
     # Points, 72 an inch.
     assert 'id="picture-a" style="--width:360"' in page
     assert '<span class="caption" aria-hidden="true">what it is</span>' in page
@@ -386,7 +386,7 @@ def test_pictures_are_as_wide_as_they_were_drawn():
 
 def test_a_picture_of_a_result_is_linked_where_its_chapter_shows_it():
     one = claim("ours.rate", suite="theorems", convergence=[SERIES])
-    run = Run("0", Level.QUICK, 0, (one,))
+    run = Run("0", Effort.QUICK, 0, (one,))
     assert 'href="#picture-convergence-ours-rate"' in page_of(one)
     assert 'href="#picture-convergence-ours-rate"' not in html(Material(run), [])
 
@@ -471,5 +471,5 @@ def test_styles_of_pictures_are_in_the_pages_sheet_and_links_lead_to_its_chapter
     assert len(used) > 5
     assert any("var(--blue)" in style for _, style in declared)
     chapter = Chapter("c", "C", "T", "# T\n\n[a](proofs.md) [b](claims-final.md) [c](other.md)\n", {})
-    page = html(Material(Run("0", Level.QUICK, 0, (claim("final.a"),))), [chapter])
+    page = html(Material(Run("0", Effort.QUICK, 0, (claim("final.a"),))), [chapter])
     assert '<a href="#proofs">a</a> <a href="#ledger">b</a> <a>c</a>' in page

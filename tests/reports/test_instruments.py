@@ -7,7 +7,7 @@ import made_up
 
 from canaryproof.reports import instruments
 from canaryproof.reports.pages import render
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 
 
 def sight(rounds, noticed):
@@ -35,7 +35,7 @@ EVIDENCE = {
 
 def run_of(evidence):
     result = made_up.claim("instruments.power", suite="blindspots", **evidence)
-    return Run("0", Level.QUICK, 0, (replace(result, id="blindspots.instruments.power"),))
+    return Run("0", Effort.QUICK, 0, (replace(result, id="blindspots.instruments.power"),))
 
 
 def test_cells_have_the_first_rounds_with_nine_in_ten():
@@ -50,7 +50,7 @@ def test_cells_have_the_first_rounds_with_nine_in_ten():
 
 
 def test_a_run_without_the_measurement_has_no_page():
-    empty = Run("0", Level.QUICK, 0, ())
+    empty = Run("0", Effort.QUICK, 0, ())
     assert instruments.text(empty) == ""
     assert "instruments.md" not in render(empty)
     assert "instruments.md" in render(run_of(EVIDENCE))

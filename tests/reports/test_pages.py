@@ -14,7 +14,7 @@ from canaryproof.verify.audit.markup.figures import description
 from canaryproof.verify.papers.check.results import (
     Context,
     Design,
-    Level,
+    Effort,
     Origin,
     Result,
     Run,
@@ -31,12 +31,12 @@ from tests.reports.made_up import claim, page_of
 
 @pytest.fixture(scope="module")
 def run():
-    context = Context(Level.QUICK, 0)
+    context = Context(Effort.QUICK, 0)
     small = [check for check in simulated_tables.CHECKS if ".d10k." in check.id]
     cheap = [c for c in estimators.CHECKS if c.id.endswith(("default-estimator", "fitted-bias", "count-sweep"))]
     suites = {"algorithm1": small, "estimators": cheap}
     results = (perform(suite, check, context) for suite, checks in suites.items() for check in checks)
-    return Run("0", Level.QUICK, 0, tuple(results))
+    return Run("0", Effort.QUICK, 0, tuple(results))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def names(folder):
 
 def test_a_run_without_numbers_leaves_no_pictures(tmp_path):
     result = Result("a", "s", Subject.DOCUMENT, "place", "a | b", Verdict.REFUTED, "none", {})
-    write_files(render(Run("0", Level.QUICK, 0, (result,))), tmp_path)
+    write_files(render(Run("0", Effort.QUICK, 0, (result,))), tmp_path)
     assert names(tmp_path) == ["claims-a.md", "results.json", "summary.md"]
     assert r"a \| b" in (tmp_path / "claims-a.md").read_text()
 
@@ -135,7 +135,7 @@ def test_the_summary_lists_tests_and_sums_their_levels(folder, run):
 
 
 def summarised(*results):
-    return summary.text(Run("1.2", Level.FULL, 7, results), {"a.md": "what a has"}, {"a.svg": "what a shows"})
+    return summary.text(Run("1.2", Effort.FULL, 7, results), {"a.md": "what a has"}, {"a.svg": "what a shows"})
 
 
 def test_a_summary_counts_ours_and_theirs_apart():
@@ -210,10 +210,10 @@ def test_chapters_come_in_the_order_in_which_they_are_read():
 
 def published(*dates):
     """Results of two suites, published at dates by versions."""
-    origins = [Origin(number, date, Level.FULL, 0, "a digest") for date, number in dates]
+    origins = [Origin(number, date, Effort.FULL, 0, "a digest") for date, number in dates]
     suites = ("numerics", "bounds")
     results = [replace(claim(f"final.{i}", suite=suites[i % 2]), origin=one) for i, one in enumerate(origins)]
-    return Run("0.3.0", Level.FULL, 0, tuple(results))
+    return Run("0.3.0", Effort.FULL, 0, tuple(results))
 
 
 def test_a_page_says_of_when_its_results_are():

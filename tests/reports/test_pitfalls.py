@@ -8,7 +8,7 @@ from canaryproof.reports import pitfalls
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import render
 from canaryproof.verify.audit.markup.figures import BLUE, GREEN, ORANGE
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.records.evidence import NominalCoverage, records
 from tests.reports.made_up import claim, legend_of
 
@@ -108,7 +108,7 @@ def test_each_table_has_its_own_rows_and_no_others():
         measured("band", above=13, mean=2.0, **training),
         measured("normal-scores", above=14, mean=1.0, **training),
     )
-    page = pitfalls.text(Run("0", Level.QUICK, 0, (printed, dependent)))
+    page = pitfalls.text(Run("0", Effort.QUICK, 0, (printed, dependent)))
     # Of six settings the first alone is above 5% by more than chance: 90 of 100.
     assert "in more than 5% of audits: 1 of 6 for `andrew`, as printed." in page
     assert [rows for _, rows in tables(page)] == [
@@ -126,7 +126,7 @@ def test_means_and_caps_stand_under_their_methods():
     evidence = {"level": 1e-6, "means": [means, means | {"count": 100}], "caps": [caps]}
     evidence |= {"shares": {"band": 1.0}, "leads": {"band": 0.0}, "errors": {"band": 0.1}}
     result = replace(claim("default", suite="bounds", **evidence), id="bounds.default")
-    cost, cap = tables(pitfalls.text(Run("0", Level.QUICK, 0, (result,))))
+    cost, cap = tables(pitfalls.text(Run("0", Effort.QUICK, 0, (result,))))
     assert cost == (("null", "ε", "band", "one-run"), (("exact", "3", "1.5", "0.25"),))
     assert cap == (("bound", "k = 100", "k = 1,000", "k = 10,000"), (("band", "1.00", "2.00", "4.00"),))
 
@@ -143,7 +143,7 @@ def test_settings_of_the_picture_differ_by_colour_and_marker():
     rates[0.0, "exact"][0] = (0.01, 0.0)
     levels = [row(*setting, *point) for setting, found in rates.items() for point in found]
     result = replace(claim("nominal", suite="bounds", level=1e-6, levels=levels), id="bounds.nominal")
-    figure = pitfalls.PAGE.figures(Run("0", Level.QUICK, 0, (result,)))["coverage.svg"]
+    figure = pitfalls.PAGE.figures(Run("0", Effort.QUICK, 0, (result,)))["coverage.svg"]
     (axis,) = (one for one in figure.axes if one.get_visible())
     promised, *lines = axis.get_lines()
     assert promised.get_xydata().tolist() == [[0.01, 0.01], [0.05, 0.05], [0.1, 0.1]]
@@ -172,7 +172,7 @@ def test_panels_of_methods_have_their_room():
     def size(count):
         levels = [{**measured(f"method {i}"), "nominal": 0.05} for i in range(count)]
         result = replace(claim("nominal", suite="bounds", level=1e-6, levels=levels), id="bounds.nominal")
-        figure = pitfalls.PAGE.figures(Run("0", Level.QUICK, 0, (result,)))["coverage.svg"]
+        figure = pitfalls.PAGE.figures(Run("0", Effort.QUICK, 0, (result,)))["coverage.svg"]
         return tuple(figure.get_size_inches())
 
     one, four, five = map(size, (1, 4, 5))
@@ -189,7 +189,7 @@ def test_a_share_of_each_delta_and_null_stands_in_its_column():
         measured(above=above, null=null, delta=delta)
         for above, null, delta in ((1, "exact", 1e-6), (2, "unobserved", 1e-6), (3, "exact", 1e-5))
     ]
-    page = pitfalls.text(Run("0", Level.QUICK, 0, (coverage("bounds.printed.andrew-at-one", *cells),)))
+    page = pitfalls.text(Run("0", Effort.QUICK, 0, (coverage("bounds.printed.andrew-at-one", *cells),)))
     ((header, rows),) = tables(page)
     assert header == ("δ", "exact null", "unobserved scores")
     shown = [f"{i}.0% [0.0%, 50.0%]" for i in (1, 2, 3)]
@@ -203,7 +203,7 @@ def test_each_check_has_its_column_and_a_setting_that_one_lacks_a_dash():
         coverage("v1.section5.limit", measured(above=1), measured(above=2, epsilon=3.0)),
         coverage("bounds.coverage.fixed-sequence", measured(above=3, epsilon=3.0), measured(above=4, null="k")),
     )
-    (rows,) = (rows for _, rows in tables(pitfalls.text(Run("0", Level.QUICK, 0, both))))
+    (rows,) = (rows for _, rows in tables(pitfalls.text(Run("0", Effort.QUICK, 0, both))))
     shown = [f"{i}.0% [0.0%, 50.0%]" for i in (1, 2, 3, 4)]
     assert rows == (
         ("Gaussian", "exact", "1,000", "1", shown[0], "–"),
@@ -219,7 +219,7 @@ def test_a_setting_is_above_if_chance_makes_it_so_at_the_level_split_over_all(ab
     assert tails[0] > 1e-7 > tails[1]
     # A level of 1e-6 for ten settings.
     cells = [measured(above=above), *(measured(above=0, count=i) for i in range(9))]
-    page = pitfalls.text(Run("0", Level.QUICK, 0, (coverage("v1.section5.limit", *cells),)))
+    page = pitfalls.text(Run("0", Effort.QUICK, 0, (coverage("v1.section5.limit", *cells),)))
     assert f"in more than 5% of audits: {count} of 10 for `andrew`, as printed." in page
 
 
@@ -230,6 +230,6 @@ def test_of_a_training_the_sharpest_and_the_worst_bound_are_shown():
         measured("one-run", above=9, mean=0.5, runs=300, **where),
         measured("fixed-sequence", above=1, mean=1.125, runs=200, truth=2.5, **where),
     ]
-    page = pitfalls.text(Run("0", Level.QUICK, 0, (coverage("bounds.dependent-cosines", *cells),)))
+    page = pitfalls.text(Run("0", Effort.QUICK, 0, (coverage("bounds.dependent-cosines", *cells),)))
     ((_, rows),) = tables(page)
     assert rows == (("momentum", "all rounds", "2.5", "fixed-sequence: 1.12", "200", "9.0% [0.0%, 50.0%]"),)

@@ -3,7 +3,7 @@ import pytest
 from canaryproof.reports import proofs
 from canaryproof.reports.html import tables
 from canaryproof.reports.pages import chapters, render
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records.report_input import Material
 
 
@@ -27,7 +27,7 @@ LINES = (
 
 @pytest.fixture(scope="module")
 def pages():
-    files = render(Run("0", Level.QUICK, 0, LINES))
+    files = render(Run("0", Effort.QUICK, 0, LINES))
     return {name: text.decode() for name, text in files.items()}
 
 
@@ -67,7 +67,7 @@ def test_the_summary_lists_only_what_does_not_hold(pages):
 
 def test_a_run_of_other_suites_has_no_such_page():
     other = Result("a", "algorithm1", Subject.DOCUMENT, "place", "says", Verdict.CONFIRMED, "found", {"kind": "exact"})
-    files = render(Run("0", Level.QUICK, 0, (other,)))
+    files = render(Run("0", Effort.QUICK, 0, (other,)))
     assert sorted(files) == ["claims-a.md", "results.json", "summary.md"]
 
 
@@ -76,7 +76,7 @@ def test_kinds_stand_in_their_order_and_the_chapter_is_the_head_alone():
     # Of each kind one line more than of the one before.
     lines = [line(f"final.{kind}.{i}", kind) for n, kind in enumerate(kinds) for i in range(n + 1)]
     ours = [line(f"ours.{i}", "new", Subject.IMPLEMENTATION) for i in range(7)]
-    run = Run("0", Level.QUICK, 0, (*ours, *lines))
+    run = Run("0", Effort.QUICK, 0, (*ours, *lines))
     (_, rows), *_ = tables(proofs.text(run))
     assert [(kind, *counts) for kind, _, *counts in rows] == [
         *((kind, f"{n}", "0") for n, kind in enumerate(kinds[:-1], start=1)),

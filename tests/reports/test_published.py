@@ -14,7 +14,7 @@ import pytest
 
 from canaryproof.reports import canife, pages, training
 from canaryproof.verify.audit.markup.markdown import without_tags
-from canaryproof.verify.papers.check.results import Context, Level, Subject, perform
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, perform
 from canaryproof.verify.papers.check.verdicts import is_fixed
 from canaryproof.verify.papers.claims.needs_data import NeedsData
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
@@ -106,7 +106,7 @@ def test_published_statements_are_those_of_the_code():
 
 
 def test_what_needs_data_is_published_with_its_commands():
-    found = {c.id: c.judge(Context(Level.QUICK, 0)) for c in SUITES["claims"] if isinstance(c.judge, NeedsData)}
+    found = {c.id: c.judge(Context(Effort.QUICK, 0)) for c in SUITES["claims"] if isinstance(c.judge, NeedsData)}
     assert len(found) > 50
     assert {name: one.finding for name, one in found.items()} == {name: RESULTS[name]["finding"] for name in found}
 
@@ -114,7 +114,7 @@ def test_what_needs_data_is_published_with_its_commands():
 @pytest.mark.parametrize("name", ["canife.section1.gap", "canife.section3.4.conservative", "review.users.languages"])
 def test_what_draws_nothing_that_it_tells_finds_what_is_published(name):
     (judge,) = (check.judge for check in SUITES["claims"] if check.id == name)
-    assert judge(Context(Level.QUICK, 0)).finding == RESULTS[name]["finding"]
+    assert judge(Context(Effort.QUICK, 0)).finding == RESULTS[name]["finding"]
 
 
 # Judges that get nothing of the run.
@@ -154,7 +154,7 @@ _QUICK = {each[1].judge: name for name, each in _FIXED.items() if not _LIKE_OTHE
 @pytest.mark.parametrize("name", _QUICK)
 def test_the_code_finds_what_is_published_of_printed_numbers(name):
     """The same without the run that other tests share, so that it is seen in seconds."""
-    assert not _differs(perform(*_FIXED[name], Context(Level.QUICK, 0)))
+    assert not _differs(perform(*_FIXED[name], Context(Effort.QUICK, 0)))
 
 
 def _made():

@@ -15,7 +15,7 @@ from canaryproof.reports.pages import chapters
 from canaryproof.reports.training import densities, estimates, label, render, spoken, value
 from canaryproof.verify.audit.files.json_records import plain, read, to_document
 from canaryproof.verify.audit.markup.figures import BLACK, description, svg
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.records.report_input import Material, TrainingFolder
 from canaryproof.verify.papers.records.training_record import (
     ExperimentRecord,
@@ -251,7 +251,7 @@ def test_warnings_stand_first():
 
 def test_a_training_beside_a_run_is_a_chapter_with_its_pictures():
     material = Material(
-        Run("0", Level.QUICK, 0, ()), trainings={"my <run>": TrainingFolder(recorded(DOCUMENT), TIMINGS)}
+        Run("0", Effort.QUICK, 0, ()), trainings={"my <run>": TrainingFolder(recorded(DOCUMENT), TIMINGS)}
     )
     (chapter,) = chapters(material, {})
     assert (chapter.name, chapter.label, chapter.title) == ("training-my-run-", "Training: tiny", "Training: A title")

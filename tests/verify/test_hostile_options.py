@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.command_line import main
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.cli import verify_command
 from canaryproof.verify.papers.comparison import canife
 from canaryproof.verify.papers.convergence import report
@@ -91,7 +91,7 @@ def before(tmp_path_factory):
     np.save(place / "r.npy", np.array([3.0, 4.0, 5.0]))
     for folder in ("run", "theirs", "theirs/tables"):
         (place / folder).mkdir()
-    (place / "run" / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    (place / "run" / "results.json").write_text(json.dumps(Run("0", Effort.QUICK, 0, ()).to_json()))
     for name in ("results.json", "summary.md", "tables/ledger.csv", "performance.json", "canife.json", "run.sqlite"):
         (place / "theirs" / name).write_text("precious")
     (place / "tiny.toml").write_text(TINY)

@@ -8,7 +8,7 @@ import pytest
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer import instruments, plan, review, rounds_plan
 from canaryproof.verify.audit.rules import NumberRange
-from canaryproof.verify.papers.check.results import Level
+from canaryproof.verify.papers.check.results import Effort
 
 RULES = {
     f"{module.__name__.rpartition('.')[2]}.{name}": rule
@@ -88,8 +88,8 @@ def test_a_refusal_says_the_rule_and_the_value(take, value, message):
 def test_names_of_choices_are_returned_as_they_are_given():
     assert rules.bounds(iter("ba"), iter("abc")) == ("b", "a")
     assert rules.bounds((), ("a",)) == ()
-    assert rules.choice("level", "quick", Level) == "quick"
-    chosen = rules.choice("level", Level.FULL, Level)
+    assert rules.choice("level", "quick", Effort) == "quick"
+    chosen = rules.choice("level", Effort.FULL, Effort)
     assert (chosen, type(chosen)) == ("full", str)
 
 

@@ -36,8 +36,8 @@ class Subject(StrEnum):
     TOOL = "tool"  # of another tool's documentation
 
 
-class Level(StrEnum):
-    """Amount of work in a run."""
+class Effort(StrEnum):
+    """Amount of work in a run; ``--level`` and the files of runs name it."""
 
     SMOKE = "smoke"  # a quick run with fewer draws, for this package's own tests
     QUICK = "quick"
@@ -56,7 +56,7 @@ class Measurements(Protocol):
 class Context:
     """All that a check may depend on: the level, the seed and the user's measurements."""
 
-    level: Level
+    level: Effort
     seed: int  # of the whole run, not negative
     # Finished experiments, which decide claims on what the papers measured.
     measurements: Measurements | None = field(default=None, hash=False)
@@ -67,9 +67,9 @@ class Context:
 
     def pick(self, quick: int, full: int, smoke: int | None = None) -> int:
         """Choose a sample size by level; that of the quick level is the smoke level's too, unless another is given."""
-        if self.level is Level.FULL:
+        if self.level is Effort.FULL:
             return full
-        return quick if smoke is None or self.level is Level.QUICK else smoke
+        return quick if smoke is None or self.level is Effort.QUICK else smoke
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Origin:
 
     version: str
     date: str  # as in 2026-11-26
-    level: Level
+    level: Effort
     seed: Count
     source: str  # digest of the check's own code
 
@@ -159,7 +159,7 @@ class Run:
     """All results of a run, in the order of the suites' checks, and what they depend on."""
 
     version: str
-    level: Level
+    level: Effort
     seed: Count
     results: tuple[Result, ...]
 

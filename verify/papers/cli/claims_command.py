@@ -13,7 +13,7 @@ from rich.table import Table
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.check.documents import DOCUMENTS
-from canaryproof.verify.papers.check.results import Check, Context, Level, Result, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Result, Subject, Verdict, perform
 from canaryproof.verify.papers.check.verdicts import rule
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.suites.catalogue import SUITES, lacking
@@ -74,7 +74,7 @@ def _judged(identifier: str) -> Result:
         raise InputError(f"ID: {identifier} {reason}")
     with progress("canaryproof claims", equal_parts=False) as advance:
         advance(identifier, 0, 0)
-        return perform(suite, check, Context(Level.QUICK, 0))
+        return perform(suite, check, Context(Effort.QUICK, 0))
 
 
 def _draws(result: Result) -> str:

@@ -30,7 +30,7 @@ from canaryproof.verify.audit.engine.executors import EngineError, Executor, Loc
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.check.results import (
     Context,
-    Level,
+    Effort,
     Result,
     Run,
     Subject,
@@ -76,7 +76,7 @@ def _seconds(text: str) -> float:
 @click.argument("suites", nargs=-1, metavar="[SUITE]...")
 @click.option(
     "--level",
-    type=click.Choice([level.value for level in Level]),
+    type=click.Choice([level.value for level in Effort]),
     default="quick",
     show_default=True,
     help="How much is drawn; smoke draws least, for this package's own tests.",
@@ -144,7 +144,7 @@ def verify_command(
         except OSError as error:
             raise InputError(f"--out: {error.filename or out}: {error.strerror or error}") from None
     executor = cluster(engine_name, limit) or Local(threads(), limit)
-    plan = Plan(SUITES, _chosen(suites, known), Context(Level(level), seed, measurements))
+    plan = Plan(SUITES, _chosen(suites, known), Context(Effort(level), seed, measurements))
     table, findings = expected.read(), expected.read_findings()
     made_by = plan.origin
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])

@@ -19,7 +19,7 @@ from canaryproof.verify.audit.estimators import simulation
 from canaryproof.verify.audit.estimators.moments import Moments
 from canaryproof.verify.audit.files.json_records import plain, read, to_document
 from canaryproof.verify.audit.rules import NumberRange
-from canaryproof.verify.papers.check.results import Context, Level, Result, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Result, Subject, Verdict
 from canaryproof.verify.papers.convergence import law, orders
 from canaryproof.verify.papers.convergence.accuracy import (
     RunModel,
@@ -66,7 +66,7 @@ class ConvergenceRequest:
 
     def key(self, purpose: str) -> np.random.SeedSequence:
         """Return the root of all randomness of one purpose."""
-        return Context(Level.QUICK, self.seed).key(f"convergence report/{purpose}")
+        return Context(Effort.QUICK, self.seed).key(f"convergence report/{purpose}")
 
     @property
     def origin(self) -> dict[str, str]:

@@ -21,7 +21,7 @@ from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, PART_LEVEL, POWER, looks
 from canaryproof.verify.papers.check.documents import FINAL, FIRST_VERSION, REVIEWS, SUBMISSION
 from canaryproof.verify.papers.check.power import visible_distance, visible_mean
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import conclude, shares_hold
 from canaryproof.verify.papers.records.evidence import AtlasCell, Diagnosis, MechanismAtlas, StatedPrivacy
 from canaryproof.verify.papers.suites import atlas, blindspots_truths
@@ -34,9 +34,9 @@ TOLERANCE = 0.02
 # Up to so much more than the claimed ε, as an estimate of unlimited canaries, is no more than honest noise gives.
 MARGIN = 1.02
 _SIZES = {
-    Level.SMOKE: (Size(100, 100, 3, 1, True), Size(1000, 100, 3, 1, False), Size(10_000, 50, 0, 0, False)),
-    Level.QUICK: (Size(100, 400, 8, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 0, 0, False)),
-    Level.FULL: (Size(100, 2000, 100, 8, True), Size(1000, 100, 60, 8, True), Size(10_000, 1000, 12, 4, False)),
+    Effort.SMOKE: (Size(100, 100, 3, 1, True), Size(1000, 100, 3, 1, False), Size(10_000, 50, 0, 0, False)),
+    Effort.QUICK: (Size(100, 400, 8, 2, True), Size(1000, 400, 10, 2, False), Size(10_000, 100, 0, 0, False)),
+    Effort.FULL: (Size(100, 2000, 100, 8, True), Size(1000, 100, 60, 8, True), Size(10_000, 1000, 12, 4, False)),
 }
 # Scores that are no single cosine cost so many times more.
 _SEVERAL = 10

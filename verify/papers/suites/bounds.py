@@ -33,7 +33,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.documents import CANIFE, FIRST_VERSION
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import (
     BoundCoverage,
     CoverageRow,
@@ -164,23 +164,23 @@ FAMILIES = (gaussian, laplace, randomised_response, rounded_gaussian)
 ALPHA = 0.05
 EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0)
 # A quick run leaves the middle one to the full level, for time.
-DELTAS = {Level.SMOKE: (1e-6, 1e-2), Level.QUICK: (1e-6, 1e-2), Level.FULL: (1e-6, 1e-5, 1e-2)}
+DELTAS = {Effort.SMOKE: (1e-6, 1e-2), Effort.QUICK: (1e-6, 1e-2), Effort.FULL: (1e-6, 1e-5, 1e-2)}
 # Audits a cell, by number of scores.
 _RUNS = {
-    Level.SMOKE: {100: 40, 1000: 12},
-    Level.QUICK: {100: 400, 1000: 100},
-    Level.FULL: {100: 10_000, 1000: 2000, 10_000: 200},
+    Effort.SMOKE: {100: 40, 1000: 12},
+    Effort.QUICK: {100: 400, 1000: 100},
+    Effort.FULL: {100: 10_000, 1000: 2000, 10_000: 200},
 }
 # The same where an audit takes longer: with coins, as their sizes differ, and for posterior intervals.
 _FEWER = {
-    Level.SMOKE: {100: 40, 1000: 10},
-    Level.QUICK: {100: 100, 1000: 25},
-    Level.FULL: {100: 2000, 1000: 400, 10_000: 40},
+    Effort.SMOKE: {100: 40, 1000: 10},
+    Effort.QUICK: {100: 100, 1000: 25},
+    Effort.FULL: {100: 2000, 1000: 400, 10_000: 40},
 }
 _COSINE_RUNS = {
-    Level.SMOKE: {100: 20, 1000: 5},
-    Level.QUICK: {100: 60, 1000: 10},
-    Level.FULL: {100: 2000, 1000: 500, 10_000: 10},
+    Effort.SMOKE: {100: 20, 1000: 5},
+    Effort.QUICK: {100: 60, 1000: 10},
+    Effort.FULL: {100: 2000, 1000: 500, 10_000: 10},
 }
 DIM = 10**6
 # Trainings of each kind, and bounds that take little time for their scores.
@@ -422,7 +422,7 @@ def _of_trainings(context: Context) -> Iterator[CoverageRow]:
         truth = claim.epsilon(DELTA)
         names = {"mechanism": f"{audits.training.name}: {audits.score}", "null": audits.null}
         cell = AuditCell({**names, "epsilon": truth, "count": bounds_trainings.COUNT}, {DELTA: truth}, (audits.scores,))
-        for name in (*_QUICKLY, DEFAULT) if context.level is Level.FULL else _QUICKLY:
+        for name in (*_QUICKLY, DEFAULT) if context.level is Effort.FULL else _QUICKLY:
             if claim.participations is not None or GAUSSIAN_CURVE not in METHODS[name].assumptions:
                 yield from (replace(row, method=name) for row in measure(METHODS[name], [cell]))
         for name, limits in audits.noise_limits.items():

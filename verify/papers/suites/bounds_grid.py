@@ -22,7 +22,7 @@ from canaryproof.verify.audit.bounds.lower_bound import Compute, ScoreSample, no
 from canaryproof.verify.audit.bounds.thresholds import alarms, misses, split_counts
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import GridOfShapes, ShapeBounds
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Array]
@@ -41,9 +41,9 @@ class GridSize:
 
 
 _SIZES = {
-    Level.SMOKE: (GridSize(100, 20, (1e-5,)), GridSize(1000, 10, (1e-5,))),
-    Level.QUICK: (GridSize(100, 60, (1e-5,)), GridSize(1000, 20, (1e-5,))),
-    Level.FULL: (
+    Effort.SMOKE: (GridSize(100, 20, (1e-5,)), GridSize(1000, 10, (1e-5,))),
+    Effort.QUICK: (GridSize(100, 60, (1e-5,)), GridSize(1000, 20, (1e-5,))),
+    Effort.FULL: (
         GridSize(50, 200, (1e-6, 1e-5, 1e-3)),
         GridSize(100, 100, (1e-6, 1e-5, 1e-3)),
         GridSize(1000, 30, (1e-6, 1e-5, 1e-3)),
@@ -53,14 +53,14 @@ _SIZES = {
     ),
 }
 # The sharper half alone has a test for every block of ε from 0 on: dear for more scores than these.
-_MOST_FOR_HALVES = {Level.SMOKE: 1000, Level.QUICK: 1000, Level.FULL: 10_000}
+_MOST_FOR_HALVES = {Effort.SMOKE: 1000, Effort.QUICK: 1000, Effort.FULL: 10_000}
 # With more observed scores the null is exact: to sort as many unobserved ones, or to draw them, takes too long.
 _MOST_UNOBSERVED = 10_000
 # Unobserved scores for one observed score; none with an exact null.
 _RATIOS = {
-    Level.SMOKE: {"exact": 0, "k": 1},
-    Level.QUICK: {"exact": 0, "k": 1},
-    Level.FULL: {"exact": 0, "k": 1, "10 k": 10},
+    Effort.SMOKE: {"exact": 0, "k": 1},
+    Effort.QUICK: {"exact": 0, "k": 1},
+    Effort.FULL: {"exact": 0, "k": 1, "10 k": 10},
 }
 # Audits of a cell have no more scores than these.
 _MOST_SCORES = 1_000_000
@@ -189,7 +189,7 @@ def split(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array
     return np.where(np.isnan(counts.thresholds), 0.0, np.maximum(np.maximum(*gains), 0.0)), counts.thresholds
 
 
-def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
+def _methods(level: Effort, kind: str, count: int) -> dict[str, Compute]:
     """Return the bounds that need nothing but independent scores, and the default's sharper half with all of α.
 
     Its other half with all of α is ``band``. As many unobserved scores as observed ones have others' bounds too; that
@@ -200,7 +200,7 @@ def _methods(level: Level, kind: str, count: int) -> dict[str, Compute]:
         methods["sharper half"] = lambda scores, delta, alpha: (sequence(scores, delta, alpha, 0.0, 1.0), np.empty(0))
     if kind == "k":
         methods |= {"jax_privacy": either_tail, "jax_privacy, split": split}
-    if kind == "k" and level is Level.FULL and count <= _MOST_FOR_HALVES[level]:
+    if kind == "k" and level is Effort.FULL and count <= _MOST_FOR_HALVES[level]:
         methods["one-run"] = METHODS["one-run"].compute
     return methods
 

@@ -30,7 +30,7 @@ from canaryproof.verify.audit.estimators.moments import Moments, from_dimension,
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL, LOOKS, POWER, looks
 from canaryproof.verify.papers.check.power import runs_for_share, visible_mean
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.convergence.errors import ESTIMATORS, adaptive_epsilon, fitted_epsilon, measure
 from canaryproof.verify.papers.records.evidence import (
     DefaultEstimator,
@@ -99,7 +99,7 @@ def _measure(
     Return the number of runs, the measures by estimator, and which tests fail. Candidates,
     of which nothing is tested and which need a quadrature a run, have all blocks but the last.
     """
-    known = ESTIMATORS | CANDIDATES if context.level is Level.FULL else ESTIMATORS
+    known = ESTIMATORS | CANDIDATES if context.level is Effort.FULL else ESTIMATORS
     chosen = {name: known[name] for name in measured or known}
     blocks: dict[str, list[epsilon_estimators.Estimate]] = {name: [] for name in chosen}
     rows: dict[str, EstimatorMeasures] = {}

@@ -21,7 +21,7 @@ from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.power import visible_share
-from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Subject
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Outcome, Subject
 from canaryproof.verify.papers.check.verdicts import conclude, holds, shares_hold
 from canaryproof.verify.papers.records.evidence import FaultInspected, InstrumentSight, InstrumentsMeasured
 
@@ -254,7 +254,7 @@ def _visible(runs: int, share: float, tests: int) -> str:
 
 def sights(name: str, training: SimulatedTraining, context: Context) -> dict[str, tuple[InstrumentSight, ...]]:
     """Measure what each instrument sees of a fault; at the quick level the one that is to see it."""
-    quick = context.level is not Level.FULL
+    quick = context.level is not Effort.FULL
     seen: dict[str, tuple[InstrumentSight, ...]] = {}
     seeds = _seeds(context, name, context.pick(8, 20))
     rounds = [training.rounds] if quick else _ROUNDS

@@ -13,7 +13,7 @@ from canaryproof.verify.audit.canaries.seeds import Purpose, generator
 from canaryproof.verify.audit.estimators import algorithm_1
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.power import visible_mean
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.suites.stream_quality import quality
 
 _MASK, _TILE, _RUN = 2**32 - 1, 4096, 1024
@@ -208,7 +208,7 @@ def _moments_agree(scan: quality.Scan) -> bool:
 
 
 def _quality(context: Context) -> Outcome:
-    exhaustive = context.level is Level.FULL
+    exhaustive = context.level is Effort.FULL
     scan = quality.scan(1 if exhaustive else 1009)
     lawful = (
         scan.symmetric and scan.largest_error <= quality.QUANTILE_ERROR and (not exhaustive or _moments_agree(scan))

@@ -20,7 +20,7 @@ from canaryproof.verify.audit.bounds.lower_bound import Coverage, ScoreSample, c
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import less
 from canaryproof.verify.papers.check.power import least_share, visible_difference
-from canaryproof.verify.papers.check.results import Check, Context, Design, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import from_p_values
 from canaryproof.verify.papers.claims.transcripts import QUANTILES, Final
 from canaryproof.verify.papers.suites import training_definition
@@ -252,7 +252,7 @@ def final_below_all(context: Context) -> Outcome:
     for_it: list[float] = []
     against_it: list[float] = []
     rows: list[dict[str, Any]] = []
-    for noise in _ALL_NOISE if context.level is Level.FULL else (_ALL_NOISE[0], _ALL_NOISE[-1]):
+    for noise in _ALL_NOISE if context.level is Effort.FULL else (_ALL_NOISE[0], _ALL_NOISE[-1]):
         chosen = training_runs.settings(training={"one_round_epsilon": noise})
         sample = training_runs.sample(context, f"training/final/{noise}", chosen, runs)
         for attack in _FINALS:
@@ -289,7 +289,7 @@ def presentations(context: Context) -> Outcome:
     for_it: list[float] = []
     against_it: list[float] = []
     rows: list[dict[str, Any]] = []
-    noises = _ALL_NOISE if context.level is Level.FULL else _ALL_NOISE[-1:]
+    noises = _ALL_NOISE if context.level is Effort.FULL else _ALL_NOISE[-1:]
     for noise in noises:
         samples = []
         for number in _PRESENTATIONS:

@@ -8,7 +8,7 @@ import canaryproof as cp
 from canaryproof.verify.audit.answer.instruments import InstrumentTest
 from canaryproof.verify.audit.answer.replay import Replay, Replayed
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import instruments
 
 CLAIM = {"members": 200, "dim": 500, "noise_multiplier": 1.0, "clip_norm": 2.0, "rate": 0.2}
@@ -152,7 +152,7 @@ def test_the_quick_run_sees_every_fault(quick_run):
 
 def test_a_fault_that_no_instrument_sees_is_told(monkeypatch):
     monkeypatch.setattr(instruments, "FAULTS", {"less-noise": instruments.SimulatedTraining("residual", 1)})
-    outcome = instruments._power(Context(Level.QUICK, 0))
+    outcome = instruments._power(Context(Effort.QUICK, 0))
     assert outcome.verdict is Verdict.REFUTED
 
 

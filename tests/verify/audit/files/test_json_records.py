@@ -9,7 +9,7 @@ import pytest
 
 from canaryproof.verify.audit.files.json_records import Count, NonEmpty, OmittedIfNone, read, to_document
 from canaryproof.verify.audit.rules import number
-from canaryproof.verify.papers.check.results import Level
+from canaryproof.verify.papers.check.results import Effort
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Outer:
 @dataclass(frozen=True)
 class Words:
     text: str
-    level: Level
+    level: Effort
     share: Annotated[float, number(0.0, 1.0)]
 
 
@@ -89,9 +89,9 @@ def test_an_exact_record_has_its_own_fields_and_floats_alone():
 
 def test_words_enumerations_and_ranges_are_read_and_written():
     document = {"text": "inf", "level": "full", "share": 1.0}
-    assert read(Words, document) == Words("inf", Level.FULL, 1.0)
-    assert type(read(Words, document).level) is Level
-    assert to_document(Words("inf", Level.FULL, 1.0)) == document
+    assert read(Words, document) == Words("inf", Effort.FULL, 1.0)
+    assert type(read(Words, document).level) is Effort
+    assert to_document(Words("inf", Effort.FULL, 1.0)) == document
     for change, message in (
         ({"text": 1}, "text: must be text, not 1"),
         ({"text": None}, "text: must be text, not None"),

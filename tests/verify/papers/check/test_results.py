@@ -9,7 +9,7 @@ from canaryproof.verify.papers.check.results import (
     Check,
     Context,
     Design,
-    Level,
+    Effort,
     Outcome,
     Result,
     Run,
@@ -23,7 +23,7 @@ from canaryproof.verify.papers.check.results import (
 
 def judged(subject, verdict, evidence=None):
     check = Check("some.check", subject, "somewhere", "something", lambda _: Outcome(verdict, "found", evidence or {}))
-    return perform("suite", check, Context(Level.QUICK, 0))
+    return perform("suite", check, Context(Effort.QUICK, 0))
 
 
 def draws(context, purpose):
@@ -31,16 +31,16 @@ def draws(context, purpose):
 
 
 def test_a_key_depends_on_seed_and_purpose_only():
-    assert draws(Context(Level.QUICK, 1), "a") == draws(Context(Level.FULL, 1), "a")
-    assert draws(Context(Level.QUICK, 1), "a") != draws(Context(Level.QUICK, 2), "a")
-    assert draws(Context(Level.QUICK, 1), "a") != draws(Context(Level.QUICK, 1), "b")
+    assert draws(Context(Effort.QUICK, 1), "a") == draws(Context(Effort.FULL, 1), "a")
+    assert draws(Context(Effort.QUICK, 1), "a") != draws(Context(Effort.QUICK, 2), "a")
+    assert draws(Context(Effort.QUICK, 1), "a") != draws(Context(Effort.QUICK, 1), "b")
 
 
 def test_levels_pick_sample_sizes():
-    assert Context(Level.QUICK, 0).pick(3, 5) == 3
-    assert Context(Level.FULL, 0).pick(3, 5) == Context(Level.FULL, 0).pick(3, 5, 1) == 5
-    assert Context(Level.SMOKE, 0).pick(3, 5) == Context(Level.QUICK, 0).pick(3, 5, 1) == 3
-    assert Context(Level.SMOKE, 0).pick(3, 5, 1) == 1
+    assert Context(Effort.QUICK, 0).pick(3, 5) == 3
+    assert Context(Effort.FULL, 0).pick(3, 5) == Context(Effort.FULL, 0).pick(3, 5, 1) == 5
+    assert Context(Effort.SMOKE, 0).pick(3, 5) == Context(Effort.QUICK, 0).pick(3, 5, 1) == 3
+    assert Context(Effort.SMOKE, 0).pick(3, 5, 1) == 1
 
 
 def test_a_result_has_each_part_of_its_check_and_of_its_outcome():
@@ -51,7 +51,7 @@ def test_a_result_has_each_part_of_its_check_and_of_its_outcome():
         asked.append(context)
         return Outcome(Verdict.QUALIFIED, "a finding", {"x": 1}, design)
 
-    context = Context(Level.FULL, 3)
+    context = Context(Effort.FULL, 3)
     check = Check("an id", Subject.TOOL, "a source", "a statement", judge)
     assert perform("a suite", check, context) == Result(
         id="an id",
@@ -89,7 +89,7 @@ def drawn(*levels):
     designs = [*(Design("a null", level, "an effect", 0.9, 5) for level in levels), None]
     return Run(
         "1",
-        Level.QUICK,
+        Effort.QUICK,
         0,
         tuple(
             Result(f"{i}", "suite", Subject.IMPLEMENTATION, "", "", verdict, "", {}, design)
@@ -125,7 +125,7 @@ def test_a_line_of_a_proof_says_its_kind_in_its_own_suite():
 
 
 def test_a_document_has_no_more_results_than_a_run_may_have():
-    empty = Run("1", Level.QUICK, 0, ()).to_json()
+    empty = Run("1", Effort.QUICK, 0, ()).to_json()
     with pytest.raises(ValueError, match=r"^results: must have at most 10000, not 10001$"):
         Run.from_json(empty | {"results": [None] * 10_001})
     with pytest.raises(ValueError, match=r"^results\[0\]: must be an object, not None$"):
@@ -144,7 +144,7 @@ def test_confirmed_statements_do_not_fail():
 
 def test_json_has_no_infinities():
     evidence = {"worst": math.inf, "rows": [{"value": math.nan}, (1.5, "text")]}
-    run = Run("1", Level.QUICK, 0, (judged(Subject.DOCUMENT, Verdict.REFUTED, evidence),))
+    run = Run("1", Effort.QUICK, 0, (judged(Subject.DOCUMENT, Verdict.REFUTED, evidence),))
     document = json.loads(json.dumps(run.to_json(), allow_nan=False))
     assert document["results"][0]["evidence"] == {"worst": "inf", "rows": [{"value": "nan"}, [1.5, "text"]]}
     assert document["results"][0]["verdict"] == "refuted"
@@ -152,12 +152,12 @@ def test_json_has_no_infinities():
 
 def test_a_run_reads_back_as_it_was():
     evidence = {"worst": math.inf, "rows": [{"value": -math.inf, "text": "infinite"}, (1.5, None, True)]}
-    run = Run("1", Level.FULL, 7, (judged(Subject.DOCUMENT, Verdict.NEEDS_DATA, evidence),))
+    run = Run("1", Effort.FULL, 7, (judged(Subject.DOCUMENT, Verdict.NEEDS_DATA, evidence),))
     document = run.to_json()
     again = Run.from_json(json.loads(json.dumps(document)))
     assert again.to_json() == document
     assert again.results[0].evidence["rows"][0]["value"] == -math.inf
-    assert (again.level, again.results[0].verdict) == (Level.FULL, Verdict.NEEDS_DATA)
+    assert (again.level, again.results[0].verdict) == (Effort.FULL, Verdict.NEEDS_DATA)
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_a_run_reads_back_as_it_was():
 )
 def test_a_document_that_breaks_a_rule_is_refused(change, message):
     with pytest.raises(ValueError, match=f"^{message}$"):
-        Run.from_json(Run("1", Level.QUICK, 0, ()).to_json() | change)
+        Run.from_json(Run("1", Effort.QUICK, 0, ()).to_json() | change)

@@ -6,7 +6,7 @@ from flint import arb
 
 from canaryproof.kernels.certified import Enclosure, gaussian_mechanism
 from canaryproof.verify.audit.levels import LEVEL, POWER
-from canaryproof.verify.papers.check.results import Context, Design, Level, Outcome, Result, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Design, Effort, Outcome, Result, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import (
     MEANINGS,
     Printed,
@@ -121,7 +121,7 @@ def test_agreement_is_told_down_to_how_processors_round():
 
 
 def test_a_judge_of_printed_numbers_alone_is_fixed():
-    context = Context(Level.QUICK, 0)
+    context = Context(Effort.QUICK, 0)
     judge = fixed(lambda *arguments: conclude(Verdict.QUALIFIED, f"found {arguments}", numbers=arguments), 1, "2")
     assert judge(context) == Outcome(Verdict.QUALIFIED, "found (1, '2')", {"numbers": (1, "2")}, None)
     printed = Printed("0.25", lambda text: conclude(holds(True), text))

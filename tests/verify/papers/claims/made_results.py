@@ -12,7 +12,7 @@ from canaryproof.verify.audit.bounds.lower_bound import cosine_null, prepare
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.audit.files.json_records import plain
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.claims import CHECKS, experiment_results
 from canaryproof.verify.papers.claims.needs_data import POPULATIONS
 from canaryproof.verify.papers.training import configuration
@@ -143,7 +143,7 @@ def write(folder, made):
 
 def context(folder=None):
     """What a check is given: the experiments of a folder, or none."""
-    return Context(Level.QUICK, 0, None if folder is None else experiment_results.read(folder))
+    return Context(Effort.QUICK, 0, None if folder is None else experiment_results.read(folder))
 
 
 RULES = {check.id: check.judge for check in CHECKS}

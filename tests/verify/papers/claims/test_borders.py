@@ -10,7 +10,7 @@ import pytest
 from scipy import optimize, special, stats
 
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.claims import (
     costs,
     cross_checks,
@@ -28,7 +28,7 @@ from canaryproof.verify.papers.claims.simulated_tables import CELLS
 from canaryproof.verify.papers.claims.transcripts import FirstVersion, Row, Task
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, _ = Verdict
-QUICK = Context(Level.QUICK, 0)
+QUICK = Context(Effort.QUICK, 0)
 ROW = Row("0.1", "30", "2.0", "20.0", "0.5", "1.0")
 # A best attack is right in 99% where two unit Gaussians are so far apart.
 EASY = 2.0 * special.ndtri(0.99)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.claims import cross_checks, distributions, final_tables
 from canaryproof.verify.papers.claims.transcripts import Final, FirstVersion, Row, Submission
 
@@ -130,19 +130,19 @@ def test_a_canary_in_every_round_tells_more_by_the_sum_than_by_the_largest() -> 
     # Of T shifted normals the mean is √T shifts away, the largest one shift; a null's largest deviates by less than 1.
     final, everywhere = cross_checks.both_estimates(8, 1.0, 8, np.random.default_rng(3))
     assert final > everywhere > 1.0
-    assert cross_checks.judge_above(Context(Level.QUICK, 7)).verdict is Verdict.CONFIRMED
+    assert cross_checks.judge_above(Context(Effort.QUICK, 7)).verdict is Verdict.CONFIRMED
 
 
 def test_more_rounds_hide_one_presentation_from_the_sum(monkeypatch) -> None:
     monkeypatch.setattr(cross_checks, "_TRAININGS", ((8, 1.0, 8, 0.5), (100, 0.2, 1, 0.1)))
-    assert cross_checks.judge_above(Context(Level.QUICK, 0)).verdict is Verdict.REFUTED
+    assert cross_checks.judge_above(Context(Effort.QUICK, 0)).verdict is Verdict.REFUTED
 
 
 @pytest.mark.parametrize(("share", "verdict"), [(0.9, Verdict.CONFIRMED), (1.1, Verdict.REFUTED)])
 def test_both_trainings_share_the_level(monkeypatch, share, verdict) -> None:
     monkeypatch.setattr(cross_checks, "both_estimates", lambda *_: (2.0, 1.0))
     monkeypatch.setattr(cross_checks, "share_above", lambda *_: share * LEVEL / 2)
-    assert cross_checks.judge_above(Context(Level.QUICK, 0)).verdict is verdict
+    assert cross_checks.judge_above(Context(Effort.QUICK, 0)).verdict is verdict
 
 
 def test_noise_that_is_noticed_beside_others_has_the_judges_level() -> None:
@@ -166,7 +166,7 @@ def test_each_of_both_trainings_must_show_it(monkeypatch) -> None:
     monkeypatch.setattr(cross_checks, "both_estimates", lambda *_: (2.0, 1.0))
     p_values = iter([0.0, 1.0])
     monkeypatch.setattr(cross_checks, "share_above", lambda *_: next(p_values))
-    found = cross_checks.judge_above(Context(Level.QUICK, 0))
+    found = cross_checks.judge_above(Context(Effort.QUICK, 0))
     assert found.verdict is Verdict.REFUTED
     assert found.finding == (
         "in 200 of 200 trainings of 8 rounds at noise 1 and 8 presentations (medians 2.00 from the final model, 1.00 "
@@ -204,4 +204,4 @@ def test_bounds_of_other_cosines_are_what_is_refuted(monkeypatch, apart, verdict
         (Verdict.CONFIRMED, Verdict.REFUTED if apart else Verdict.CONFIRMED),
     ):
         monkeypatch.setattr(cross_checks.final_bounds, "judge_lower_all", lambda *_, v=judged: Outcome(v, "", {}))
-        assert cross_checks._lower_all((), 1, 1e-6, "", apart, Context(Level.QUICK, 0)).verdict is found
+        assert cross_checks._lower_all((), 1, 1e-6, "", apart, Context(Effort.QUICK, 0)).verdict is found

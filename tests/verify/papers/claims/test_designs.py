@@ -3,7 +3,7 @@
 import math
 import os
 
-from canaryproof.verify.papers.check.results import Check, Context, Level
+from canaryproof.verify.papers.check.results import Check, Context, Effort
 from canaryproof.verify.papers.check.verdicts import LEVEL
 from canaryproof.verify.papers.claims import CHECKS
 
@@ -24,7 +24,7 @@ class _NoRandomness(Context):
 
 def draws(check: Check) -> bool:
     try:
-        check.judge(_NoRandomness(Level.QUICK, 0))
+        check.judge(_NoRandomness(Effort.QUICK, 0))
     except _DrawnError:
         return True
     return False
@@ -45,7 +45,7 @@ def test_designs_are_of_their_claims_and_not_of_what_is_drawn(quick_run):
             assert design.power >= 0.9
             assert design.runs > 1
         if i % EVERY == 0 and design is not None and draws(check):
-            other = check.judge(Context(Level.QUICK, 0)).design
+            other = check.judge(Context(Effort.QUICK, 0)).design
             assert (other.null, other.level, other.runs) == (design.null, design.level, design.runs)
 
 

@@ -9,11 +9,11 @@ from scipy import special, stats
 
 from canaryproof.kernels import two_gaussians
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.claims import final_bounds
 from canaryproof.verify.papers.claims.transcripts import Final
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 
 def test_the_interval_that_is_farther_from_the_counted_rate_is_not_the_more_centered():

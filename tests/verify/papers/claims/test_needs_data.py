@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from made_results import RULES, context, figure, judge
 
-from canaryproof.verify.papers.check.results import Context, Level, Outcome, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Outcome, Verdict
 from canaryproof.verify.papers.claims import CHECKS, needs_data
 from canaryproof.verify.papers.claims.experiment_results import FinishedMeasurements
 from canaryproof.verify.papers.claims.needs_data import NeedsData
@@ -105,7 +105,7 @@ def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
     record = read_record(BenchmarkRecord, PUBLISHED / "canife.json")
     scenario = replace(record.scenarios[0], seconds=seconds)
     record = replace(record, scenarios=(scenario,), printed=PrintedRecord(True, 1e-5, (row,)))
-    given = Context(Level.QUICK, 0, FinishedMeasurements({}, record, "digest"))
+    given = Context(Effort.QUICK, 0, FinishedMeasurements({}, record, "digest"))
     assert RULES["final.section5.4.canife"](given).verdict is INCONCLUSIVE
     assert RULES["review.canife.bound"](given).verdict is NEEDS_DATA
 
@@ -113,7 +113,7 @@ def test_the_benchmarks_rows_decide_the_comparison_on_fashion_mnist():
 def test_what_needed_data_may_have_any_verdict_with_data():
     from canaryproof.verify.papers.check.results import Result, Run, Subject
 
-    run = Run("0", Level.QUICK, 0, (Result("a", "claims", Subject.DOCUMENT, "", "", REFUTED, "", {}),))
+    run = Run("0", Effort.QUICK, 0, (Result("a", "claims", Subject.DOCUMENT, "", "", REFUTED, "", {}),))
     assert len(expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",))) == 1
     assert expected.changes(run, {("claims", "a"): NEEDS_DATA}, ("claims",), with_data=True) == []
     assert len(expected.changes(run, {("claims", "a"): CONFIRMED}, ("claims",), with_data=True)) == 1
@@ -172,7 +172,7 @@ def full(*names):
 
 
 def judged(rule, experiments, benchmark=None):
-    return rule(Context(Level.QUICK, 0, FinishedMeasurements(experiments, benchmark, "digest")))
+    return rule(Context(Effort.QUICK, 0, FinishedMeasurements(experiments, benchmark, "digest")))
 
 
 def test_a_rule_of_two_experiments_takes_both_in_its_order():
@@ -208,7 +208,7 @@ def test_what_is_known_before_stands_beside_what_data_say():
     found = judged(rule, full("final_table3"))
     assert (found.verdict, found.finding) == (CONFIRMED, "known; measured")
     assert found.evidence == {"before": 1, "both": 3, "after": 4}
-    without = rule(Context(Level.QUICK, 0))
+    without = rule(Context(Effort.QUICK, 0))
     assert without.finding.startswith("known; needs data; `canaryproof train final_table3 ")
     assert (without.evidence["before"], without.evidence["data"]) == (1, "data")
     # What is decided without data needs none.

@@ -5,11 +5,11 @@ from fractions import Fraction
 
 import pytest
 
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.check.verdicts import Printed, rounding
 from canaryproof.verify.papers.claims import CHECKS, simulated_tables
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 CLAIMS = [check for check in (*CHECKS, *simulated_tables.CHECKS) if isinstance(check.judge, Printed)]
 # The numbers that are confirmed in place of refuted ones which have no value as evidence.
 RIGHT = {

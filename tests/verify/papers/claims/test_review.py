@@ -6,7 +6,7 @@ from scipy import optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict
 from canaryproof.verify.papers.claims import final_tables, review
 from canaryproof.verify.papers.claims.review import CHECKS
 from canaryproof.verify.papers.claims.simulated_tables import CELLS
@@ -122,7 +122,7 @@ def test_a_bias_follows_the_estimates(monkeypatch, shift, verdict):
         return gaussian_mechanism.epsilon(delta, noise) + shift + rng.standard_normal(runs), None
 
     monkeypatch.setattr(review.canife_composition, "perfect_estimates", estimates)
-    assert review.judge_bias(Context(Level.QUICK, 0)).verdict is verdict
+    assert review.judge_bias(Context(Effort.QUICK, 0)).verdict is verdict
 
 
 def test_an_estimate_within_canifes_reach_leaves_its_maximum_open():
@@ -153,4 +153,4 @@ def test_the_error_of_a_power_of_d_is_that_of_drawn_deviations(monkeypatch):
 def test_both_sides_of_each_of_five_epsilons_share_the_level(monkeypatch, share, verdict):
     monkeypatch.setattr(review, "below", lambda *_: share * LEVEL / 10)
     monkeypatch.setattr(review, "above", lambda *_: 1.0)
-    assert review.judge_bias(Context(Level.QUICK, 0)).verdict is verdict
+    assert review.judge_bias(Context(Effort.QUICK, 0)).verdict is verdict

@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.claims import simulated_tables
 from canaryproof.verify.papers.claims.simulated_tables import CELLS, CHECKS
 
-CONTEXT = Context(Level.QUICK, 20230206)
+CONTEXT = Context(Effort.QUICK, 20230206)
 
 
 def verdict(cell):

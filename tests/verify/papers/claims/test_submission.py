@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 from scipy import optimize, stats
 
-from canaryproof.verify.papers.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.claims import submission, submission_experiments
 from canaryproof.verify.papers.claims.transcripts import Submission
 
@@ -26,7 +26,7 @@ def test_ids_are_unique_and_all_are_statements_of_the_document() -> None:
 def test_another_seed_changes_no_verdict(quick_run):
     for name in NAMES_OF_CHANCE:
         check = next(check for check in submission.CHECKS if check.id == name)
-        assert check.judge(Context(Level.QUICK, 7)).verdict is quick_run.results[name].verdict
+        assert check.judge(Context(Effort.QUICK, 7)).verdict is quick_run.results[name].verdict
 
 
 @pytest.mark.parametrize(

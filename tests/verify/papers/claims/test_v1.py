@@ -11,12 +11,12 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.accounting import analytical
-from canaryproof.verify.papers.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.claims import final_setting, table_judges, v1
 from canaryproof.verify.papers.claims.transcripts import FirstVersion, Row
 from tests.verify.papers.claims.test_simulated_tables import joint
 
-QUICK = Context(Level.QUICK, 0)
+QUICK = Context(Effort.QUICK, 0)
 DELTA = FirstVersion.DELTA
 LIKE_ROW_4 = Row("0.1836", "100", "2.44", "92.0", "0.802", "0.865")
 
@@ -32,7 +32,7 @@ def test_another_seed_changes_no_verdict(quick_run):
     names = ("v1.table1.row1", "v1.section4.advantage", "v1.footnote5")
     for name in names:
         check = next(check for check in v1.CHECKS if check.id == name)
-        assert check.judge(Context(Level.QUICK, 7)).verdict is quick_run.results[name].verdict
+        assert check.judge(Context(Effort.QUICK, 7)).verdict is quick_run.results[name].verdict
 
 
 @pytest.mark.parametrize(

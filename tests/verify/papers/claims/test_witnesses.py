@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special, stats
 
-from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict
 from canaryproof.verify.papers.claims import CHECKS
 from canaryproof.verify.papers.claims.transcripts import Canife, Final, FirstVersion, Reviews, Submission
 from canaryproof.verify.papers.runs import expected
 
-QUICK = Context(Level.QUICK, 0)
+QUICK = Context(Effort.QUICK, 0)
 BY_ID = {check.id: check for check in CHECKS}
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from canaryproof.reports.formats import report
 from canaryproof.verify.command_line import main
-from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.cli import report_command as report_command
 from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.records.report_input import Material, document_of, read_run
@@ -50,7 +50,7 @@ def folder(tmp_path_factory):
         "convergence": (check("rate", Subject.IMPLEMENTATION, Verdict.CONFIRMED, {"convergence": [SERIES]}),),
         "estimators": tuple(c for c in estimators.CHECKS if c.id.endswith("default-estimator")),
     }
-    context = Context(Level.QUICK, 0)
+    context = Context(Effort.QUICK, 0)
     results = (perform(suite, check, context) for suite, checks in suites.items() for check in checks)
     run = Run("0", context.level, context.seed, tuple(results))
     write_files(report(Material(run, unjudged=run_folder.unjudged(run))).files, path)

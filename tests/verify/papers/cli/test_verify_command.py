@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from canaryproof.verify.audit.engine import provenance
 from canaryproof.verify.command_line import main
-from canaryproof.verify.papers.check.results import Level, Run, Verdict
+from canaryproof.verify.papers.check.results import Effort, Run, Verdict
 from canaryproof.verify.papers.claims import experiment_results
 from canaryproof.verify.papers.claims.experiment_results import FinishedMeasurements
 from canaryproof.verify.papers.cli import verify_command
@@ -109,7 +109,7 @@ def test_level_and_seed_reach_the_checks(run):
 def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, monkeypatch):
     monkeypatch.setattr(fake_suites, "SUITES", {name: fake_suites.SUITES[name] for name in ("good", "bad")})
     plans = []
-    nothing = Run("0", Level.QUICK, 0, ())
+    nothing = Run("0", Effort.QUICK, 0, ())
     monkeypatch.setattr(verify_command, "_run", lambda plan, *_: plans.append(plan) or nothing)
     # Nothing that is expected is judged.
     monkeypatch.setattr(expected, "changes", lambda *_, **__: [])

@@ -4,7 +4,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from canaryproof.verify.audit.files.json_records import Count, read, to_document
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.records import evidence
 from canaryproof.verify.papers.records.evidence import DiagnosticAlarms, PrintedEstimate, Series, is_of, records
 
@@ -15,7 +15,7 @@ def run(**evidence):
         Result(f"suite.{name}", "suite", Subject.IMPLEMENTATION, "", "s", Verdict.CONFIRMED, "f", fields)
         for name, fields in evidence.items()
     )
-    return Run("0", Level.QUICK, 0, tuple(results))
+    return Run("0", Effort.QUICK, 0, tuple(results))
 
 
 def test_evidence_is_of_a_kind_if_it_has_all_its_fields():

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from canaryproof.verify.audit.files.writing import own_folder
-from canaryproof.verify.papers.check.results import Level, Run
+from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.records.output_files import write_files
 
 
@@ -37,7 +37,7 @@ def test_what_is_not_known_to_be_ours_stops_all(tmp_path, name):
 
 
 def test_beside_a_run_the_pages_are_ours(tmp_path):
-    (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    (tmp_path / "results.json").write_text(json.dumps(Run("0", Effort.QUICK, 0, ()).to_json()))
     (tmp_path / "summary.md").write_text("old")
     write_files({"summary.md": b"new"}, tmp_path)
     assert (tmp_path / "summary.md").read_text() == "new"

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from canaryproof.verify.papers.check.results import Level, Result, Run, Subject, Verdict
+from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import is_fixed
 from canaryproof.verify.papers.runs.expected import changes, read, read_findings, updated, updated_findings
 from canaryproof.verify.papers.runs.plan import load
@@ -13,7 +13,7 @@ def result(name, verdict=Verdict.CONFIRMED, suite="claims", subject=Subject.DOCU
 
 
 RUN = Run(
-    "0", Level.QUICK, 0, (result("b"), result("a", Verdict.REFUTED), result("own", subject=Subject.IMPLEMENTATION))
+    "0", Effort.QUICK, 0, (result("b"), result("a", Verdict.REFUTED), result("own", subject=Subject.IMPLEMENTATION))
 )
 SUITES = ("claims",)
 EXPECTED = {("claims", "a"): Verdict.REFUTED, ("claims", "b"): Verdict.CONFIRMED}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from canaryproof.verify.audit.engine.executors import processes_of_a_run, settings_for_children
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.runs.plan import Plan, judge
 
 # The cheapest suites of hundreds of checks and of many bounds, for some fifteen minutes.
@@ -21,7 +21,7 @@ def test_a_process_that_judges_run_after_run_does_not_grow():
     held = []
     with processes_of_a_run(1) as pool:
         for seed in range(RUNS):
-            plan = Plan("canaryproof.verify.papers.suites.catalogue:SUITES", SUITES, Context(Level.QUICK, seed))
+            plan = Plan("canaryproof.verify.papers.suites.catalogue:SUITES", SUITES, Context(Effort.QUICK, seed))
             with settings_for_children():
                 answers = pool.map(partial(judge, plan, limit=None), *zip(*plan.checks, strict=True))
             assert all(judged for _, judged in answers)

@@ -16,7 +16,7 @@ import pytest
 
 from canaryproof.verify.audit.engine.executors import ONE_THREAD, EngineError, Local, Lost, Waiting
 from canaryproof.verify.audit.engine.provenance import code_and_machine
-from canaryproof.verify.papers.check.results import Context, Level, Result, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Result, Subject, Verdict
 from canaryproof.verify.papers.runs import plan as module
 from canaryproof.verify.papers.runs.plan import Plan, load
 from canaryproof.verify.papers.runs.run_file import RunFile
@@ -29,7 +29,7 @@ def judge(fake_suites):
     assert fake_suites
 
     def run(*suites, workers=2, path=None, resume=False, seen=None, ended=None):
-        plan = Plan("fake_suites:SUITES", suites, Context(Level.QUICK, 0))
+        plan = Plan("fake_suites:SUITES", suites, Context(Effort.QUICK, 0))
         with RunFile(path, {}, plan.checks, resume=resume) as file:
             return run_plan(plan, file, Local(workers), lambda *state: seen is None or seen.append(state), ended)
 
@@ -54,7 +54,7 @@ def kept(path):
 
 def test_a_plan_of_some_checks_judges_these_alone(fake_suites):
     assert fake_suites
-    plan = Plan("fake_suites:SUITES", ("good", "naps"), Context(Level.QUICK, 0), frozenset(["theirs", "nap2"]))
+    plan = Plan("fake_suites:SUITES", ("good", "naps"), Context(Effort.QUICK, 0), frozenset(["theirs", "nap2"]))
     assert plan.checks == (("good", "theirs"), ("naps", "nap2"))
     with RunFile(None, {}, plan.checks) as file:
         run = run_plan(plan, file, Local(1), lambda *_: None)
@@ -87,14 +87,14 @@ class AtOnce:
 
 @pytest.mark.usefixtures("fake_suites")
 def test_what_is_done_is_told_with_the_first_that_is_not():
-    plan = Plan("fake_suites:SUITES", ("good", "bad"), Context(Level.QUICK, 0))
+    plan = Plan("fake_suites:SUITES", ("good", "bad"), Context(Effort.QUICK, 0))
     told, ended, executor = [], [], AtOnce(2, 1, 0)
     with RunFile(None, {}, plan.checks) as file:
         run = run_plan(plan, file, executor, lambda *state: told.append(state), ended.append)
     assert told == [(0, 3, "own"), (1, 3, "own"), (2, 3, "own"), (3, 3, "")]
     assert [[result.id for result in part.results] for part in ended] == [["broken"], ["own", "theirs"]]
     assert [result.id for result in run.results] == ["own", "theirs", "broken"]
-    assert (run.version, run.level, run.seed) == (version("canaryproof"), Level.QUICK, 0)
+    assert (run.version, run.level, run.seed) == (version("canaryproof"), Effort.QUICK, 0)
     function, tasks, kinds = executor.asked
     assert load(function) is module.judge
     assert tasks == {i: (plan, suite, name, 7.0) for i, (suite, name) in enumerate(plan.checks)}
@@ -115,7 +115,7 @@ def test_a_check_that_was_lost_is_in_the_run_and_not_in_its_file(tmp_path):
             for i, answer in super().results(function, tasks, kinds):
                 yield i, Lost("its worker was lost") if i == 1 else answer
 
-    plan, path = Plan("fake_suites:SUITES", ("good", "bad"), Context(Level.QUICK, 0)), tmp_path / "run.sqlite"
+    plan, path = Plan("fake_suites:SUITES", ("good", "bad"), Context(Effort.QUICK, 0)), tmp_path / "run.sqlite"
     with RunFile(path, {}, plan.checks) as file:
         run = run_plan(plan, file, LosesOne(2, 1, 0), lambda *_: None)
     assert [result.verdict for result in run.results] == ["confirmed", "inconclusive", "refuted"]
@@ -133,7 +133,7 @@ def test_a_time_limit_ends_with_its_check(monkeypatch):
         lambda seconds, *, file, **options: said.append((seconds, options, file.name)),
     )
     monkeypatch.setattr(faulthandler, "cancel_dump_traceback_later", lambda: said.append("cancelled"))
-    plan = Plan("fake_suites:SUITES", ("good", "unspeakable"), Context(Level.QUICK, 0))
+    plan = Plan("fake_suites:SUITES", ("good", "unspeakable"), Context(Effort.QUICK, 0))
     for suite, name in plan.checks:
         said.clear()
         assert module.judge(plan, suite, name, 2.5)[1] == (suite == "good")
@@ -148,7 +148,7 @@ def test_a_check_that_ends_the_process_cannot_be_judged(monkeypatch, fake_suites
         sys.exit("gone\n  away")
 
     monkeypatch.setitem(fake_suites.SUITES, "leaving", (fake_suites.check("leaves", Subject.DOCUMENT, act=act),))
-    plan = Plan("fake_suites:SUITES", ("leaving",), Context(Level.QUICK, 0))
+    plan = Plan("fake_suites:SUITES", ("leaving",), Context(Effort.QUICK, 0))
     answer, is_kept = module.judge(plan, "leaving", "leaves", None)
     assert not is_kept
     assert Result.from_json(json.loads(answer)) == Result(
@@ -361,7 +361,7 @@ def test_a_run_killed_again_and_again_ends_as_an_undisturbed_one(start, fake_sui
 
 
 def test_the_origin_is_of_the_plan_and_of_code_and_machine():
-    plan = Plan("fake_suites:SUITES", ("a", "b"), Context(Level.FULL, 3))
+    plan = Plan("fake_suites:SUITES", ("a", "b"), Context(Effort.FULL, 3))
     expected = {"version": version("canaryproof"), "level": "full", "seed": "3", "suites": "a b"}
     assert plan.origin == {**expected, **code_and_machine()}
     measured = replace(plan, context=replace(plan.context, measurements=SimpleNamespace(digest="a digest")))

@@ -10,7 +10,7 @@ from canaryproof.verify.papers.check.results import (
     Check,
     Context,
     Design,
-    Level,
+    Effort,
     Origin,
     Outcome,
     Run,
@@ -38,8 +38,8 @@ def check(name, judge=found, statement="a statement", subject=Subject.DOCUMENT):
 
 def row(of, **changes):
     """The row of a check, as of this version and its code."""
-    origin = Origin(NUMBER, "2026-11-26", Level.FULL, 0, source(of))
-    result = perform("claims", of, Context(Level.FULL, 0))
+    origin = Origin(NUMBER, "2026-11-26", Effort.FULL, 0, source(of))
+    result = perform("claims", of, Context(Effort.FULL, 0))
     return replace(result, origin=replace(origin, **changes))
 
 
@@ -106,7 +106,7 @@ def test_a_row_that_does_not_say_of_when_it_is_cannot_be_released():
 SUITES = {"claims": [check("a"), check("b"), check("c")], "bounds": [check("d"), check("e")]}
 RUN = Run(
     "0.1.0",
-    Level.FULL,
+    Effort.FULL,
     0,
     (
         row(SUITES["claims"][0]),
@@ -135,13 +135,13 @@ def test_reasons_stand_by_the_ids():
 
 
 def test_results_take_the_place_of_their_rows_and_what_is_gone_goes():
-    result = replace(perform("claims", SUITES["claims"][2], Context(Level.FULL, 0)), finding="anew")
+    result = replace(perform("claims", SUITES["claims"][2], Context(Effort.FULL, 0)), finding="anew")
     run = merged(RUN, [result], SUITES)
     assert [each.id for each in run.results] == ["a", "b", "c", "d", "e"]
     assert run.version == NUMBER
     assert run.results[2].finding == "anew"
     origin = run.results[2].origin
-    assert (origin.version, origin.level, origin.seed) == (NUMBER, Level.FULL, 0)
+    assert (origin.version, origin.level, origin.seed) == (NUMBER, Effort.FULL, 0)
     assert origin.source == source(SUITES["claims"][2])
     assert run.results[1] == RUN.results[1]
 
@@ -149,7 +149,7 @@ def test_results_take_the_place_of_their_rows_and_what_is_gone_goes():
 def test_large_tables_of_what_was_drawn_have_fewer_digits():
     design = Design("null", 1e-7, "alternative", 0.9, 100)
     few, many = {"mean": [1 / 3]}, {"means": [1 / 3] * 1000}
-    result = perform("claims", SUITES["claims"][0], Context(Level.FULL, 0))
+    result = perform("claims", SUITES["claims"][0], Context(Effort.FULL, 0))
     for evidence, test, cut in ((few, design, False), (many, None, False), (many, design, True)):
         (changed, *_) = merged(RUN, [replace(result, evidence=evidence, design=test)], SUITES).results
         assert changed.evidence == (rounded(evidence) if cut else evidence)
@@ -181,9 +181,9 @@ def checkout(tmp_path, monkeypatch, fake_suites):
     (tmp_path / "README.md").write_text("Read me.\n")
     suites = {name: fake_suites.SUITES[name] for name in ("good", "bad")}
     own, broken = suites["good"][0], suites["bad"][0]
-    origin = Origin("0.0.1", "2026-01-01", Level.FULL, 0, "another")
-    before = (perform("good", own, Context(Level.FULL, 0)), replace(row(broken), suite="bad"))
-    run = Run("0.0.1", Level.FULL, 0, tuple(replace(result, origin=origin) for result in before))
+    origin = Origin("0.0.1", "2026-01-01", Effort.FULL, 0, "another")
+    before = (perform("good", own, Context(Effort.FULL, 0)), replace(row(broken), suite="bad"))
+    run = Run("0.0.1", Effort.FULL, 0, tuple(replace(result, origin=origin) for result in before))
     (folder / "results.json").write_text(in_tables(run.to_json()), encoding="utf-8")
     (folder / "claims-old.md").write_text("a page that is made no more")
     for name, value in (("ROOT", tmp_path), ("PUBLISHED", folder), ("EXPECTED", tables), ("SUITES", place)):

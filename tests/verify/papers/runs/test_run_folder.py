@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import to_document
-from canaryproof.verify.papers.check.results import Check, Context, Level, Outcome, Run, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Outcome, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.records.report_input import document_of
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.runs.run_file import RunFile
@@ -21,7 +21,7 @@ CHECKS = [("claims", "final.a"), ("claims", "final.b"), ("claims", "final.c")]
 ORIGIN = {"version": "0", "level": "quick", "seed": "7", "processor": "a processor"}
 PUBLISHED = Path(__file__).parents[4] / "reports" / "published"
 TRAINING = document_of((PUBLISHED / "plays" / "results.json").read_bytes())
-CONTEXT = Context(Level.QUICK, 7)
+CONTEXT = Context(Effort.QUICK, 7)
 
 
 def result(name):
@@ -54,7 +54,7 @@ def test_it_goes_on_afterwards(interrupted):
 
 
 def test_a_finished_run_is_read_from_its_results(interrupted):
-    run = Run("0", Level.QUICK, 7, (result("final.a"),))
+    run = Run("0", Effort.QUICK, 7, (result("final.a"),))
     (interrupted / "results.json").write_text(json.dumps(run.to_json()))
     (interrupted / "environment.json").write_text('{"command": "c"}')
     found = read_material(interrupted)
@@ -129,7 +129,7 @@ def test_a_result_in_another_s_place_is_refused(interrupted, suite, name):
 
 
 def test_what_lies_beside_a_run_comes_along(tmp_path):
-    (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    (tmp_path / "results.json").write_text(json.dumps(Run("0", Effort.QUICK, 0, ()).to_json()))
     shutil.copy(PUBLISHED / "canife.json", tmp_path)
     for file, document in (("experiment", {}), ("results", TRAINING), ("timings", TIMINGS)):
         (tmp_path / "noise").mkdir(exist_ok=True)
@@ -155,7 +155,7 @@ def test_statements_that_were_not_judged_are_counted(monkeypatch):
         ("bounds", "c"): Verdict.REFUTED,
     }
     monkeypatch.setattr(expected, "read", lambda: table)
-    assert unjudged(Run("0", Level.QUICK, 0, (result("final.a"),))) == {"claims": 1, "bounds": 1}
+    assert unjudged(Run("0", Effort.QUICK, 0, (result("final.a"),))) == {"claims": 1, "bounds": 1}
 
 
 JSON = st.recursive(
@@ -187,7 +187,7 @@ def test_anything_in_a_folder_is_read_or_refused_by_name(tmp_path, name, content
         (tmp_path / f"{other}.json").write_text("{}" if other == "environment" else '{"trainings": []}')
     # A record of a benchmark has no short form.
     (tmp_path / "canife.json").unlink()
-    (tmp_path / "results.json").write_text(json.dumps(Run("0", Level.QUICK, 0, ()).to_json()))
+    (tmp_path / "results.json").write_text(json.dumps(Run("0", Effort.QUICK, 0, ()).to_json()))
     (tmp_path / "noise" / "results.json").write_text(json.dumps(TRAINING))
     (tmp_path / f"{name}.json").write_bytes(content)
     found, message = read_or_refused(tmp_path)

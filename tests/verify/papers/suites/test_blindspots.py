@@ -2,11 +2,11 @@ import pytest
 
 from canaryproof.verify.audit.blindspots import diagnostics, mechanisms
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS
-from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import AtlasCell, MethodAlarms
 from canaryproof.verify.papers.suites import atlas, blindspots
 
-CONTEXT = Context(Level.QUICK, 7)
+CONTEXT = Context(Effort.QUICK, 7)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
@@ -24,9 +24,9 @@ def test_every_mechanism_is_in_the_atlas_and_as_foretold(name, quick_run):
 def test_the_full_level_has_the_exact_law_at_a_thousand_too():
     exact = {
         level: [s.count for s in blindspots.sizes(MECHANISMS["dilution"], Context(level, 0)) if s.exact]
-        for level in Level
+        for level in Effort
     }
-    assert exact == {Level.SMOKE: [100], Level.QUICK: [100], Level.FULL: [100, 1000]}
+    assert exact == {Effort.SMOKE: [100], Effort.QUICK: [100], Effort.FULL: [100, 1000]}
 
 
 def cell(rate, predicted, *, unlimited=3.0, alarms=0, runs=400):

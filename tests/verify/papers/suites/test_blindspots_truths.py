@@ -6,11 +6,11 @@ import pytest
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.blindspots.mechanisms import gaussian_truth
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import atlas, blindspots_truths
 from canaryproof.verify.papers.suites.blindspots_truths import MECHANISMS
 
-CONTEXT = Context(Level.QUICK, 7)
+CONTEXT = Context(Effort.QUICK, 7)
 
 
 def checks_of(topic):

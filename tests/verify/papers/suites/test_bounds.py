@@ -10,7 +10,7 @@ from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.bounds import fixed_sequence, guesses, ladders, one_run, thresholds
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.papers.check.results import Context, Level, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import CoverageRow
 from canaryproof.verify.papers.suites import bounds, bounds_trainings
 from canaryproof.verify.papers.suites.bounds import FAMILIES, gaussian, laplace, randomised_response, rounded_gaussian
@@ -103,7 +103,7 @@ def test_rounded_scores_are_multiples_of_a_half():
     assert len(np.unique(draws)) < 20
 
 
-CONTEXT = Context(Level.QUICK, 42)
+CONTEXT = Context(Effort.QUICK, 42)
 
 
 @pytest.mark.parametrize("check", bounds.CHECKS, ids=lambda check: check.id)
@@ -132,9 +132,9 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
 
 
 def test_full_level_has_ten_thousand_scores_and_a_middle_delta_too():
-    assert set(bounds.DELTAS[Level.FULL]) == {1e-6, 1e-5, 1e-2}
+    assert set(bounds.DELTAS[Effort.FULL]) == {1e-6, 1e-5, 1e-2}
     for table in (bounds._RUNS, bounds._FEWER, bounds._COSINE_RUNS):
-        assert set(table[Level.FULL]) == {100, 1000, 10_000}
+        assert set(table[Effort.FULL]) == {100, 1000, 10_000}
 
 
 def faulty(name, compute):
@@ -165,9 +165,9 @@ def test_bounds_that_promise_too_much_are_found(monkeypatch, name, compute):
 @pytest.mark.deep
 def test_delta_dropped_is_found(monkeypatch):
     # At δ = 0.01 the truth of Laplace noise is 0.02 lower, more than the spread of large audits only.
-    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100_000: 16}})
+    monkeypatch.setattr(bounds, "_RUNS", {Effort.QUICK: {100_000: 16}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.5,))
-    monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-2,)})
+    monkeypatch.setattr(bounds, "DELTAS", {Effort.QUICK: (1e-2,)})
     monkeypatch.setattr(bounds, "FAMILIES", (bounds.randomised_response,))
     monkeypatch.setattr(bounds, "METHODS", faulty("fixed-threshold", without_delta))
     assert bounds._coverage(CONTEXT, "fixed-threshold").verdict is Verdict.REFUTED
@@ -204,9 +204,9 @@ def test_a_training_with_half_of_the_claimed_noise_is_found(monkeypatch):
 @pytest.fixture
 def forgetful(monkeypatch):
     """Forget critical values before and after, and look at fewer cells, as many of them must be computed anew."""
-    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 400}})
+    monkeypatch.setattr(bounds, "_RUNS", {Effort.QUICK: {100: 400}})
     monkeypatch.setattr(bounds, "EPSILONS", (0.0, 1.0))
-    monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-5,)})
+    monkeypatch.setattr(bounds, "DELTAS", {Effort.QUICK: (1e-5,)})
     caches = guesses.most_wrong, ladders.rungs, ladders.ladder_table
     for cache in caches:
         cache.cache_clear()
@@ -242,9 +242,9 @@ def test_rungs_that_are_reached_too_often_are_found(monkeypatch):
 @pytest.fixture
 def few_rivals(monkeypatch):
     """Compare in a part of the runs, of ε and of δ, and leave out the bound whose critical values take longest."""
-    monkeypatch.setattr(bounds, "_RUNS", {Level.QUICK: {100: 60}})
+    monkeypatch.setattr(bounds, "_RUNS", {Effort.QUICK: {100: 60}})
     monkeypatch.setattr(bounds, "EPSILONS", (1.0, 3.0))
-    monkeypatch.setattr(bounds, "DELTAS", {Level.QUICK: (1e-5, 1e-2)})
+    monkeypatch.setattr(bounds, "DELTAS", {Effort.QUICK: (1e-5, 1e-2)})
     monkeypatch.setattr(bounds, "METHODS", {name: METHODS[name] for name in ("band", "bonferroni", "fixed-threshold")})
 
 
@@ -260,7 +260,7 @@ def test_a_poor_default_is_found(monkeypatch, default, verdict):
 def test_a_lead_varies_as_it_is_said_to(monkeypatch):
     # It is behind one of them and before the other.
     monkeypatch.setattr(bounds, "DEFAULT", "bonferroni")
-    found = [bounds._best(Context(Level.QUICK, seed)).evidence for seed in range(40)]
+    found = [bounds._best(Context(Effort.QUICK, seed)).evidence for seed in range(40)]
     for name in ("band", "fixed-threshold"):
         spread = np.std([evidence["leads"][name] for evidence in found])
         # A deviation of 40 draws errs by 11%.
@@ -304,7 +304,7 @@ def test_coins_decide_on_twice_as_many_canaries():
 
 def test_cells_depend_on_the_seed_alone():
     def first(seed):
-        cell = next(iter(bounds.independent_cells(Context(Level.QUICK, seed), (bounds.laplace,), ("exact",))))
+        cell = next(iter(bounds.independent_cells(Context(Effort.QUICK, seed), (bounds.laplace,), ("exact",))))
         return cell.audits[0].observed
 
     assert np.array_equal(first(1), first(1))

@@ -5,11 +5,11 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.verify.audit.bounds.lower_bound import prepare
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import bounds_grid
 from canaryproof.verify.papers.suites.bounds_grid import SHAPES, GridSize, label
 
-CONTEXT = Context(Level.QUICK, 42)
+CONTEXT = Context(Effort.QUICK, 42)
 # jax_privacy 2.0.0, CanaryScoreAuditor(seen, unseen).epsilon_clopper_pearson(0.05, delta, one_sided=False): seed, shift
 # and scale of the scores, δ, and ε.
 JAX_PRIVACY = (
@@ -25,7 +25,7 @@ JAX_PRIVACY = (
 def small(monkeypatch):
     """A few audits of a few shapes, measured anew."""
     sizes = (GridSize(20, 40, (1e-5,)), GridSize(200, 20, (1e-5,)))
-    monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: sizes})
+    monkeypatch.setattr(bounds_grid, "_SIZES", {Effort.QUICK: sizes})
     monkeypatch.setattr(
         bounds_grid, "SHAPES", {name: SHAPES[name] for name in ("N(2, 0.5²)", "N(2, 1²)", "Cauchy + 5")}
     )
@@ -100,7 +100,7 @@ def test_a_cell_far_below_the_best_is_found(monkeypatch):
             "bonferroni": lambda *_: (np.linspace(0.9, 1.1, 40), None),
         }
 
-    monkeypatch.setattr(bounds_grid, "_SIZES", {Level.QUICK: (GridSize(20, 40, (1e-5,)),)})
+    monkeypatch.setattr(bounds_grid, "_SIZES", {Effort.QUICK: (GridSize(20, 40, (1e-5,)),)})
     monkeypatch.setattr(bounds_grid, "_SHARE", 0.5)
     monkeypatch.setattr(bounds_grid, "_methods", poor)
     assert bounds_grid._grid(CONTEXT).verdict is Verdict.REFUTED

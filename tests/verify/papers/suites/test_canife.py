@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.papers.check import p_values
-from canaryproof.verify.papers.check.results import Context, Level, Outcome, Subject, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Outcome, Subject, Verdict
 from canaryproof.verify.papers.suites import catalogue
 from canaryproof.verify.papers.suites.canife import designs, faults, measures, samples, trainings
 from canaryproof.verify.papers.suites.canife.samples import DesignPlan, DesignSample, Numbers
 
 CHECKS = (*designs.CHECKS, *trainings.CHECKS, *measures.CHECKS, *faults.CHECKS)
-QUICK = Context(Level.QUICK, 0)
+QUICK = Context(Effort.QUICK, 0)
 
 
 def drawn(plan, repetitions, seed, scale=1.0, accuracy=1.0, healthy=True):

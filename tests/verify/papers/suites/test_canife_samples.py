@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from canaryproof.verify.papers.check.results import Context, Level
+from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.suites.canife import samples
 from canaryproof.verify.papers.suites.canife.samples import SCENARIOS, SETTING
 from canaryproof.verify.papers.training.canary_scores import CanaryScores
@@ -12,7 +12,7 @@ from canaryproof.verify.papers.training.canary_scores import CanaryScores
 
 @pytest.mark.deep
 def test_pairs_share_seeds_and_less_noise_is_in_scores():
-    context = Context(Level.QUICK, 11)
+    context = Context(Effort.QUICK, 11)
     without, with_fault = samples.pairs(context, "halved", 2)
     again, _ = samples.pairs(context, "halved", 2)
     assert again is without

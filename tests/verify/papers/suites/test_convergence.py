@@ -1,10 +1,10 @@
 import pytest
 
 from canaryproof.proofs_check import consistency, finite_bounds
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import convergence
 
-CONTEXT = Context(Level.QUICK, 5)
+CONTEXT = Context(Effort.QUICK, 5)
 JUDGES = {check.id.rpartition(".")[2]: check.judge for check in convergence.CHECKS}
 
 

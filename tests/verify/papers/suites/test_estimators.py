@@ -6,11 +6,11 @@ import pytest
 from canaryproof.proofs_check import consistency
 from canaryproof.verify.audit.estimators import epsilon_estimators, simulation
 from canaryproof.verify.audit.estimators.moments import Moments
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import estimators as suite
 from canaryproof.verify.papers.suites import inference
 
-CONTEXT = Context(Level.QUICK, 42)
+CONTEXT = Context(Effort.QUICK, 42)
 
 
 @pytest.mark.parametrize("check", suite.CHECKS, ids=lambda check: check.id)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import instruments
 
 
@@ -20,7 +20,7 @@ def test_as_many_small_p_values_or_more_are_as_rare_as_the_binomial_law_says(mon
 
     monkeypatch.setattr(instruments, "_inspections", inspections)
     monkeypatch.setattr(instruments, "replayed", lambda *_: False)
-    outcome = instruments._level(Context(Level.QUICK, 0))
+    outcome = instruments._level(Context(Effort.QUICK, 0))
     p_value = sum(comb(40, n) * 0.05**n * 0.95 ** (40 - n) for n in range(small, 41))
     assert outcome.finding == (
         f"smallest of 2 p-values {p_value:.2g} (one; 40 runs); 0 tests and 0 of 1 replay refute an honest training"

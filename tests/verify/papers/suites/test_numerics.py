@@ -5,12 +5,12 @@ import pytest
 
 from canaryproof.kernels import two_gaussians
 from canaryproof.kernels.certified import Enclosure
-from canaryproof.verify.papers.check.results import Check, Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Verdict
 from canaryproof.verify.papers.suites import numerics
 from canaryproof.verify.papers.suites.worst_case.table import read
 from canaryproof.verify.papers.suites.worst_case.targets import TARGETS
 
-CONTEXT = Context(Level.QUICK, 5)
+CONTEXT = Context(Effort.QUICK, 5)
 BY_NAME = {target.name: target for target in TARGETS}
 
 
@@ -125,7 +125,7 @@ PATHS = [check for check in numerics.CHECKS if check.id.startswith("numerics.pat
 
 @pytest.mark.parametrize("check", PATHS[:4], ids=lambda check: check.id)
 def test_it_is_confirmed(check: Check) -> None:
-    outcome = check.judge(Context(Level.QUICK, 3))
+    outcome = check.judge(Context(Effort.QUICK, 3))
     assert outcome.verdict is Verdict.CONFIRMED, outcome.finding
 
 

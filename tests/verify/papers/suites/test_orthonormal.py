@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import orthonormal
 
-CONTEXT = Context(Level.QUICK, 3)
+CONTEXT = Context(Effort.QUICK, 3)
 
 
 @pytest.mark.parametrize("layers", [1, 2])

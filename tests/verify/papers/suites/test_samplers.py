@@ -2,11 +2,11 @@ import pytest
 
 from canaryproof.kernels import exact_law
 from canaryproof.verify.audit.levels import LEVEL, LOOKS
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import samplers
 from canaryproof.verify.papers.suites.samplers import SETTINGS
 
-CONTEXT = Context(Level.QUICK, 7)
+CONTEXT = Context(Effort.QUICK, 7)
 
 
 SAMPLERS = [check for check in samplers.CHECKS if check.id.startswith("algorithm1.samplers.")]

@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import streams
 from canaryproof.verify.papers.suites.stream_quality import quality
 from tests.faults import FAULTS
@@ -34,7 +34,7 @@ def test_coordinates_of_canaries_noise_and_seeds_differ() -> None:
     assert len(found) == 5
 
 
-CONTEXT = Context(Level.QUICK, 3)
+CONTEXT = Context(Effort.QUICK, 3)
 
 
 def test_the_stream_passes(quick_run):
@@ -71,5 +71,5 @@ def test_the_full_level_takes_all_words_and_their_moments(monkeypatch, changes, 
     monkeypatch.setattr(quality, "scan", lambda stride: asked.append(stride) or exact_scan(**changes))
     judge = quality.judge
     monkeypatch.setattr(quality, "judge", lambda count, seed: asked.append(count) or judge(1, seed))
-    assert QUALITY.judge(Context(Level.FULL, 0)).verdict is verdict
+    assert QUALITY.judge(Context(Effort.FULL, 0)).verdict is verdict
     assert asked == [1, 10**9]

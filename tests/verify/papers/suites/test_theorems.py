@@ -4,10 +4,10 @@ import pytest
 import sympy
 
 from canaryproof.proofs_check import release_moments, theorem_3_3
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import theorems
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 
 def test_ids_are_unique():
@@ -79,7 +79,7 @@ def test_a_moment_off_by_a_sixth_is_found(monkeypatch, name, order):
 
     monkeypatch.setattr(release_moments, road, wrong)
     monkeypatch.setattr(theorems, "_sample", drawn)
-    assert theorems._SIMULATED[1].judge(Context(Level.QUICK, 11)).verdict is Verdict.REFUTED
+    assert theorems._SIMULATED[1].judge(Context(Effort.QUICK, 11)).verdict is Verdict.REFUTED
 
 
 def test_the_printed_variances_are_excluded(quick_run):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import catalogue, training, training_runs
 from canaryproof.verify.papers.suites.training_runs import TrainingSample
 from canaryproof.verify.papers.training.canary_scores import ATTACKS, CanaryScores
 
-QUICK = Context(Level.QUICK, 0)
+QUICK = Context(Effort.QUICK, 0)
 
 
 def samples(monkeypatch, law):

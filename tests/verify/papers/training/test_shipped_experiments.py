@@ -11,7 +11,7 @@ import pytest
 
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import plain, to_document
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.claims import CHECKS, experiment_results, needs_data
 from canaryproof.verify.papers.claims.experiment_results import FinishedMeasurements
 from canaryproof.verify.papers.claims.needs_data import BENCHMARK, NeedsData
@@ -126,19 +126,19 @@ def test_an_experiment_is_trained_on_made_data_and_judged(tmp_path, name):
     measurements = experiment_results.read(tmp_path / "results")
     rules = [rule for rule in RULES.values() if name in rule.experiments]
     for rule in rules:
-        quick = rule(Context(Level.QUICK, 0, measurements))
+        quick = rule(Context(Effort.QUICK, 0, measurements))
         assert quick.verdict is Verdict.NEEDS_DATA
         assert f"{name} is there at its quick size" in quick.finding
     found = replace(measurements.experiments[name], size="full")
     population = needs_data.POPULATIONS[name]
     assert {cell.federation for cell in found.cells} == {population.federation}
     for rule in rules:
-        few = rule(Context(Level.QUICK, 0, FinishedMeasurements({name: found}, None, "")))
+        few = rule(Context(Effort.QUICK, 0, FinishedMeasurements({name: found}, None, "")))
         assert few.verdict is Verdict.NEEDS_DATA
     # The same rules read what a full size has; on made data of this size most find that a cell is missing.
     enlarged = replace(found, cells=tuple(replace(cell, clients=population.clients) for cell in found.cells))
     given = FinishedMeasurements({name: enlarged}, None, "")
     for rule in rules:
-        outcome = rule(Context(Level.QUICK, 0, given))
+        outcome = rule(Context(Effort.QUICK, 0, given))
         assert outcome.finding
         json.dumps(plain(outcome.evidence), allow_nan=False)

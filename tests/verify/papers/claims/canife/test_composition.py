@@ -4,11 +4,11 @@ from dp_accounting.rdp import rdp_privacy_accountant
 from scipy import integrate, stats
 
 from canaryproof.verify.papers.accounting import analytical, sampled_gaussian
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.claims.canife import composition as canife_composition
 from canaryproof.verify.papers.claims.transcripts import Canife
 
-CONTEXT = Context(Level.QUICK, 20230206)
+CONTEXT = Context(Effort.QUICK, 20230206)
 
 
 def test_a_deviation_too_far_from_the_noise_is_refuted():

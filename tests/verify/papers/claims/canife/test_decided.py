@@ -1,10 +1,10 @@
 """Claims of CANIFE that a computation decides without its data."""
 
-from canaryproof.verify.papers.check.results import Context, Level, Verdict
+from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.claims.canife import composition
 from canaryproof.verify.papers.claims.transcripts import Canife
 
-CONTEXT = Context(Level.QUICK, 0)
+CONTEXT = Context(Effort.QUICK, 0)
 
 
 def test_estimate_and_accuracy_of_an_audit_rise_together():
