@@ -36,7 +36,7 @@ TABLE = {
     partial(gaussian, noise_multiplier=1.0, participations=1, rounds=2): [
         *(("noise_multiplier", value, f"{NOISE} {value!r}") for value in (0, math.nan, True, "1")),
         ("participations", 3, "participations: must be a whole number from 0 to 2, not 3"),
-        ("rounds", 0, "rounds: must be a whole number from 1 to 1e9, not 0"),
+        *(("rounds", value, f"rounds: must be a whole number from 1 to 1e9, not {value}") for value in (0, 1.5)),
         ("neighbours", "x", "neighbours: must be one of add-or-remove, replace, not 'x'"),
     ],
     partial(gaussian, noise_multiplier=1.0): [
