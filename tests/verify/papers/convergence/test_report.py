@@ -4,9 +4,10 @@ import dataclasses
 import math
 from itertools import pairwise
 
+import mpmath
 import numpy as np
 import pytest
-from scipy import integrate, optimize, stats
+from scipy import integrate, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.estimators.moments import from_dimension
@@ -31,47 +32,51 @@ SETTINGS = [
 ]
 
 
+@pytest.mark.deep(beyond=4)
 @pytest.mark.parametrize(("dim", "count", "epsilon"), SETTINGS)
-def test_distances_and_tails_are_those_of_plain_quadrature(dim, count, epsilon):
-    """½∫|f − φ|, the largest |F − Φ| on a fine grid and the tail, by SciPy's beta law."""
-    root = math.sqrt(dim)
-
-    def gap(t):
-        t = np.asarray(t, dtype=float)
-        log_ratio = (
-            math.lgamma(dim / 2) - math.lgamma((dim - 1) / 2) - 0.5 * math.log(dim / 2) + 0.5 * (dim - 3)
-            * np.log1p(-np.minimum(t * t / dim, 1.0 - 1e-16)) + 0.5 * t * t
-        )  # fmt: skip
-        with np.errstate(over="ignore"):
-            return stats.norm.pdf(t) * np.where(t < root, np.expm1(log_ratio), -1.0)
-
-    found = law.distances(dim)
-    if dim <= 10**5:
-        # Beyond, the logarithm of the gamma function leaves too few digits.
-        edge = root * (1.0 - 1e-12)
-        points = [0.0, optimize.brentq(gap, 0.1, min(1.7, edge)), edge, 40.0]
-        if dim > 3:
-            points.insert(2, optimize.brentq(gap, 1.75, min(edge, 4.0)))
-        variation = sum(abs(integrate.quad(gap, a, b, limit=400, epsabs=1e-13)[0]) for a, b in pairwise(points))
-        assert found.total_variation[0] == pytest.approx(variation, rel=2e-6)
-        grid = np.linspace(0.0, min(6.0, root), 20001)
-        steps = integrate.cumulative_simpson(gap(np.minimum(grid, root * (1 - 1e-12))), x=grid)
-        if dim > 3:
-            assert found.kolmogorov[0] == pytest.approx(np.abs(steps).max(), rel=1e-4)
-    assert found.total_variation[1] < found.total_variation_bound
-    assert found.kolmogorov[1] < found.kolmogorov_bound
+def test_distances_and_tails_are_those_of_quadrature(dim, count, epsilon):
+    """½∫|f − φ|, the largest |F − Φ| and the tail, by mpmath's quadrature of the densities."""
     sigma = float(gaussian_mechanism.noise_multiplier(epsilon, 1e-6))
     score = law.threshold(sigma, epsilon)
+    with mpmath.workdps(40):
+        d, root = mpmath.mpf(dim), mpmath.sqrt(dim)
+        constant = mpmath.loggamma(d / 2) - mpmath.loggamma((d - 1) / 2) - mpmath.log(mpmath.pi * d) / 2
+
+        def density(t):
+            return mpmath.exp(constant + (d - 3) / 2 * mpmath.log(max(1 - t * t / d, mpmath.mpf(10) ** -60)))
+
+        def gap(t):
+            return density(t) - mpmath.npdf(t)
+
+        # The densities cross twice, or once if the cosine's ends where it is larger.
+        edges = [0, mpmath.findroot(gap, (0.3, 1.2), solver="anderson")]
+        edges += [mpmath.findroot(gap, (1.8, min(2.6, 0.999 * root)), solver="anderson")] if dim > 3 else []
+        far = min(root, mpmath.mpf(30))
+        pieces = [mpmath.quad(gap, piece) for piece in pairwise([*edges, far])]
+        beyond = mpmath.ncdf(-far)
+        variation = sum(map(abs, pieces)) + beyond
+        kolmogorov = max(abs(sum(pieces[: i + 1])) for i in range(len(edges)))
+        found = law.distances(dim)
+        assert found.total_variation[0] == pytest.approx(float(variation), rel=1e-12)
+        assert found.kolmogorov[0] == pytest.approx(float(max(kolmogorov, beyond)), rel=1e-12)
+        if score < root:
+            # Beyond some deviations more nothing is left of a tail.
+            nodes = [mpmath.mpf(score) + mpmath.mpf(step) / 8 for step in range(100)]
+            nodes = [node for node in nodes if node < root - mpmath.mpf(1) / 16]
+            normal = mpmath.ncdf(-score)
+            # The quadrature's errors are absolute, and tails are minute.
+            tail = mpmath.quad(lambda t: density(t) / normal, [*nodes, min(root, nodes[-1] + 1)]) - 1
+            assert law.tail_error(score, dim)[0] == pytest.approx(float(tail), rel=1e-12)
+        else:
+            assert law.tail_error(score, dim) == (-1.0, -1.0)
+    assert found.total_variation[1] < found.total_variation_bound
+    assert found.kolmogorov[1] < found.kolmogorov_bound
     # δ(ε) is what the mechanism has beyond the score, less e^ε times what the null has.
-    assert pytest.approx(stats.norm.sf(score - 1 / sigma) - math.exp(epsilon) * stats.norm.sf(score), rel=1e-6) == 1e-6
-    tail = law.tail_error(score, dim)
-    if score < root:
-        # P(|cosine| > x) is the beta law's; expm1 keeps the digits of a small difference of logarithms.
-        exact = stats.beta.logsf(score**2 / dim, 0.5, 0.5 * (dim - 1)) - math.log(2.0) - stats.norm.logsf(score)
-        assert tail[0] == pytest.approx(math.expm1(exact), abs=3e-6 if dim > 10**5 else 1e-9)
-    else:
-        assert tail == (-1.0, -1.0)
-    assert count >= 2
+    delta = stats.norm.sf(score - 1.0 / sigma) - math.exp(epsilon) * stats.norm.sf(score)
+    assert delta == pytest.approx(1e-6, rel=1e-6)
+    # More canaries move ε̂ further, whatever the dimension.
+    displaced = [law.displaced_epsilon(dim, k, sigma, 1e-6) for k in (count, 2 * count)]
+    assert displaced[1] < displaced[0] < epsilon
 
 
 def literal_runs(rng, runs, dim, count, sigma):
