@@ -393,7 +393,7 @@ def convergence(
     >>> import canaryproof as cp
     >>> report = cp.convergence(dim=1e5, canaries=300, epsilon=2.0, estimator="pinned", replicates=100)
     >>> report.settings[0].needed[0].canaries
-    582
+    576
     """
     request = checked_request(dim, canaries, epsilon, noise_multiplier, delta, estimator, replicates, seed)
     with run_file(request) as file:
