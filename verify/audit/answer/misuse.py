@@ -97,6 +97,8 @@ class _Facts:
     release_norm: float | None
     zeros: int  # Number of the release's coordinates that are exactly zero
     release_dim: int
+    smallest: float = math.inf  # Smallest absolute value of the others
+    near: int = 0  # Number of coordinates that are hardly larger
 
     @property
     def groups(self) -> list[tuple[str, Array]]:
@@ -171,6 +173,8 @@ def misuse(
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
     zeros: int = 0,
+    smallest: float = math.inf,
+    near: int = 0,
     release_dim: int | None = None,
     record: RoundsRecord | None = None,
 ) -> tuple[MisuseWarning, ...]:
@@ -190,9 +194,10 @@ def misuse(
         Of the audit.
     noise_multiplier
         Claimed standard deviation of the noise in the release, in units of the canary norm.
-    release_norm, zeros, release_dim
+    release_norm, zeros, smallest, near, release_dim
         Norm of the released vector in the same units, if the scores are its cosines, the number of its coordinates that
-        are exactly zero, and of all of them. Without that it is ``dim``, or else the number of scores.
+        are exactly zero, the smallest absolute value of the others, the number of those that are hardly larger, and of
+        all of them. Without that it is ``dim``, or else the number of scores.
     record
         What a training loop recorded, if the scores are its.
 
@@ -204,7 +209,19 @@ def misuse(
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
     if release_dim is None:
         release_dim = dim or len(seen) + (0 if unseen is None else len(unseen))
-    facts = _Facts(seen, unseen, kind == "cosine", dim, inclusion, noise_multiplier, release_norm, zeros, release_dim)
+    facts = _Facts(
+        seen,
+        unseen,
+        kind == "cosine",
+        dim,
+        inclusion,
+        noise_multiplier,
+        release_norm,
+        zeros,
+        release_dim,
+        smallest,
+        near,
+    )
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     warnings += [] if record is None else _rounds(record)
     warnings += _zeros(facts)
@@ -217,8 +234,27 @@ def misuse(
 
 
 def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
-    """Warn of coordinates without noise: any noise of a density, rounded to single precision, leaves hardly a zero."""
-    if facts.zeros > max(_FEW_ZEROS, _FEW_ZEROS * 1e-3 * facts.release_dim):
+    """Warn of coordinates without noise: any noise of a density, rounded to single precision, leaves hardly a zero.
+
+    Noise on a grid leaves about as many zeros as values one step above, from a deviation of two steps on. Of a coarser
+    grid nobody can tell.
+    """
+    if facts.zeros <= max(_FEW_ZEROS, _FEW_ZEROS * 1e-3 * facts.release_dim):
+        return
+    neighbour = 0.5 * facts.near
+    # Without the zeros that the grid does not explain.
+    noisy = facts.release_dim - facts.zeros + neighbour
+    steps = (facts.release_norm or 0.0) / math.sqrt(noisy) / facts.smallest if facts.near else math.inf
+    if steps < _FEWEST_STEPS:
+        yield MisuseWarning(
+            "coarse-grid",
+            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, and the deviation "
+            f"of the others is {number(steps, 2)} steps of their grid: nobody can say whether zeros lack noise.",
+            "Check that noise is added to all coordinates, or round to a finer grid.",
+            None,
+            withholds=Withheld.NOTHING,
+        )
+    elif facts.zeros > 1.5 * neighbour + 5.0 * math.sqrt(neighbour):
         yield MisuseWarning(
             "zeros",
             f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, without noise.",
@@ -228,6 +264,8 @@ def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
         )
 
 
+# Deviations of noise on a grid, in its steps, from which on zero is hardly more frequent than its neighbours.
+_FEWEST_STEPS = 2.0
 # A few coordinates, or as many in a thousand, may be zero in half precision.
 _FEW_ZEROS = 2
 
@@ -343,6 +381,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
         _in_single_precision(np.concatenate([scores for _, scores in facts.groups])), return_inverse=True
     )
     copies = [np.bincount(part, minlength=len(values)) for part in np.split(counts, [facts.count]) if len(part)]
+    smallest = 1.0
     for (name, scores), repeats in zip(facts.groups, copies, strict=True):
         again = len(scores) - int(np.count_nonzero(repeats))
         if facts.cosines:
@@ -350,6 +389,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
         else:
             once, twice, thrice = (int(np.count_nonzero(repeats == n)) for n in (1, 2, 3))
             p_value = _pairs_p_value(twice, (once, thrice), 1.5, len(scores))
+        smallest = min(smallest, p_value)
         if p_value < EACH_LEVEL:
             yield MisuseWarning(
                 "repeated",
@@ -376,7 +416,9 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
             withholds=Withheld.ALL,
         )
         return
-    p_value = 1.0 if facts.cosines else _copies_p_value(np.concatenate([scores for _, scores in facts.groups]))
+    if facts.cosines or smallest < EACH_LEVEL:
+        return
+    p_value = _copies_p_value(np.concatenate([scores for _, scores in facts.groups]))
     if p_value < EACH_LEVEL:
         total = facts.count + facts.null_count
         again = total - len(values)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 # Coordinates between two reports of progress; they take about a tenth of a second.
 _COORDINATES_AT_ONCE = 10**8
+_PIECE = 2**20
 # Other directions of orthonormal canaries that are scored at most, unless there are more canaries. With so many, the
 # null's moments err by less than a thousandth of a deviation.
 _MOST_UNOBSERVED = 2**20
@@ -91,6 +92,10 @@ class ReleaseSums:
         Squared norm, in the release's unit.
     zeros
         Number of coordinates that are exactly zero.
+    smallest
+        Smallest absolute value of the others, the step if they lie on a grid; infinite if there are none.
+    near
+        Number of coordinates whose absolute value is at most 1.5 times that: one step above or below zero.
     largest
         Largest absolute value.
     canary_norm
@@ -104,6 +109,8 @@ class ReleaseSums:
     products: PartialProducts
     square: float
     zeros: int
+    smallest: float
+    near: int
     largest: float
     canary_norm: float
     slices: tuple[int, ...]
@@ -114,6 +121,8 @@ class ReleaseSums:
             self.products + other.products,
             self.square + other.square,
             self.zeros + other.zeros,
+            min(self.smallest, other.smallest),
+            sum(each.near for each in (self, other) if each.smallest <= _NEAR * min(self.smallest, other.smallest)),
             max(self.largest, other.largest),
             self.canary_norm,
             self.slices + other.slices,
@@ -216,6 +225,7 @@ def _sums(
         wrong = int(np.flatnonzero(~np.isfinite(values))[0])
         raise ValueError(f"release[{start + wrong}]: must be finite, not {float(values[wrong])!r}")
     square, zeros = float(squared_norm(values)), len(values) - int(np.count_nonzero(values))
+    smallest, near = _next_to_zero(values)
     digest = _digest(values)
     if isinstance(canaries, OrthonormalCanaries):
         # Last, as the transforms are made in the memory of the values.
@@ -229,7 +239,25 @@ def _sums(
             advance(len(indices))
         squares = np.concatenate([part.squares for part in parts if part.squares is not None])
         products = PartialProducts(np.concatenate([part.products for part in parts]), squares, parts[0].square)
-    return ReleaseSums(products, square, zeros, largest, canary_norm, (len(values),), (digest,))
+    return ReleaseSums(products, square, zeros, smallest, near, largest, canary_norm, (len(values),), (digest,))
+
+
+# A step of a grid, at most, as rounding may change it.
+_NEAR = 1.5
+
+
+def _next_to_zero(values: NDArray[np.floating]) -> tuple[float, int]:
+    """Return the smallest absolute value that is not zero, and how many are as small."""
+    smallest, near = math.inf, 0
+    # In pieces, as a copy of a block is large.
+    for first in range(0, len(values), _PIECE):
+        sizes = np.abs(values[first : first + _PIECE])
+        least = float(sizes.min(where=sizes > 0.0, initial=math.inf))
+        if least < smallest:
+            near *= smallest <= _NEAR * least
+            smallest = least
+        near += int(np.count_nonzero(sizes <= _NEAR * smallest)) - int(np.count_nonzero(sizes == 0.0))
+    return smallest, near if math.isfinite(smallest) else 0
 
 
 def _digest(values: NDArray[np.floating]) -> str:
@@ -346,7 +374,7 @@ def _like(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, NDA
     sums = np.zeros(canaries.count)
     squares = sums if isinstance(canaries, Canaries) else np.zeros(0)
     digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
-    numbers, counts = np.zeros(3), np.zeros(3, np.int64)
+    numbers, counts = np.zeros(4), np.zeros(4, np.int64)
     return {"products": sums, "squares": squares, "numbers": numbers, "counts": counts, "digests": digests}
 
 
@@ -359,8 +387,8 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
         arrays = checkpoint.read(path, description, _like(source, canaries))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    square, own, largest = arrays["numbers"].tolist()
-    zeros, dim, done = arrays["counts"].tolist()
+    square, own, smallest, largest = arrays["numbers"].tolist()
+    zeros, near, dim, done = arrays["counts"].tolist()
     every = blocks(source.dim)
     if not 1 <= done <= len(every) or dim != every[done - 1].stop or not 0 <= zeros <= dim:
         raise InputError(f"{path}: counts: must be of some of the {len(every)} blocks")
@@ -371,7 +399,9 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
         if not _is_of(source, block, digest):
             raise InputError(f"{path}: is of another release, or of another base: block {block} has other values")
     slices = tuple(part.stop - part.start for part in every[:done])
-    return ReleaseSums(products, square, zeros, largest, source.canary_norm, slices, digests), done
+    return ReleaseSums(
+        products, square, zeros, smallest or math.inf, near, largest, source.canary_norm, slices, digests
+    ), done
 
 
 def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:
@@ -382,8 +412,9 @@ def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sum
     arrays = {
         "products": sums.products.products,
         "squares": squares,
-        "numbers": np.array([sums.square, sums.products.square, sums.largest]),
-        "counts": np.array([sums.zeros, sums.dim, done]),
+        # All numbers of a checkpoint are finite: of a block of zeros, the smallest is not.
+        "numbers": np.array([sums.square, sums.products.square, sums.smallest if sums.near else 0.0, sums.largest]),
+        "counts": np.array([sums.zeros, sums.near, sums.dim, done]),
         "digests": digests,
     }
     try:

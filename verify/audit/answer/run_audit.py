@@ -428,6 +428,9 @@ def _audit(
         noise_multiplier=noise_multiplier if record is None else None,
         release_norm=release_norm,
         zeros=0 if release is None else release.zeros,
+        # In units of the canary norm, as the norm is.
+        smallest=math.inf if release is None else release.smallest / release.canary_norm,
+        near=0 if release is None else release.near,
         release_dim=None if release is None else release.dim,
         record=record,
     )

@@ -4,7 +4,8 @@ import math
 import os
 import re
 import tracemalloc
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -215,9 +216,9 @@ def test_a_worker_with_another_file_of_the_name_is_refused(
         ("products", lambda products: 0.1 * products),
         ("products", np.flip),
         ("squares", np.negative),
-        ("numbers", lambda numbers: numbers * [100.0, 1.0, 1.0]),
+        ("numbers", lambda numbers: numbers * [100.0, 1.0, 1.0, 1.0]),
         ("numbers", np.zeros_like),
-        ("counts", lambda counts: counts - [0, DIM - 2 * BLOCK, 1]),
+        ("counts", lambda counts: counts - [0, 0, DIM - 2 * BLOCK, 1]),
         ("counts", np.flip),
         ("digests", np.zeros_like),
     ],
@@ -283,6 +284,49 @@ def test_the_length_of_the_canaries_sum_is_that_of_the_vector() -> None:
     assert canaries_length(canaries, None) == pytest.approx(exact, rel=1e-6)
     assert canaries_length(canaries, canaries.squared_norms(), elsewhere) == canaries_length(canaries, None)
     assert canaries_length(OrthonormalCanaries(7, 50, DIM), None) == math.sqrt(50)
+
+
+def on_grid(step: float, rng: np.random.Generator, dim: int) -> np.ndarray:
+    """A release with noise of deviation 1 that is rounded to a grid."""
+    return np.asarray(np.rint((Canaries(7, 100, dim).sum() + rng.normal(size=dim)) / step) * step)
+
+
+def skellam(rng: np.random.Generator, dim: int) -> np.ndarray:
+    """A release with the difference of two Poisson variables as its noise, of deviation 1 and step 1/50."""
+    summed = np.rint(50.0 * Canaries(7, 100, dim).sum())
+    return np.asarray((summed + rng.poisson(1250.0, dim) - rng.poisson(1250.0, dim)) / 50.0)
+
+
+GRIDS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "Skellam": skellam,
+    **{f"step {step}": partial(on_grid, step) for step in (0.01, 0.02, 0.1, 0.3, 0.45)},
+    "8 bits": lambda rng, dim: on_grid(2.0**-5, rng, dim),
+    "10 bits, float32": lambda rng, dim: on_grid(2.0**-7, rng, dim).astype(np.float32),
+    "a difference in float32": lambda rng, dim: np.float32(on_grid(0.05, rng, dim) + 3.0) - np.float32(3.0),
+}
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("dim", [2000, DIM])
+@pytest.mark.parametrize("grid", GRIDS)
+def test_noise_on_a_grid_is_noise(grid: str, dim: int) -> None:
+    for seed in range(5):
+        release = GRIDS[grid](np.random.default_rng([seed, 3]), dim)
+        kinds = {warning.kind for warning in audit_release(release, Canaries(7, 100, dim), DELTA).warnings}
+        assert not kinds & {"zeros", "coarse-grid"}
+        # Half of a model that is not trained.
+        release[: dim // 2] = 0.0
+        kinds = {warning.kind for warning in audit_release(release, Canaries(7, 100, dim), DELTA, force=True).warnings}
+        assert "zeros" in kinds
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("step", [0.7, 1.0, 3.0])
+def test_of_noise_on_a_coarse_grid_nobody_can_tell(step: float) -> None:
+    release = on_grid(step, np.random.default_rng(3), DIM)
+    (found,) = audit_release(release, Canaries(7, 100, DIM), DELTA, force=True).warnings
+    assert found.kind == "coarse-grid"
+    assert "nobody can say whether zeros lack noise" in found.message
 
 
 @pytest.mark.usefixtures("small_blocks")
