@@ -30,7 +30,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, Literal
@@ -160,6 +160,33 @@ class Claim:
     def basis(self, delta: float) -> str:
         """Accounting that gave ``epsilon`` at δ, in a few words; arguments and errors as there."""
         return _bound(self, _checked_delta(self, delta))[1]
+
+    def attained(self, delta: float) -> float:
+        """Largest known lower bound of ε: what an attacker reaches against some records.
+
+        Parameters
+        ----------
+        delta
+            δ in (0, 1), not subnormal.
+
+        Returns
+        -------
+        ε in nats, at most ``epsilon``; 0 where nothing is known, as of a stated ε. A claimed ε below it is refuted,
+        one above ``epsilon`` holds, and of one between them the mechanism alone does not decide.
+
+        Raises
+        ------
+        ValueError
+            If δ lies outside its range.
+
+        Notes
+        -----
+        Exact at known rounds. With sampling, the records are unit vectors in one direction. Under Poisson sampling the
+        one that differs is alone, or is replaced by its opposite; in batches of fixed size all others are its
+        opposites. The pair of outputs is composed with itself, in the better of its two directions. The accountant is
+        at most 1% or 0.001 above, which is subtracted.
+        """
+        return _attained(self, float(rules.DELTA.number("delta", delta)))
 
     def power(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
         """Largest true positive rate that the claim allows a test, at a false positive rate.
@@ -357,6 +384,94 @@ def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Ne
     if q in (0.0, 1.0):
         return Claim(_relation(neighbours), sigma, number, number * int(q))
     return Claim(_relation(neighbours), sigma, number, rate=q)
+
+
+def fixed_batches(noise_multiplier: float, *, batch: int, records: int, rounds: int, neighbours: Neighbours) -> Claim:
+    """Claim of Gaussian noise for an attacker who knows that each round draws a batch of fixed size, and not which.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation σ of the noise of a round in clip norms, from 0.01 to 1e6.
+    batch
+        Records of a batch, drawn without replacement and anew in each round, from 1 to ``records``.
+    records
+        Records of the training, from 1 to 1e9.
+    rounds
+        Number of rounds, from 1 to 1e9.
+    neighbours
+        ``add-or-remove`` or ``replace``; it has no default, as the two differ much. In both, another record takes the
+        place of one that is missing in a batch, so that a sum moves by two clip norms.
+
+    Returns
+    -------
+    The claim. Its ε is that of the dominating pair of Zhu, Dong and Wang (2022), an upper bound; ``Claim.attained`` is
+    what records reach (Lebeda, Regehr, Kamath and Steinke 2024).
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> claim = cp.accounting.fixed_batches(1.0, batch=100, records=10_000, rounds=200, neighbours="replace")
+    >>> print(f"{claim.attained(1e-5):.2f} to {claim.epsilon(1e-5):.2f}")
+    7.65 to 8.05
+    """
+    import dp_accounting
+
+    sigma = float(rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier))
+    size = int(_ROUNDS.number("records", records))
+    drawn = int(NumberRange(f"be a whole number from 1 to {_plain(size)}", 1, size, whole=True).number("batch", batch))
+    number = int(_ROUNDS.number("rounds", rounds))
+    event = dp_accounting.SampledWithoutReplacementDpEvent(size, drawn, dp_accounting.GaussianDpEvent(sigma))
+    return from_event(dp_accounting.SelfComposedDpEvent(event, number), neighbours=neighbours)
+
+
+def best_of(claim: Claim, *, trainings: int) -> Claim:
+    """Claim of the best of several trainings, such as those of a search for hyperparameters.
+
+    Parameters
+    ----------
+    claim
+        Claim of one training.
+    trainings
+        Number of trainings on the same records, from 1 to 1e9, the best of which is released.
+
+    Returns
+    -------
+    The claim of all trainings by composition, which holds however the best is chosen, and whatever is released of the
+    others. Private selection (Papernot and Steinke 2022) needs a number of trainings that is drawn from a named law and
+    known to nobody, settings that are drawn anew in each training, and a score for selection that each training's own ε
+    covers; a claim cannot know that, and does not count on it.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range, or all trainings together exceed the range of a claim.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> print(round(cp.accounting.best_of(cp.accounting.gaussian(4.0), trainings=16).epsilon(1e-5), 3))
+    4.377
+    """
+    number = int(_ROUNDS.number("trainings", trainings))
+    if not isinstance(claim, Claim):
+        raise ValueError(f"claim: {rules.refusal('a Claim', claim)}")
+    if claim.statement is not None:
+        epsilon, delta = claim.statement
+        return epsilon_delta(number * epsilon, number * delta, neighbours=claim.neighbours)
+    assert claim.rounds is not None
+    rounds = int(_ROUNDS.number("trainings: all rounds", number * claim.rounds))
+    taken = None if claim.participations is None else number * claim.participations
+    if claim.event is None:
+        return replace(claim, rounds=rounds, participations=taken)
+    import dp_accounting
+
+    return from_event(dp_accounting.SelfComposedDpEvent(claim.event, number), neighbours=claim.neighbours)
 
 
 def epsilon_delta(epsilon: float, delta: float, *, neighbours: Neighbours = "add-or-remove") -> Claim:
@@ -858,6 +973,27 @@ def _at_decade(claim: Claim, decade: int, delta: float) -> float:
         distribution = _distribution(rounds, decade)
         largest = math.inf if distribution is None else max(largest, distribution.epsilon(delta))
     return largest
+
+
+@lru_cache(maxsize=256)
+def _attained(claim: Claim, delta: float) -> float:
+    """Return what the worst pair reaches that is composed with itself."""
+    if _exact_noise(claim) is not None:
+        return _bound(claim, delta)[0]
+    if claim.statement is not None:
+        return 0.0
+    decade, largest = min(_LAST_DECADE, max(0, math.floor(-math.log10(delta)))), 0.0
+    for rounds in _directions(claim):
+        sides: tuple[Pair, ...] = ("remove", "add")
+        mirrored = any(each.pair == "mirrored" for each in rounds)
+        for side in sides if mirrored else sides[:1]:
+            pairs = tuple(replace(each, pair=side) if each.pair == "mirrored" else each for each in rounds)
+            distribution = _distribution(pairs, decade)
+            if distribution is not None:
+                # An infinite ε is one that the accountant does not know.
+                epsilon = distribution.epsilon(delta)
+                largest = max(largest, epsilon if epsilon < math.inf else 0.0)
+    return max(0.0, min(largest / 1.01, largest - 1e-3))
 
 
 def _by_loss_distribution(claim: Claim, delta: float) -> float:

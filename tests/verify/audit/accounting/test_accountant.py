@@ -22,7 +22,9 @@ from canaryproof.kernels.reference import gaussian_mechanism as reference
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import (
     as_claim,
+    best_of,
     epsilon_delta,
+    fixed_batches,
     from_event,
     gaussian,
     noise_multiplier,
@@ -550,6 +552,52 @@ def test_a_record_of_one_round_is_in_one_node_of_each_level_of_a_tree(steps, lev
     special_relation = dp_accounting.NeighboringRelation.REPLACE_SPECIAL
     library = rdp.RdpAccountant(neighboring_relation=special_relation).compose(tree)
     assert claim.epsilon(1e-6) <= library.get_epsilon(1e-6)
+
+
+# By an accountant of its own on a grid of losses, rounded up and down, for the pair and for its two directions.
+@pytest.mark.parametrize(
+    ("batch", "records", "rounds", "neighbours", "attained", "dominated"),
+    [
+        (100, 10_000, 200, "replace", 7.73, 8.05),
+        (100, 1000, 50, "replace", 22.6, 24.0),
+        (100, 1000, 50, "add-or-remove", 22.6, 22.6),
+    ],
+)
+def test_batches_of_fixed_size_lie_between_what_is_attained_and_the_pair(
+    batch, records, rounds, neighbours, attained, dominated
+):
+    claim = fixed_batches(1.0, batch=batch, records=records, rounds=rounds, neighbours=neighbours)
+    assert claim.attacker == "sampling"
+    assert claim.epsilon(1e-5) == pytest.approx(dominated, rel=2e-3)
+    assert claim.attained(1e-5) == pytest.approx(attained / 1.01, rel=2e-3)
+    event = dp_accounting.SampledWithoutReplacementDpEvent(records, batch, Gaussian(1.0))
+    assert claim == from_event(Repeated(event, rounds), neighbours=neighbours)
+
+
+def test_one_round_of_a_batch_is_attained_by_a_record_among_its_opposites():
+    # The likelihood ratio of (1 − q)N(0) + qN(2) to N(0) rises, so that the best test has a threshold.
+    claim = fixed_batches(1.0, batch=1, records=10, rounds=1, neighbours="replace")
+    epsilon = claim.attained(1e-3)
+    thresholds = np.linspace(0.0, 8.0, 801)
+    mixed = 0.9 * special.ndtr(-thresholds) + 0.1 * special.ndtr(2.0 - thresholds)
+    assert np.max(mixed - math.exp(epsilon) * special.ndtr(-thresholds)) >= 1e-3
+
+
+def test_attained_is_exact_at_known_rounds_and_0_where_nothing_is_known():
+    known = gaussian(1.0, participations=3)
+    assert known.attained(1e-5) == known.epsilon(1e-5)
+    assert epsilon_delta(3.0, 1e-5).attained(1e-5) == 0.0
+    assert from_event(dp_accounting.LaplaceDpEvent(1.0)).attained(1e-5) == 0.0
+    sampled = poisson(1.0, rate=0.125, rounds=64)
+    assert 0.98 * sampled.epsilon(1e-5) < sampled.attained(1e-5) < sampled.epsilon(1e-5)
+
+
+def test_the_best_of_several_trainings_costs_all_of_them():
+    assert best_of(gaussian(1.0, participations=2, rounds=5), trainings=3) == gaussian(1.0, participations=6, rounds=15)
+    assert best_of(poisson(1.0, rate=0.1, rounds=5), trainings=3) == poisson(1.0, rate=0.1, rounds=15)
+    assert best_of(epsilon_delta(2.0, 1e-6), trainings=40) == epsilon_delta(80.0, 40 * 1e-6)
+    laplace = dp_accounting.LaplaceDpEvent(2.0)
+    assert best_of(from_event(laplace), trainings=3).epsilon(0.0) == 1.5
 
 
 def test_numbers_claims_and_events_are_claims():

@@ -8,7 +8,9 @@ import numpy as np
 
 from canaryproof.verify.audit.accounting.accountant import (
     as_claim,
+    best_of,
     epsilon_delta,
+    fixed_batches,
     from_event,
     gaussian,
     noise_multiplier,
@@ -38,6 +40,15 @@ TABLE = {
         ("participations", 3, "participations: must be a whole number from 0 to 2, not 3"),
         *(("rounds", value, f"rounds: must be a whole number from 1 to 1e9, not {value}") for value in (0, 1.5)),
         ("neighbours", "x", "neighbours: must be one of add-or-remove, replace, not 'x'"),
+    ],
+    partial(fixed_batches, noise_multiplier=1.0, batch=10, records=100, rounds=3, neighbours="replace"): [
+        ("batch", 101, "batch: must be a whole number from 1 to 100, not 101"),
+        ("records", 0, "records: must be a whole number from 1 to 1e9, not 0"),
+        ("neighbours", "zero-out", "neighbours: must be one of add-or-remove, replace, not 'zero-out'"),
+    ],
+    partial(best_of, claim=KNOWN, trainings=2): [
+        ("trainings", 0, "trainings: must be a whole number from 1 to 1e9, not 0"),
+        ("claim", 3.0, "claim: must be a Claim, not 3.0"),
     ],
     partial(gaussian, noise_multiplier=1.0): [
         (
