@@ -31,14 +31,14 @@ def main(coordinates: float, seed: int) -> None:
 
 
 def _print(quality: Quality) -> None:
-    readings: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    interleavings: defaultdict[str, dict[str, float]] = defaultdict(dict)
     for name, p in quality.p_values.items():
-        reading, _, test = name.partition(": ")
-        readings[reading][test] = p
-    table = Table("reading", "tests", "smallest p-value", "of")
-    for reading, p_values in readings.items():
+        interleaving, _, test = name.partition(": ")
+        interleavings[interleaving][test] = p
+    table = Table("interleaving", "tests", "smallest p-value", "of")
+    for interleaving, p_values in interleavings.items():
         test, smallest = min(p_values.items(), key=lambda item: item[1])
-        table.add_row(reading, str(len(p_values)), f"{smallest:.2g}", test)
+        table.add_row(interleaving, str(len(p_values)), f"{smallest:.2g}", test)
     console = Console()
     console.print(table)
     count, tests = quality.coordinates, len(quality.p_values)

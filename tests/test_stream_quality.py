@@ -6,7 +6,7 @@ from tests.faults.fault import seeded
 from tests.stream_quality import main
 
 
-def test_the_command_prints_every_reading_and_exits_with_0():
+def test_the_command_prints_every_interleaving_and_exits_with_0():
     result = CliRunner().invoke(main, ["--coordinates", "5e6", "--seed", "3"])
     assert result.exit_code == 0, result.output
     for text in ("one canary", "canaries", "high bits of seeds", "5,242,880 coordinates", "nothing found", "281 tests"):

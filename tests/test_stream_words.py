@@ -11,13 +11,13 @@ from tests.stream_words import main
 COMMAND = [sys.executable, "-m", "tests.stream_words"]
 
 
-@pytest.mark.parametrize(("reading", "second"), [("one canary", 256), ("canaries", 1), ("canary and noise", 128)])
-def test_words_are_the_stream_s_lowest_byte_first(reading, second):
-    result = CliRunner().invoke(main, ["--reading", reading, "--seed", "9", "--stretches", "2"])
+@pytest.mark.parametrize(("interleaving", "second"), [("one canary", 256), ("canaries", 1), ("canary and noise", 128)])
+def test_words_are_the_stream_s_lowest_byte_first(interleaving, second):
+    result = CliRunner().invoke(main, ["--interleaving", interleaving, "--seed", "9", "--stretches", "2"])
     assert result.exit_code == 0
     words = np.frombuffer(result.stdout_bytes, "<u4")
-    assert np.array_equal(words[:LENGTH], read_stretch(reading, (9, 0, 0, 0))[0])
-    assert np.array_equal(words[LENGTH:], read_stretch(reading, (9, 0, 0, second))[0])
+    assert np.array_equal(words[:LENGTH], read_stretch(interleaving, (9, 0, 0, 0))[0])
+    assert np.array_equal(words[LENGTH:], read_stretch(interleaving, (9, 0, 0, second))[0])
 
 
 def test_a_reader_that_has_enough_is_no_error():
@@ -29,5 +29,5 @@ def test_a_reader_that_has_enough_is_no_error():
 
 
 def test_bad_options():
-    assert CliRunner().invoke(main, ["--reading", "backwards"]).exit_code == 2
+    assert CliRunner().invoke(main, ["--interleaving", "backwards"]).exit_code == 2
     assert CliRunner().invoke(main, ["--seed", str(2**64)]).exit_code == 2

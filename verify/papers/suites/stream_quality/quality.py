@@ -298,7 +298,7 @@ class Counts:
 
 # Orders in which the stream is read: along a canary, and across canaries, seeds and purposes, interleaved.
 #
-# An interleaved reading takes coordinate i of stream 0, of stream 1, and so on, and then coordinates i + 1. Distant
+# An interleaving takes coordinate i of stream 0, of stream 1, and so on, and then coordinates i + 1. Distant
 # coordinates become neighbours, and the same counts test another independence.
 
 
@@ -308,7 +308,7 @@ _BITS = (64, 32, 1, 28)  # of a seed, a canary, a purpose and a tile
 
 
 @dataclass(frozen=True)
-class Reading:
+class Interleaving:
     """Streams that are interleaved."""
 
     count: int  # Number of streams.
@@ -316,12 +316,12 @@ class Reading:
     steps: tuple[int, int, int, int]
 
 
-READINGS = {
-    "one canary": Reading(1, (0, 0, 0, 0)),
-    "canaries": Reading(_STREAMS, (0, 1, 0, 0)),
-    "seeds": Reading(_STREAMS, (1, 0, 0, 0)),
-    "high bits of seeds": Reading(_STREAMS, (2**56, 0, 0, 0)),
-    "canary and noise": Reading(2, (0, 0, 1, 0)),
+INTERLEAVINGS = {
+    "one canary": Interleaving(1, (0, 0, 0, 0)),
+    "canaries": Interleaving(_STREAMS, (0, 1, 0, 0)),
+    "seeds": Interleaving(_STREAMS, (1, 0, 0, 0)),
+    "high bits of seeds": Interleaving(_STREAMS, (2**56, 0, 0, 0)),
+    "canary and noise": Interleaving(2, (0, 0, 1, 0)),
 }
 
 
@@ -340,10 +340,10 @@ def read_stretch(name: str, first: tuple[int, int, int, int]) -> tuple[NDArray[n
 
     ``first`` has seed, canary, purpose and tile of the first stream.
     """
-    reading = READINGS[name]
-    numbers = np.arange(reading.count, dtype=np.uint64)[:, np.newaxis]
-    chosen = np.array(first, np.uint64) + numbers * np.array(reading.steps, np.uint64)
-    words, coordinates = streams(chosen, LENGTH // reading.count)
+    interleaving = INTERLEAVINGS[name]
+    numbers = np.arange(interleaving.count, dtype=np.uint64)[:, np.newaxis]
+    chosen = np.array(first, np.uint64) + numbers * np.array(interleaving.steps, np.uint64)
+    words, coordinates = streams(chosen, LENGTH // interleaving.count)
     return words.T.ravel(), coordinates.T.ravel()
 
 
@@ -459,8 +459,8 @@ def visible_moment(order: int, count: int, tests: int) -> float:
 class Quality:
     """The p-values of a judged stream."""
 
-    coordinates: int  # Number of coordinates that all readings took.
-    # Of each test; those of pairs by reading.
+    coordinates: int  # Number of coordinates that all interleavings took.
+    # Of each test; those of pairs by interleaving.
     p_values: dict[str, float]
     linked: bool  # Whether every coordinate is what the kernel makes of its word, bit for bit
 
@@ -478,25 +478,25 @@ class Quality:
 def judge(count: int, seed: int | np.random.SeedSequence, done: Callable[[int], object] = lambda _: None) -> Quality:
     """Read at least so many coordinates of the stream in all ways and test it; the seed chooses where.
 
-    Each reading takes as many whole stretches of 2²⁰. ``done`` is called with the number read, after each stretch.
+    Each interleaving takes as many whole stretches of 2²⁰. ``done`` is called with the number read, after each stretch.
     """
     rng = np.random.default_rng(seed)
     first = int(rng.integers(0, 2**30))
-    of_reading = {name: Counts() for name in READINGS}
-    stretches = max(1, -(-count // (LENGTH * len(of_reading))))
+    by_interleaving = {name: Counts() for name in INTERLEAVINGS}
+    stretches = max(1, -(-count // (LENGTH * len(by_interleaving))))
     read, linked = 0, True
     for number in range(stretches):
-        for offset, (name, counts) in enumerate(of_reading.items()):
-            where = start_of_stretch(first + number * len(of_reading) + offset, rng)
+        for offset, (name, counts) in enumerate(by_interleaving.items()):
+            where = start_of_stretch(first + number * len(by_interleaving) + offset, rng)
             words, coordinates = read_stretch(name, where)
             linked &= np.array_equal(quantiles(words), coordinates)
             counts.add(words, coordinates)
             read += LENGTH
             done(read)
     together = Counts()
-    for counts in of_reading.values():
+    for counts in by_interleaving.values():
         together += counts
     p_values = {f"all: {test}": p for test, p in (*_marginals(together), _repeats())}
-    for name, counts in of_reading.items():
+    for name, counts in by_interleaving.items():
         p_values |= {f"{name}: {test}": p for test, p in _pairs(counts)}
     return Quality(read, p_values, linked)

@@ -13,10 +13,10 @@ from canaryproof.verify.papers.suites import streams as plain
 from canaryproof.verify.papers.suites.stream_quality import quality
 from canaryproof.verify.papers.suites.stream_quality.quality import (
     BINS,
+    INTERLEAVINGS,
     LAGS,
     LENGTH,
     ORDERS,
-    READINGS,
     THRESHOLDS,
     Counts,
     Quality,
@@ -328,7 +328,7 @@ def one(seed, index, purpose, tile):
 )
 def test_streams_are_interleaved(name, second):
     words, coordinates = read_stretch(name, (6, 7, 0, 2))
-    count = READINGS[name].count
+    count = INTERLEAVINGS[name].count
     assert len(words) == len(coordinates) == LENGTH
     for number, chosen in enumerate(((6, 7, 0, 2), second)):
         expected = one(*chosen)
@@ -350,10 +350,10 @@ def test_the_last_stream_of_high_bits_has_the_highest_seed():
 def test_places_share_no_seed_and_stay_in_range():
     rng = np.random.default_rng(1)
     places = [start_of_stretch(number, rng) for number in range(2000)]
-    assert all(second[0] - first[0] == READINGS["seeds"].count for first, second in itertools.pairwise(places))
+    assert all(second[0] - first[0] == INTERLEAVINGS["seeds"].count for first, second in itertools.pairwise(places))
     indices, tiles = [p[1] for p in places], [p[3] for p in places]
     assert min(indices) == min(tiles) == 0
-    assert 2**31 < max(indices) <= 2**32 - READINGS["canaries"].count
+    assert 2**31 < max(indices) <= 2**32 - INTERLEAVINGS["canaries"].count
     assert 2**27 < max(tiles) <= 2**28 - LENGTH // quality.TILE
     assert {p[2] for p in places} == {0}
 
