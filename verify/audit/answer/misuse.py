@@ -469,7 +469,7 @@ def _copies_p_value(scores: Array) -> float:
     return float(special.bdtrc(again - 1, again + pairs, 0.5)) if again else 1.0
 
 
-# What is said then.
+# The limit that an audit states then.
 FEW_VALUES = "whether rows are copies: each counts as a canary, and scores of few different values do not show it"
 # Up to so many different values, nobody can tell copies from ties.
 _FEW_VALUES = 20
