@@ -187,6 +187,30 @@ class Canaries:
             passes.add_rows(rows, factors[start : start + step] / self._norms(some), total)
         return total
 
+    def gaussian_sum(self, coordinates: slice | None = None) -> NDArray[np.float64]:
+        """Sum Σ X_j of all canaries before normalising, which needs no norm and so no other coordinates.
+
+        Parameters
+        ----------
+        coordinates
+            Slice of the coordinates to make; all if None.
+
+        Returns
+        -------
+        The sum's coordinates in the slice.
+
+        Raises
+        ------
+        ValueError
+            If the slice has no coordinate.
+        """
+        made = checked_slice(coordinates, self.dim)
+        first_tile, lead = divmod(made.start, TILE)
+        total = np.zeros(lead + made.stop - made.start)
+        chosen = checked_indices(None, self.count)
+        passes.weighted_sum(np.uint64(self.seed), chosen, np.ones(self.count), first_tile, total)
+        return total[lead:]
+
     def cosines(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """Cosines between canaries and one vector or a block of them.
 

@@ -95,6 +95,7 @@ class _Facts:
     inclusion: str
     noise_multiplier: float | None
     release_norm: float | None
+    residual_norm: float | None
     zeros: int  # Number of the release's coordinates that are exactly zero
     release_dim: int
     smallest: float = math.inf  # Smallest absolute value of the others
@@ -139,7 +140,7 @@ class _Facts:
     @cached_property
     def is_single_release(self) -> bool:
         """Whether scores are cosines with one release: no unobserved ones, or these are no largest of two or more."""
-        if not self.cosines or self.unobserved is None:
+        if not self.cosines or self.unobserved is None or self.release_norm is not None:
             return self.cosines
         # The larger of two independent normal variables has the mean 1/√π and the variance 1 − 1/π.
         mean = float(self.unobserved.mean())
@@ -149,10 +150,17 @@ class _Facts:
             excess = 1.0 / math.sqrt(math.pi - 1.0) - mean / float(self.unobserved.std())
         return float(special.ndtr(-math.sqrt(self.null_count) * excess)) < EACH_LEVEL
 
+    @cached_property
+    def deviations(self) -> Array:
+        """Observed scores in the null's standard deviations; of a release's independent canaries without their own."""
+        if self.residual_norm is not None and self.dim is not None:
+            return math.sqrt(self.dim) / self.residual_norm * products_with_rest(self.observed, self.residual_norm)
+        return self.observed / (self.scale or math.nan)
+
     @property
     def trace(self) -> float:
-        """Mean of the observed cosines in the null's standard deviations."""
-        return float(self.observed.mean()) / (self.scale or math.nan)
+        """Mean of the observed scores in the null's standard deviations."""
+        return float(self.deviations.mean())
 
     @property
     def trace_variance(self) -> float:
@@ -172,11 +180,13 @@ def misuse(
     confidence: float = 0.95,
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
+    residual_norm: float | None = None,
     zeros: int = 0,
     smallest: float = math.inf,
     near: int = 0,
     release_dim: int | None = None,
     record: RoundsRecord | None = None,
+    inserted: int | None = None,
 ) -> tuple[MisuseWarning, ...]:
     """Return warnings about an audit's input.
 
@@ -194,12 +204,15 @@ def misuse(
         Of the audit.
     noise_multiplier
         Claimed standard deviation of the noise in the release, in units of the canary norm.
-    release_norm, zeros, smallest, near, release_dim
-        Norm of the released vector in the same units, if the scores are its cosines, the number of its coordinates that
-        are exactly zero, the smallest absolute value of the others, the number of those that are hardly larger, and of
-        all of them. Without that it is ``dim``, or else the number of scores.
+    release_norm, residual_norm, zeros, smallest, near, release_dim
+        Norm of the released vector in the same units, if the scores are its, the norm without all canaries (by default
+        as if all were orthogonal), the number of its coordinates that are exactly zero, the smallest absolute value of
+        the others, the number of those that are hardly larger, and of all of them. Without that it is ``dim``, or else
+        the number of scores. With ``dim``, each score is the cosine with the release less all other canaries.
     record
         What a training loop recorded, if the scores are its.
+    inserted
+        Number of canaries that are noise to each other, as of ``Scores``.
 
     Returns
     -------
@@ -209,6 +222,8 @@ def misuse(
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))
     if release_dim is None:
         release_dim = dim or len(seen) + (0 if unseen is None else len(unseen))
+    if release_norm is not None and residual_norm is None:
+        residual_norm = math.sqrt(max(release_norm**2 - len(seen), 0.0)) or release_norm
     facts = _Facts(
         seen,
         unseen,
@@ -217,6 +232,7 @@ def misuse(
         inclusion,
         noise_multiplier,
         release_norm,
+        residual_norm,
         zeros,
         release_dim,
         smallest,
@@ -230,7 +246,37 @@ def misuse(
         warnings += judge(facts)
         if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
+    else:
+        warnings += _crowd(facts, inserted) if record is None else []
     return tuple(sorted(warnings, key=lambda warning: list(Withheld)[::-1].index(warning.withholds)))
+
+
+def _crowd(facts: _Facts, inserted: int | None) -> Iterator[MisuseWarning]:
+    """Warn of cosines of so many canaries in one release that their noise to each other can't be told from the rest."""
+    if not facts.is_single_release or facts.dim is None or facts.inclusion == "independent":
+        return
+    number_of_others = (facts.count if inserted is None else inserted) - 1
+    # Of the release's squared length, the other canaries have this share.
+    share = min(number_of_others * max(facts.trace, 0.0) ** 2 / facts.dim, 1.0)
+    if facts.noise_multiplier is not None and inserted is None:
+        share = number_of_others / (facts.noise_multiplier**2 * facts.dim + number_of_others)
+    limit = CROWD if inserted is None else STATED_CROWD
+    if share <= limit / (1.0 + limit):
+        return
+    audited = "Audit the released vector, which takes the others out of each score"
+    yield MisuseWarning(
+        "crowded",
+        f"Independent canaries are noise to each other: {number_of_others:,} others in {facts.dim:,} dimensions would "
+        f"be {number(100.0 * share, 2)}% of the variance that these cosines measure.",
+        f"{audited}, or say how many canaries the release has (inserted)." if inserted is None else f"{audited}.",
+        None,
+        withholds=Withheld.ESTIMATE,
+    )
+
+
+# Variance of canaries, as a multiple of all other noise's, from which on ε̂ is withheld: it would be too low by some
+# 2.5% where their number is not known, and has too large an error where it is.
+CROWD, STATED_CROWD = 0.05, 3.0
 
 
 def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
@@ -436,7 +482,7 @@ def find_repetitions(observed: Array, unobserved: Array) -> tuple[MisuseWarning,
     """Return warnings that scores of any kind are copies of others."""
     seen, unseen = np.sort(observed), np.sort(unobserved)
     total = len(seen) + len(unseen)
-    return tuple(_repetition_warnings(_Facts(seen, unseen, False, None, "fixed", None, None, 0, total)))
+    return tuple(_repetition_warnings(_Facts(seen, unseen, False, None, "fixed", None, None, None, 0, total)))
 
 
 def has_few_values(scores: Array) -> bool:
@@ -675,7 +721,7 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
     """
     if facts.scale is None or not facts.is_single_release:
         return
-    z = facts.observed / facts.scale
+    z = facts.deviations
     ratio = float(z.std())
     # Scores that are rounded to one value have a deviation of 0.
     least, most = ratio**2, (ratio + _rounding(facts.observed) / facts.scale) ** 2
@@ -818,15 +864,11 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
     """Compare the trace of canaries of norm 1 with the one by the release's norm, and the norm with the claim.
 
     Null hypotheses: all canaries are in the release with the same weight 1; its noise is the claimed one, and there are
-    no data. ‖ρ‖² is at least σ²χ²_d in law whatever the data; without any it is (σ² + k/d)χ²_d, nearly.
+    no data. Without its canaries, the squared norm is at least σ²χ²_d in law whatever the data, and this without any.
     """
-    expected = 1.0 / (norm * scale)
-    # The sum of independent canaries has a random length, whose square is k + O(k/√d). Orthonormal ones add nothing to
-    # each other's scores.
-    others = 0.0 if facts.dim is None else facts.count / norm**2
-    variance = (1.0 + others) / facts.count
-    p_value = 2.0 * float(special.ndtr(-abs(facts.trace - expected) / math.sqrt(variance)))
-    length = list(_length(facts, dim, norm))
+    expected = 1.0 / ((norm if facts.dim is None else facts.residual_norm or norm) * scale)
+    p_value = trace_p_value((facts.trace - expected) * math.sqrt(facts.count), facts.null_count)
+    length = list(_length(facts, dim))
     if p_value >= TRACE_LEVEL:
         yield from length
         return
@@ -848,7 +890,7 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         ratio = norm / math.hypot(facts.noise_multiplier * math.sqrt(dim), math.sqrt(facts.count))
         if abs(weight - ratio) <= 4.0 * error:
             message = f"{message} The release is {number(ratio)} times as long as claimed, too."
-            yield _other_units(message, weight, p_value)
+            yield _other_units(facts, message, weight, p_value)
             return
     yield from length
     if weight < 1.0:
@@ -862,17 +904,34 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
         if not distinct:
             yield _fewer(f"{message} Either canaries are missing, or the release is in other units.", p_value)
             return
-    yield _other_units(message, weight, p_value)
+    yield _other_units(facts, message, weight, p_value)
 
 
-def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
+def products_with_rest(cosines: Array, residual_norm: float) -> Array:
+    """Return 1 + ⟨c, x⟩ from the cosine of a canary c with x + c, for a rest x of this norm."""
+    slopes = cosines / np.sqrt(np.maximum(1.0 - cosines**2, 1e-300))
+    squares = 1.0 + slopes**2
+    # A larger cosine has a larger product; rounding may leave less than nothing below the root.
+    return np.asarray(1.0 + (slopes * np.sqrt(np.maximum(squares * residual_norm**2 - 1.0, 0.0)) - 1.0) / squares)
+
+
+def trace_p_value(statistic: float, null_count: int) -> float:
+    """Return the p-value of a trace in standard errors, by Student's law where the scale is that of other scores."""
+    below = -abs(statistic)
+    return 2.0 * float(special.stdtr(null_count, below) if null_count else special.ndtr(below))
+
+
+def _other_units(facts: _Facts, message: str, weight: float, p_value: float) -> MisuseWarning:
+    # Independent canaries were taken out of each other's scores with the norm 1. What that leaves of them is noise.
+    left = 0.0 if facts.dim is None else facts.count * ((weight - 1.0) / (facts.residual_norm or math.inf)) ** 2
+    crowded = left > CROWD
     return MisuseWarning(
         "units",
         message,
         f"Divide the release by the canaries' norm in it, some {number(weight)}, or mend it if it was meant to be 1. "
-        "Until then the estimate norm means nothing.",
+        f"Until then {'no estimate means anything' if crowded else 'the estimate norm means nothing'}.",
         p_value,
-        withholds=Withheld.NOTHING,
+        withholds=Withheld.ESTIMATE if crowded else Withheld.NOTHING,
     )
 
 
@@ -880,29 +939,27 @@ def _other_units(message: str, weight: float, p_value: float) -> MisuseWarning:
 SHORT, LONG = 0.98, 1.1
 
 
-def _length(facts: _Facts, dim: int, norm: float) -> Iterator[MisuseWarning]:
-    """Warn of a norm that differs from that of the claimed noise."""
-    if facts.noise_multiplier is None:
+def _length(facts: _Facts, dim: int) -> Iterator[MisuseWarning]:
+    """Warn of a norm without the canaries that differs from that of the claimed noise."""
+    if facts.noise_multiplier is None or facts.residual_norm is None:
         return
-    square = facts.noise_multiplier**2
-    short, long = norm / math.sqrt(square * dim), norm / math.sqrt(square * dim + facts.count)
-    p_short = float(special.chdtr(dim, norm**2 / square))
-    p_long = float(special.chdtrc(dim, norm**2 / (square + facts.count / dim)))
-    if p_short < EACH_LEVEL and short < SHORT:
+    ratio = facts.residual_norm / (facts.noise_multiplier * math.sqrt(dim))
+    p_short, p_long = (float(tail(dim, dim * ratio**2)) for tail in (special.chdtr, special.chdtrc))
+    if p_short < EACH_LEVEL and ratio < SHORT:
         yield MisuseWarning(
             "less-noise",
-            f"The release is {short:.3g} times as long as the claimed noise: its noise multiplier is at most "
-            f"{number(norm / math.sqrt(dim))}, not {facts.noise_multiplier:.4g}.",
+            f"Without its canaries, the release is {ratio:.3g} times as long as the claimed noise: its noise "
+            f"multiplier is at most {number(ratio * facts.noise_multiplier)}, not {facts.noise_multiplier:.4g}.",
             "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
             "noise is missing.",
             p_short,
             withholds=Withheld.NOTHING,
         )
-    elif p_long < EACH_LEVEL and long > LONG:
+    elif p_long < EACH_LEVEL and ratio > LONG:
         yield MisuseWarning(
             "dilution",
-            f"The release is {number(long)} times as long as the claimed noise with the canaries. Canaries see data "
-            f"as noise: their trace is {1.0 / long:.2g} of what the claimed noise alone would leave.",
+            f"Without its canaries, the release is {number(ratio)} times as long as the claimed noise. Canaries see "
+            f"data as noise: their trace is {1.0 / ratio:.2g} of what the claimed noise alone would leave.",
             "Do not read a low ε̂ as evidence of the claimed noise. Audit a release with less data, or each round; "
             "check the claimed multiplier.",
             p_long,

@@ -601,8 +601,8 @@ class Deciding:
         Whether the default bound decides, of one release.
     lengths
         ‖S‖ of each round whose noise is measured; None if the claimed noise is not tested.
-    orthonormal
-        Whether canaries are orthonormal. Independent ones are noise to each other.
+    alone
+        Whether each canary is scored without the others, which are noise to it elsewhere.
     crowd
         Canaries whose own numbers of rounds decide, and the noise multiplier that they are held against; else None.
     hides
@@ -613,7 +613,7 @@ class Deciding:
     bound: BoundTest
     by_bound: bool
     lengths: tuple[float, ...] | None
-    orthonormal: bool
+    alone: bool
     crowd: tuple[Crowd, float] | None = None
     hides: float = 0.0
 
@@ -644,7 +644,7 @@ class Deciding:
             best = float(power_by_sum(traces, sigma, self.lengths, self.claim.dim, self.bound.level).mean())
         if (self.by_bound or self.crowd is not None) and best < POWER:
             shared = self.bound.count if self.crowd is None else self.crowd[0].shared
-            others = 0.0 if self.orthonormal else shared * weight**2
+            others = 0.0 if self.alone else shared * weight**2
             with np.errstate(divide="ignore"):
                 traces = weight * np.sqrt(self.claim.dim / (squares + others))
             quantiles = np.quantile(np.minimum(traces, _LARGEST_TRACE), (np.arange(_QUANTILES) + 0.5) / _QUANTILES)

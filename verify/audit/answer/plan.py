@@ -400,10 +400,8 @@ def plan(
 
 
 def _present(released: AtlasClaim) -> int:
-    """Return the number k of canaries that show a missing trace: k·(trace)² must reach a constant."""
-    # The trace is 1/√(σ² + k/d).
-    constant = visible_trace(1) ** 2
-    return max(2, math.ceil(constant * released.noise_multiplier**2 / (1.0 - constant / released.dim)))
+    """Return the number k of canaries that show a missing trace 1/σ: k/σ² must reach a constant."""
+    return max(2, math.ceil(visible_trace(1) ** 2 * released.noise_multiplier**2))
 
 
 def _noise(epsilon: float, delta: float) -> float:

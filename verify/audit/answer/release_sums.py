@@ -30,9 +30,11 @@ from canaryproof.verify.audit.files.stored_release import StoredRelease
 if TYPE_CHECKING:
     from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
 
-# Coordinates between two reports of progress; they take about a tenth of a second.
+# Coordinates of canaries between two reports of progress; they take about a tenth of a second.
 _COORDINATES_AT_ONCE = 10**8
 _PIECE = 2**20
+# Coordinates of which the sum of all canaries is in memory, 8 MB.
+_SUMMED_AT_ONCE = 2**20
 # Other directions of orthonormal canaries that are scored at most, unless there are more canaries. With so many, the
 # null's moments err by less than a thousandth of a deviation.
 _MOST_UNOBSERVED = 2**20
@@ -40,7 +42,7 @@ FEWEST_UNOBSERVED = 2
 
 # The function that scores a block, its number and arguments; how calls of it are made, and what they return.
 Task = tuple[int, tuple[Any, ...]]
-SCORED, SUMMED = (f"{__name__}:{name}" for name in ("block_sums", "summed_square"))
+SCORED = f"{__name__}:block_sums"
 
 
 class ReadableRelease(Protocol):
@@ -87,9 +89,12 @@ class ReleaseSums:
     Attributes
     ----------
     products
-        Inner products with canaries. Beside orthonormal canaries, other directions follow them.
+        Inner products with canaries; of independent ones with the release less all canaries' X_j/√d. Beside orthonormal
+        canaries, other directions follow them.
     square
         Squared norm, in the release's unit.
+    along, canaries_square
+        Inner product with the sum of all independent canaries' X_j/√d, and its squared norm; 0 for orthonormal ones.
     zeros
         Number of coordinates that are exactly zero.
     smallest
@@ -108,6 +113,8 @@ class ReleaseSums:
 
     products: PartialProducts
     square: float
+    along: float
+    canaries_square: float
     zeros: int
     smallest: float
     near: int
@@ -120,6 +127,8 @@ class ReleaseSums:
         return ReleaseSums(
             self.products + other.products,
             self.square + other.square,
+            self.along + other.along,
+            self.canaries_square + other.canaries_square,
             self.zeros + other.zeros,
             min(self.smallest, other.smallest),
             sum(each.near for each in (self, other) if each.smallest <= _NEAR * min(self.smallest, other.smallest)),
@@ -142,14 +151,54 @@ class ReleaseSums:
         return hashlib.sha256("".join(self.digests).encode()).hexdigest()
 
     @property
-    def distance(self) -> float:
-        """Distance √d/‖ρ‖ in units of the canary norm."""
-        return math.sqrt(self.dim) / (math.sqrt(self.square) / self.canary_norm)
+    def norm(self) -> float:
+        """Norm of the release, in canary norms."""
+        return math.sqrt(self.square) / self.canary_norm
+
+    def residual_norm(self, count: int) -> float:
+        """Norm of the release less all its ``count`` canaries, in canary norms."""
+        squares = self.products.squares
+        if squares is not None:
+            return math.sqrt(self.products.square) / self.canary_norm
+        along = float(self.products.products[:count].sum()) / self.canary_norm
+        return math.sqrt(max(self.norm**2 - 2.0 * along + count, 0.0))
+
+    def cosines(self) -> NDArray[np.float64]:
+        """Cosines of the canaries, shape (k,): of independent ones with the release less all others.
+
+        Others' norms are taken for √d. What that leaves of them has a variance of k/(2d²) in each coordinate. Given all
+        others, a canary that is not in the release has exactly the cosine of Theorem 3.1.
+        """
+        squares = self.products.squares
+        if squares is None:
+            return self.products.cosines()
+        scale = self.canary_norm / math.sqrt(self.dim)
+        norms = np.sqrt(squares)
+        lengths = self.products.square + scale * (2.0 * self.products.products + scale * squares)
+        return np.clip((self.products.products / norms + scale * norms) / np.sqrt(lengths), -1.0, 1.0)
+
+    def trace(self, count: int) -> tuple[float, float]:
+        """Return the cosine of the release with the sum of its ``count`` canaries, and that sum's length.
+
+        Of independent canaries the sum is that of X_j/√d, and the length that which the true sum has along it, with an
+        error of √(k/2)/d: what data along a direction that does not depend on them would add to the noise.
+        """
+        squares = self.products.squares
+        if squares is None:
+            length = math.sqrt(count)
+            along = float(self.products.products[:count].sum()) / length
+        else:
+            norms = np.sqrt(squares / self.dim)
+            length = (self.canaries_square + float((norms - squares / self.dim).sum())) / math.sqrt(
+                self.canaries_square
+            )
+            along = self.along / math.sqrt(self.canaries_square)
+        return min(max(along / math.sqrt(self.square), -1.0), 1.0), length
 
 
-def as_source(release: ArrayLike | StoredRelease) -> ReadableRelease:
+def as_source(release: ArrayLike | StoredRelease | ArrayRelease) -> ReadableRelease:
     """Return a release as it is read; a ``ValueError`` says that it is no vector of floating-point numbers."""
-    return release if isinstance(release, StoredRelease) else ArrayRelease(floats(release))
+    return release if isinstance(release, StoredRelease | ArrayRelease) else ArrayRelease(floats(release))
 
 
 def scored_directions(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
@@ -167,7 +216,9 @@ def scored_directions(canaries: "ReleaseCanaries") -> "ReleaseCanaries":
 
 
 @set_module("canaryproof")
-def release_sums(release: ArrayLike | StoredRelease, canaries: "ReleaseCanaries", start: int = 0) -> ReleaseSums:
+def release_sums(
+    release: ArrayLike | StoredRelease | ArrayRelease, canaries: "ReleaseCanaries", start: int = 0
+) -> ReleaseSums:
     """Compute, from this process's slice of a released vector, the sums that an audit needs.
 
     Parameters
@@ -227,19 +278,15 @@ def _sums(
     square, zeros = float(squared_norm(values)), len(values) - int(np.count_nonzero(values))
     smallest, near = _next_to_zero(values)
     digest = _digest(values)
+    along = canaries_square = 0.0
     if isinstance(canaries, OrthonormalCanaries):
         # Last, as the transforms are made in the memory of the values.
         products = canaries.partial_products(values, start, overwrite=True)
         advance(canaries.count)
     else:
-        step, parts = max(16, _COORDINATES_AT_ONCE // len(values)), []
-        for first in range(0, canaries.count, step):
-            indices = np.arange(first, min(first + step, canaries.count))
-            parts.append(canaries.partial_products(values, start, indices))
-            advance(len(indices))
-        squares = np.concatenate([part.squares for part in parts if part.squares is not None])
-        products = PartialProducts(np.concatenate([part.products for part in parts]), squares, parts[0].square)
-    return ReleaseSums(products, square, zeros, smallest, near, largest, canary_norm, (len(values),), (digest,))
+        products, along, canaries_square = _products_of_rest(values, canaries, start, canary_norm, advance)
+    facts = zeros, smallest, near, largest, canary_norm
+    return ReleaseSums(products, square, along, canaries_square, *facts, (len(values),), (digest,))
 
 
 # A step of a grid, at most, as rounding may change it.
@@ -265,10 +312,32 @@ def _digest(values: NDArray[np.floating]) -> str:
     return hashlib.sha256(np.ascontiguousarray(values, values.dtype.newbyteorder("<")).data).hexdigest()
 
 
-def summed_square(canaries: Canaries, squared_norms: NDArray[np.float64], block: int) -> float:
-    """Squared norm of a block of the sum of all canaries."""
-    part = canaries.sum(coordinates=blocks(canaries.dim)[block], squared_norms=squared_norms)
-    return float(np.linalg.norm(part)) ** 2
+def _products_of_rest(
+    values: NDArray[np.floating], canaries: Canaries, start: int, canary_norm: float, advance: Callable[[int], None]
+) -> tuple[PartialProducts, float, float]:
+    """Return products with a slice less all canaries' X_j/√d, that of their sum with the slice, and its square."""
+    root, products = math.sqrt(canaries.dim), []
+    along = canaries_square = 0.0
+    step = max(16, _COORDINATES_AT_ONCE // min(len(values), _SUMMED_AT_ONCE))
+    for first in range(0, len(values), _SUMMED_AT_ONCE):
+        part = values[first : first + _SUMMED_AT_ONCE]
+        total = canaries.gaussian_sum(slice(start + first, start + first + len(part))) / root
+        along += float((total * part).sum())
+        canaries_square += float(np.square(total).sum())
+        rest, done = part - canary_norm * total, 0
+        pieces = []
+        for low in range(0, canaries.count, step):
+            indices = np.arange(low, min(low + step, canaries.count))
+            pieces.append(canaries.partial_products(rest, start + first, indices))
+            # In all, each canary counts once.
+            scored = canaries.count * first + (low + len(indices)) * len(part)
+            advance(scored // len(values) - canaries.count * first // len(values) - done)
+            done = scored // len(values) - canaries.count * first // len(values)
+        squares = np.concatenate([piece.squares for piece in pieces if piece.squares is not None])
+        products.append(
+            PartialProducts(np.concatenate([piece.products for piece in pieces]), squares, pieces[0].square)
+        )
+    return sum(products[1:], start=products[0]), along, canaries_square
 
 
 class Scoring(Protocol):
@@ -316,24 +385,6 @@ def _is_of(source: ReadableRelease, block: int, digest: str) -> bool:
     return _digest(source.read(part.start, part.stop)) == digest
 
 
-def canaries_length(
-    canaries: "ReleaseCanaries", squared_norms: NDArray[np.float64] | None, scoring: Scoring | None = None
-) -> float:
-    """Norm of the sum of all canaries."""
-    if not isinstance(canaries, Canaries):
-        return math.sqrt(canaries.count)
-    number = len(blocks(canaries.dim))
-    if number == 1:
-        return float(np.linalg.norm(canaries.sum(squared_norms=squared_norms)))
-    norms = canaries.squared_norms() if squared_norms is None else squared_norms
-    if scoring is None:
-        squares = [summed_square(canaries, norms, block) for block in range(number)]
-    else:
-        tasks = ((block, (canaries, norms, block)) for block in range(number))
-        squares = list(_in_order(scoring(SUMMED, tasks), 0, lambda: None))
-    return math.sqrt(sum(squares))
-
-
 def _here(
     source: ReadableRelease, every: "ReleaseCanaries", count: int, numbers: range, advance: Callable[[int], None]
 ) -> Iterator[ReleaseSums]:
@@ -374,7 +425,7 @@ def _like(source: ReadableRelease, canaries: "ReleaseCanaries") -> dict[str, NDA
     sums = np.zeros(canaries.count)
     squares = sums if isinstance(canaries, Canaries) else np.zeros(0)
     digests = np.zeros((len(blocks(source.dim)), 32), np.uint8)
-    numbers, counts = np.zeros(4), np.zeros(4, np.int64)
+    numbers, counts = np.zeros(6), np.zeros(4, np.int64)
     return {"products": sums, "squares": squares, "numbers": numbers, "counts": counts, "digests": digests}
 
 
@@ -387,7 +438,7 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
         arrays = checkpoint.read(path, description, _like(source, canaries))
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
-    square, own, smallest, largest = arrays["numbers"].tolist()
+    square, own, along, canaries_square, smallest, largest = arrays["numbers"].tolist()
     zeros, near, dim, done = arrays["counts"].tolist()
     every = blocks(source.dim)
     if not 1 <= done <= len(every) or dim != every[done - 1].stop or not 0 <= zeros <= dim:
@@ -399,9 +450,8 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
         if not _is_of(source, block, digest):
             raise InputError(f"{path}: is of another release, or of another base: block {block} has other values")
     slices = tuple(part.stop - part.start for part in every[:done])
-    return ReleaseSums(
-        products, square, zeros, smallest or math.inf, near, largest, source.canary_norm, slices, digests
-    ), done
+    facts = zeros, smallest or math.inf, near, largest, source.canary_norm
+    return ReleaseSums(products, square, along, canaries_square, *facts, slices, digests), done
 
 
 def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:
@@ -413,7 +463,12 @@ def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sum
         "products": sums.products.products,
         "squares": squares,
         # All numbers of a checkpoint are finite: of a block of zeros, the smallest is not.
-        "numbers": np.array([sums.square, sums.products.square, sums.smallest if sums.near else 0.0, sums.largest]),
+        "numbers": np.array(
+            [
+                *(sums.square, sums.products.square, sums.along, sums.canaries_square),
+                *(sums.smallest if sums.near else 0.0, sums.largest),
+            ]
+        ),
         "counts": np.array([sums.zeros, sums.near, sums.dim, done]),
         "digests": digests,
     }

@@ -64,7 +64,7 @@ class InputRecord:
         ``release`` or ``scores``.
     sha256
         Of a release: SHA-256 of its coordinates, little-endian. Of scores: see ``scores_digest``.
-    kind, inclusion, neighbours, dim
+    kind, inclusion, neighbours, dim, inserted
         As of ``Scores``; of a release those of its cosines.
     file
         The file, if the audit was of one.
@@ -76,6 +76,7 @@ class InputRecord:
     inclusion: str
     neighbours: str
     dim: Count | None
+    inserted: Count | None
     file: FileRecord | None
 
 
@@ -163,7 +164,7 @@ def numbers(result: AuditResult) -> dict[str, Any]:
     names = (
         *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours", "verdict"),
         *("noise_multiplier", "withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error"),
-        *("variance_p_value", "release_norm", "dilution"),
+        *("variance_p_value", "release_norm", "residual_norm", "dilution"),
     )
     document = {
         "answer": text.answer(result),
@@ -301,6 +302,7 @@ def _input(result: AuditResult, file: FileRecord | None) -> InputRecord:
         inclusion=str(scores.inclusion),
         neighbours=scores.neighbours,
         dim=scores.dim,
+        inserted=scores.inserted,
         file=file,
     )
 
@@ -319,7 +321,7 @@ def scores_digest(scores: Scores) -> str:
             rounds |= {"dim": traces.dim, "residual": traces.residual, "traced": traces.rounds}
             arrays += [traces.cosines, traces.lengths]
         arrays += [] if scores.record.counts is None else [scores.record.counts.astype(np.float64)]
-    options = {name: getattr(scores, name) for name in ("kind", "inclusion", "neighbours", "dim", "ranked")}
+    options = {name: getattr(scores, name) for name in ("kind", "inclusion", "neighbours", "dim", "ranked", "inserted")}
     head = {**options, "lengths": [len(array) for array in arrays], "record": rounds}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode())
     for array in arrays:
@@ -412,6 +414,7 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
         given += [] if asked.neighbours in (None, "add-or-remove") else [("neighbours", asked.neighbours)]
     elif audited.file is not None and Path(audited.file.name).suffix.lower() != ".json":
         given += [] if audited.dim is None else [("dim", audited.dim)]
+        given += [] if audited.inserted is None else [("inserted", audited.inserted)]
         for option, usual in (("kind", "cosine"), ("inclusion", "fixed"), ("neighbours", "add-or-remove")):
             given += [] if getattr(audited, option) == usual else [(option, getattr(audited, option))]
         if audited.file.columns is not None:

@@ -18,7 +18,13 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
-from canaryproof.verify.audit.answer.release_sums import ReadableRelease, ReleaseSums, as_source, release_sums
+from canaryproof.verify.audit.answer.release_sums import (
+    ArrayRelease,
+    ReadableRelease,
+    ReleaseSums,
+    as_source,
+    release_sums,
+)
 from canaryproof.verify.audit.answer.report import (
     OPEN,
     SCHEMA,
@@ -151,10 +157,10 @@ def _sum_slices(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any)
         raise ValueError(f"audit.coordinates.slices: must be numbers of coordinates that sum to {source.dim:,}")
     stops = list(itertools.accumulate(numbers))
     parts = (
-        release_sums(source.read(stop - number, stop), canaries, stop - number)
+        release_sums(ArrayRelease(source.read(stop - number, stop), source.canary_norm), canaries, stop - number)
         for number, stop in zip(numbers, stops, strict=True)
     )
-    return replace(functools.reduce(operator.add, parts), canary_norm=source.canary_norm)
+    return functools.reduce(operator.add, parts)
 
 
 def _check_claim(claim: Claim) -> Claim:

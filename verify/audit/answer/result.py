@@ -10,7 +10,7 @@ from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.public import set_module
-from canaryproof.verify.audit.answer.misuse import MisuseWarning
+from canaryproof.verify.audit.answer.misuse import MisuseWarning, products_with_rest, trace_p_value
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
@@ -243,8 +243,9 @@ class AuditResult:
     null_law
         Kolmogorov–Smirnov test that the unobserved cosines follow the closed-form null law in R^d; None without
         unobserved cosines or without a dimension.
-    release_norm
-        Norm of the released vector, in units of the canary norm; None where scores were given.
+    release_norm, residual_norm
+        Norm of the released vector, with and without all canaries, in units of the canary norm; None where scores were
+        given.
     warnings
         What looks like a misuse.
     withheld
@@ -272,6 +273,7 @@ class AuditResult:
     shape: ShapeTest
     null_law: GoodnessOfFit | None
     release_norm: float | None
+    residual_norm: float | None
     warnings: tuple[MisuseWarning, ...]
     withheld: bool
     estimates: tuple[EstimateRow, ...]
@@ -394,13 +396,16 @@ class AuditResult:
         """
         if self.release_norm is None:
             return None
-        null = self.scores.unobserved
-        square = 1.0 / (self.dim or 1) if null is None else float((null**2).mean())
-        # Independent canaries disturb each other's scores.
-        others = 0.0 if self.dim is None else self.count / self.release_norm**2
-        error = self.release_norm * math.sqrt(square * (1.0 + others) / self.count)
-        norm = self.release_norm * float(self.scores.observed.mean())
-        return norm, error, 2.0 * float(special.ndtr(-abs(norm - 1.0) / error))
+        null, seen = self.scores.unobserved, self.scores.observed
+        if null is not None:
+            norm, scale = self.release_norm * float(seen.mean()), self.release_norm * math.sqrt((null**2).mean())
+        elif self.residual_norm:
+            norm = float(products_with_rest(seen, self.residual_norm).mean())
+            scale = self.residual_norm / math.sqrt(self.dim or 1)
+        else:
+            return None
+        error = scale / math.sqrt(self.count)
+        return norm, error, trace_p_value((norm - 1.0) / error, self.null_count or 0)
 
     @property
     def is_refuted(self) -> bool:
@@ -432,8 +437,9 @@ class AuditResult:
         shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
         if self._has_default_bound:
             noise = self.claimed_noise(self.claim)
-            # Independent canaries of one release lengthen it, as more noise would.
-            crowding = 0.0 if self.dim is None or self.scores.record is not None else self.count / self.dim
+            # Independent canaries of one release that are in each other's scores lengthen it, as more noise would.
+            others = self.count if self.scores.inserted is None else self.scores.inserted - 1
+            crowding = 0.0 if self.dim is None or self.scores.record is not None else others / self.dim
             whole = math.sqrt(noise**2 + crowding)
             share = self.bound_test(self.claim).noticed_share(whole)
             shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
@@ -472,14 +478,13 @@ class AuditResult:
         if mechanism is None or mechanism.claimed is None:
             return 0.0
         square = mechanism.claimed**2
-        if self.release_norm is None:
+        if self.residual_norm is None:
             seen = not mechanism.traces.residual and mechanism.measured.low > mechanism.claimed
             return mechanism.measured.value**2 / square - 1.0 if seen else 0.0
         dim = mechanism.traces.dim
-        honest = square + self.count / dim
-        length = self.release_norm**2 / dim
-        seen = float(special.chdtrc(dim, dim * length / honest)) < _OTHER_TRACE
-        return (length - honest) / square if seen else 0.0
+        length = self.residual_norm**2 / dim
+        seen = float(special.chdtrc(dim, dim * length / square)) < _OTHER_TRACE
+        return (length - square) / square if seen else 0.0
 
     def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":
         """Return the canaries of the bound by participations, and the claimed noise of a round; else None."""
@@ -555,10 +560,10 @@ class AuditResult:
 
     @property
     def dilution(self) -> float | None:
-        """‖ρ‖²/(σ²d) − 1, the excess of a released vector ρ over the claimed noise; None if either is not known."""
-        if self.release_norm is None or self.noise_multiplier is None or self.dim is None:
+        """‖x‖²/(σ²d) − 1 of a release x without its canaries, its excess over the claimed noise; None if not known."""
+        if self.residual_norm is None or self.noise_multiplier is None or self.dim is None:
             return None
-        return self.release_norm**2 / (self.noise_multiplier**2 * self.dim) - 1.0
+        return self.residual_norm**2 / (self.noise_multiplier**2 * self.dim) - 1.0
 
     @cached_property
     def blind_spots(self) -> "BlindSpots | None":
@@ -587,8 +592,8 @@ class AuditResult:
         from canaryproof.verify.audit.blindspots.mechanisms import AtlasClaim
 
         # A release without a dimension was scored along all its directions.
-        orthonormal = self.release_norm is not None and self.dim is None
-        dim = self.count + (self.null_count or 0) if orthonormal else self.dim
+        released = self.release_norm is not None
+        dim = self.count + (self.null_count or 0) if released and self.dim is None else self.dim
         if dim is None or not self.delta or self.scores.neighbours == "replace":
             return None
         if self.scores.record is None and self.rounds_per_score > 1:
@@ -603,7 +608,7 @@ class AuditResult:
             bound=self.bound_test(epsilon),
             by_bound=self._has_default_bound and self.scores.record is None,
             lengths=lengths,
-            orthonormal=orthonormal,
+            alone=released,
             crowd=self._crowd(epsilon),
             hides=self.masking_variance,
         )

@@ -17,7 +17,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian
 from canaryproof.verify.audit.answer import text
-from canaryproof.verify.audit.answer.misuse import Withheld, misuse
+from canaryproof.verify.audit.answer.misuse import Withheld, misuse, products_with_rest
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     COMPOSED_BOUND,
@@ -42,7 +42,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 )
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_two_groups
+from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_release, from_two_groups
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind
 
@@ -346,30 +346,27 @@ def audit_release(
             f"the release's largest coordinate must lie between {_SMALLEST_COORDINATE:g} and "
             f"{_LARGEST_COORDINATE:g} canary norms, not {largest:.3g}"
         )
-    cosines, count = sums.products.cosines(), canaries.count
+    cosines, count = sums.cosines(), canaries.count
     if isinstance(canaries, OrthonormalCanaries):
         # Many canaries lengthen the release, so that the others' cosines are smaller than N(0, 1/d): none is given.
         scores = Scores(cosines[:count], cosines[count:])
     else:
-        scores = Scores(cosines, dim=canaries.dim)
+        scores = Scores(cosines, dim=canaries.dim, inserted=1)
     traces = None
     if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
-        length = release_sums.canaries_length(canaries, sums.products.squares, scoring)
-        traces = release_traces(canaries, float(scores.observed.sum()), length)
+        traces = release_traces(*sums.trace(count), canaries.dim)
     stored = release if isinstance(release, StoredRelease) else None
     slices = (sums.slices, sums.canary_norm) if isinstance(release, release_sums.ReleaseSums) else None
     request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored, slices)
     return _audit(scores, delta, confidence, request, sums, traces)
 
 
-def release_traces(canaries: "ReleaseCanaries", cosines: float, length: float | None = None) -> "RoundTraces":
-    """Return the trace of all canaries in one release, from the sum of their cosines with it."""
-    from canaryproof.verify.audit.answer.release_sums import canaries_length
+def release_traces(cosine: float, length: float, dim: int) -> "RoundTraces":
+    """Return the trace of all canaries in one release: its cosine with their sum, and the sum's length."""
+    # This import loads the law of traces, which an audit of scores does not need.
     from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
 
-    length = canaries_length(canaries, None) if length is None else length
-    cosine = np.clip(cosines / length, -1.0, 1.0)
-    return RoundTraces(np.array([cosine]), np.array([length]), canaries.dim, residual=False, rounds=1)
+    return RoundTraces(np.array([cosine]), np.array([length]), dim, residual=False, rounds=1)
 
 
 def _audit(
@@ -415,7 +412,8 @@ def _audit(
         # The order of other scores alone means something.
         scores = scores.by_rank()
         moments = _moments(scores.observed, scores.unobserved, scores.dim)
-    release_norm = None if release is None else math.sqrt(release.dim) / release.distance
+    release_norm = None if release is None else release.norm
+    residual_norm = None if release is None else release.residual_norm(len(scores.observed))
     warnings = misuse(
         scores.observed,
         scores.unobserved,
@@ -427,12 +425,14 @@ def _audit(
         confidence=confidence,
         noise_multiplier=noise_multiplier if record is None else None,
         release_norm=release_norm,
+        residual_norm=residual_norm,
         zeros=0 if release is None else release.zeros,
         # In units of the canary norm, as the norm is.
         smallest=math.inf if release is None else release.smallest / release.canary_norm,
         near=0 if release is None else release.near,
         release_dim=None if release is None else release.dim,
         record=record,
+        inserted=scores.inserted,
     )
     meaningless = {Withheld.NOTHING} if request.force else {warning.withholds for warning in warnings}
     withheld = Withheld.ALL in meaningless
@@ -453,6 +453,7 @@ def _audit(
         shape=_shape(scores, release),
         null_law=_null_law(scores),
         release_norm=release_norm,
+        residual_norm=residual_norm,
         warnings=warnings,
         withheld=withheld,
         estimates=(),
@@ -462,11 +463,12 @@ def _audit(
         return result
     # Coins that the numbers of scores refute prove no bound.
     inclusion = Inclusion.FIXED if any(warning.kind == "coin" for warning in warnings) else scores.inclusion
-    estimates = (
-        ()
-        if Withheld.ESTIMATE in meaningless or delta == 0.0 or result.has_equal_scores
-        else _estimates(moments, release, delta, confidence)
-    )
+    estimates: tuple[EstimateRow, ...] = ()
+    if Withheld.ESTIMATE not in meaningless and delta > 0.0 and not result.has_equal_scores:
+        if scores.inserted is not None and scores.dim is not None:
+            moments = from_release(_slopes(scores.observed, residual_norm), scores.dim, scores.inserted)
+        residual = None if release is None or residual_norm is None else (residual_norm, release.dim)
+        estimates = _estimates(moments, residual, delta, confidence)
     if record is not None and mechanism is not None:
         composed = _compose(mechanism, record, claimed, delta)
         # It comes first where it is for the attacker who has these scores.
@@ -619,6 +621,13 @@ def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | No
     return moments
 
 
+def _slopes(cosines: NDArray[np.float64], residual_norm: float | None) -> NDArray[np.float64]:
+    """Return canaries' components in units of what a release has without them, whose norm may be known."""
+    if residual_norm:
+        return products_with_rest(cosines, residual_norm) / residual_norm
+    return np.asarray(cosines / np.sqrt(1.0 - cosines**2))
+
+
 def _shape(scores: Scores, release: "ReleaseSums | None") -> ShapeTest:
     """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
     if release is not None:
@@ -679,36 +688,39 @@ def _fit(name: str, moments: Moments, delta: float) -> tuple[str, tuple[float, .
 _ESTIMATORS = (
     (
         "adaptive",
-        1,
+        2,
         epsilon_estimators.adaptive_estimate,
         f"as pinned, unless the variances differ at level {epsilon_estimators.TEST_LEVEL:g}; then as fitted"
         " (canaryproof)",
     ),
     (
         "pinned",
-        1,
+        2,
         epsilon_estimators.pinned_estimate,
         "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",
-        1,
+        2,
         epsilon_estimators.fitted_estimate,
         "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
     ),
     (
         "threshold",
-        1,
+        2,
         epsilon_estimators.threshold_estimate,
         "as fitted, for an attacker with one threshold (v1, Section 4)",
     ),
 )
-_NORM_ASSUMES = "the release is Gaussian noise and little else, in units of the canary norm (v1, footnote 2)"
+_NORM_ASSUMES = (
+    "the release without its canaries is Gaussian noise and little else, in units of the canary norm (v1, footnote 2)"
+)
 
 
 def _estimates(
-    moments: Moments, release: "ReleaseSums | None", delta: float, confidence: float
+    moments: Moments, residual: tuple[float, int] | None, delta: float, confidence: float
 ) -> tuple[EstimateRow, ...]:
+    """Return all estimates from moments, and from the norm of a release without its canaries with the dimension."""
     try:
         rows = [
             _estimate_row(name, version, assumes, estimator(moments, delta, confidence), _fit(name, moments, delta))
@@ -717,10 +729,11 @@ def _estimates(
     except ValueError as error:
         # With a few scores and a confidence near 1, the interval is wider than the kernels' domains.
         raise ValueError(f"observed: no estimate with this interval: {error}") from None
-    if release is not None:
-        fit = "pinned", (delta, release.distance)
-        estimate = epsilon_estimators.norm_estimate_at(np.asarray(release.distance), release.dim, delta, confidence)
-        rows.append(_estimate_row("norm", 1, _NORM_ASSUMES, estimate, fit))
+    if residual is not None:
+        norm, dim = residual
+        distance = math.sqrt(dim) / norm
+        estimate = epsilon_estimators.norm_estimate_at(np.asarray(distance), dim, delta, confidence)
+        rows.append(_estimate_row("norm", 2, _NORM_ASSUMES, estimate, ("pinned", (delta, distance))))
     return tuple(rows)
 
 

@@ -456,7 +456,7 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     yield from _blind_spots(result, say)
     yield from remarks(result)
     if result.release_norm is not None:
-        yield "The norm estimate takes the release to be in units of the canary norm; the others need no unit."
+        yield "The release is taken to be in units of the canary norm, in which canaries are taken out of it."
     yield "Estimates and bounds are averages over canaries, which must have taken part just as clients do."
 
 
@@ -539,9 +539,7 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
         shown = f"{round(result.scores.record.carry_over, 1) + 0.0:.1f}".replace("-", "−")
         yield "cosines after canaries' first rounds", f"{shown} standard errors above those without"
     if result.dilution is not None and result.noise_multiplier is not None:
-        canaries = result.count / (result.noise_multiplier**2 * (result.dim or 1))
-        dilution = f"{result.dilution:.3g}".replace("-", "−")
-        yield "dilution ‖ρ‖²/(σ²d) − 1", f"{dilution}; canaries add {canaries:.2g}"
+        yield "dilution ‖x‖²/(σ²d) − 1 without canaries", f"{result.dilution:.3g}".replace("-", "−")
 
 
 def _rounds(mechanism: MechanismTest) -> Iterator[tuple[str, str]]:
@@ -586,7 +584,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if result.masking_variance:
         yield "The lists above allow for what hides the claimed noise: others' data, or more noise than claimed."
     elif result.noise_multiplier is not None and result.release_norm is None:
-        yield "How much data dilute the cosines, ‖ρ‖²/(σ²d) − 1, can be told from the released vector only."
+        yield "How much data dilute the cosines, ‖x‖²/(σ²d) − 1, can be told from the released vector only."
 
 
 def claim_of_faults(spots: "BlindSpots") -> str:

@@ -221,5 +221,6 @@ METHODS = (
         ("independent scores",),
         if_independent,
         ("1", "2", "2a", "3", "3a", "3b", "4"),
+        version=2,
     ),
 )

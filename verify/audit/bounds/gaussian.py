@@ -115,6 +115,7 @@ METHODS = (
         if_independent,
         ("5",),
         needs="null",
+        version=2,
     ),
     Method(
         "gaussian-dp",

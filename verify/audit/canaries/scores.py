@@ -3,7 +3,7 @@
 import copy
 import json
 import os
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -94,13 +94,16 @@ class Scores:
     neighbours
         ``"add-or-remove"``, or ``"replace"`` if canaries that did not take part were added with the other sign, as
         replacing a record moves a sum by two clip norms. Both groups' laws are then estimated.
+    inserted
+        Number of independent canaries in the released vector, which are noise to each other's cosines with it; 1 where
+        all others were taken out of each score. None if it is not known.
 
     Attributes
     ----------
     observed, unobserved
         As given, in float64; they cannot be written to. Of scores that are infinite, or beyond 1e100, they are the
         ranks among all, ties at their mean: the bounds take nothing but the order.
-    dim, inclusion, kind, record, neighbours
+    dim, inclusion, kind, record, neighbours, inserted
         As given.
     ranked
         Whether ranks take the place of the scores.
@@ -129,6 +132,7 @@ class Scores:
     record: RoundsRecord | None
     observed: NDArray[np.float64]
     unobserved: NDArray[np.float64] | None
+    inserted: OmittedIfNone[Count] = None
 
     def __init__(
         self,
@@ -139,6 +143,7 @@ class Scores:
         kind: str = "cosine",
         record: RoundsRecord | None = None,
         neighbours: str = "add-or-remove",
+        inserted: float | None = None,
     ) -> None:
         chosen = ScoreKind(rules.choice("kind", kind, ScoreKind))
         dimension = None if dim is None else int(rules.DIM.number("dim", dim))
@@ -158,12 +163,15 @@ class Scores:
             "record": record,
             "neighbours": rules.choice("neighbours", neighbours, NEIGHBOURS),
             "ranked": ranked,
+            "inserted": None if inserted is None else int(rules.INSERTED.number("inserted", inserted)),
         }
         counts = None if record is None else record.counts
         if counts is not None and not (counts.shape == seen.shape and (counts > 0).all()):
             raise ValueError("record.counts: must be a positive number for each observed score")
         if record is not None and not np.isfinite(record.carry_over):
             raise ValueError(f"record.carry_over: must be finite, not {record.carry_over!r}")
+        if inserted is not None and chosen is ScoreKind.ANY:
+            raise ValueError("inserted: is for cosines, which canaries of one release crowd")
         if unobserved is None and neighbours == "replace":
             raise ValueError("unobserved: is needed where canaries replace others, as no law is known then")
         if unobserved is None and chosen is ScoreKind.ANY:
@@ -218,7 +226,7 @@ class Scores:
             saved: Any = json_records.read(_ScoresFile, document)
             if saved.format != _FORMAT:
                 raise ValueError(f"format: must be {_FORMAT!r}, not {rules.short_repr(saved.format)}")
-            given = saved.inclusion, saved.kind, saved.record, saved.neighbours
+            given = saved.inclusion, saved.kind, saved.record, saved.neighbours, saved.inserted
             scores = Scores(saved.observed, saved.unobserved, saved.dim, *given)
         except ValueError as error:
             raise InputError(f"{path}: {error}") from error
@@ -244,7 +252,9 @@ class Scores:
 
 # A file of scores: the name and version of the form, and the fields of ``Scores``.
 _FORMAT = "canaryproof scores 1"
-_ScoresFile = make_dataclass("_ScoresFile", [("format", str), *((field.name, field.type) for field in fields(Scores))])
+_ScoresFile = make_dataclass(
+    "_ScoresFile", [("format", str), *((each.name, each.type, field(default=each.default)) for each in fields(Scores))]
+)
 # Squares of larger scores overflow.
 _LARGEST = 1e100
 

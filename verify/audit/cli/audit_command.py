@@ -166,6 +166,11 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
     show_default=True,
     help="Those of the claim. With replace, canaries in the column unobserved entered with the other sign.",
 )
+@click.option(
+    "--inserted",
+    type=_number(rules.INSERTED),
+    help="Number of independent canaries in the release that FILE's cosines are of; 1 if others were taken out.",
+)
 @click.option("--details", is_flag=True, help="Print all estimates, bounds, tests and blind spots too.")
 @click.option("--force", is_flag=True, help="Print estimates even where a warning makes them meaningless.")
 @click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
@@ -197,6 +202,7 @@ def audit_command(
     kind: str,
     inclusion: str,
     neighbours: str,
+    inserted: int | None,
     score: str | None,
     member: str | None,
     fail_above_claim: bool,
@@ -256,6 +262,7 @@ def audit_command(
         if directions != _INDEPENDENT:
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
         given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
+        given["inserted"] = inserted
         result = _audit_scores(file, columns, given, **asked)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
@@ -263,6 +270,8 @@ def audit_command(
         raise InputError("--dim: must not be given with --canaries, as a released vector has its own length")
     elif kind != ScoreKind.COSINE:
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
+    elif inserted is not None:
+        raise InputError("--inserted: must not be given with --canaries, as others are taken out of each score")
     else:
         # Audits of scores do without; so below.
         from canaryproof.verify.audit.files.stored_release import open_release
@@ -446,7 +455,13 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
 
 
 # Values of options that a file with its own leaves alone.
-_UNASKED = {"dim": None, "inclusion": "fixed", "kind": ScoreKind.COSINE, "neighbours": "add-or-remove"}
+_UNASKED = {
+    "dim": None,
+    "inclusion": "fixed",
+    "kind": ScoreKind.COSINE,
+    "neighbours": "add-or-remove",
+    "inserted": None,
+}
 
 
 def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directions: str, out: Path) -> None:

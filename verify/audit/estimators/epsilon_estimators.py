@@ -128,11 +128,11 @@ def _heavier(moments: Moments) -> Moments:
     A few scores of heavy tails have mostly too small a kurtosis, and the more so the smaller their deviation is.
     """
     factor = 1.0 + _WARY / 3.0 * math.sqrt(24.0 / (moments.count + moments.null_count))
-    wary = (
-        None if shape is None else replace(shape, kurtosis=factor * shape.kurtosis)
-        for shape in (moments.shape, moments.null_shape)
+    shape, null_shape = (
+        None if each is None else replace(each, kurtosis=factor * each.kurtosis)
+        for each in (moments.shape, moments.null_shape)
     )
-    return Moments(moments.distance, moments.ratio, moments.count, moments.null_count, *wary)
+    return replace(moments, shape=shape, null_shape=null_shape)
 
 
 def adaptive_estimate(moments: Moments, delta: float, confidence: float = 0.95) -> Estimate:
@@ -302,7 +302,7 @@ def pinned_error(moments: Moments) -> Array:
     """Return the standard error of the distance that ``pinned`` goes by."""
     k, k0 = moments.count, moments.null_count
     if not math.isfinite(k0):
-        return moments.ratio * math.sqrt(1.0 / (k - 1))
+        return np.sqrt(moments.ratio**2 / (k - 1) + moments.shared)
     # The pooled deviation errs, and with the means where the scores are skewed.
     distance, total = pinned_distance(moments), k + k0
     pooled = (k * _log_deviation_variance(moments.shape) + k0 * _log_deviation_variance(moments.null_shape)) / total
@@ -314,7 +314,7 @@ def _distance_error(moments: Moments) -> Array:
     k, k0, distance = moments.count, moments.null_count, moments.distance
     # The null's deviation errs, and with its mean where unobserved scores are skewed.
     own = _log_deviation_variance(moments.null_shape) * distance**2 + _skewness(moments.null_shape) * distance
-    return np.sqrt(moments.ratio**2 / (k - 1) + np.maximum(1.0 + own, 0.0) / k0)
+    return np.sqrt(moments.ratio**2 / (k - 1) + np.maximum(1.0 + own, 0.0) / k0 + moments.shared)
 
 
 def _correlation(moments: Moments) -> Array:

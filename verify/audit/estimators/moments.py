@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class Moments:
         Number k ≥ 2 of observed cosines in a run.
     null_count
         Number of unobserved cosines that the null was fitted to; infinite for the closed form.
+    shared
+        Variance of the error of the distance that all scores of a run share, beside that of their mean.
     shape, null_shape
         Shapes of the observed and of the unobserved cosines; None if not known, and taken for normal. Standard errors
         go by them, and intervals by the larger of the normal law's errors and theirs.
@@ -61,6 +63,7 @@ class Moments:
     null_count: float = math.inf
     shape: Shape | None = None
     null_shape: Shape | None = None
+    shared: float = field(default=0.0, kw_only=True)
 
     @property
     def as_normal(self) -> "Moments":
@@ -69,14 +72,14 @@ class Moments:
 
     def of(self, runs: Any) -> "Moments":
         """Return the moments of some of the runs, by any index."""
-        shapes = (None if shape is None else shape.of(runs) for shape in (self.shape, self.null_shape))
-        return Moments(self.distance[runs], self.ratio[runs], self.count, self.null_count, *shapes)
+        shape, null_shape = (None if each is None else each.of(runs) for each in (self.shape, self.null_shape))
+        return replace(self, distance=self.distance[runs], ratio=self.ratio[runs], shape=shape, null_shape=null_shape)
 
 
 def concatenate(parts: Sequence[Moments]) -> Moments:
     """Return the moments of several lots of runs of one size as those of one lot."""
     first = parts[0]
-    shapes = (
+    shape, null_shape = (
         None
         if getattr(first, name) is None
         else Shape(
@@ -88,7 +91,7 @@ def concatenate(parts: Sequence[Moments]) -> Moments:
         for name in ("shape", "null_shape")
     )
     distance, ratio = (np.concatenate([getattr(each, name) for each in parts]) for name in ("distance", "ratio"))
-    return Moments(distance, ratio, first.count, first.null_count, *shapes)
+    return replace(first, distance=distance, ratio=ratio, shape=shape, null_shape=null_shape)
 
 
 def from_dimension(observed: ArrayLike, dim: float) -> Moments:
@@ -114,6 +117,37 @@ def from_dimension(observed: ArrayLike, dim: float) -> Moments:
     root = math.sqrt(dim)
     mean, deviation = root * cosines.mean(axis=-1), root * cosines.std(axis=-1)
     return Moments(mean, deviation, cosines.shape[-1], shape=shape_of(cosines))
+
+
+def from_release(slopes: ArrayLike, dim: float, inserted: int) -> Moments:
+    """Moments of canaries in one release, of a distance that measures the noise alone, without other canaries.
+
+    Of k independent canaries in the release, each has 1/d in the variance of its coordinates. The error of the distance
+    m, before they are taken out, has the variance (1 + km²/d)/k + m²/(2d): pairs of canaries count twice in a mean, and
+    the length of the noise is random.
+
+    Parameters
+    ----------
+    slopes
+        (1 + ⟨c, x⟩)/‖x‖ of each canary c with what is left of the release without it, x, or c/√(1 − c²) of a cosine c,
+        which is nearly the same; shape (k,).
+    dim
+        Dimension d of the release.
+    inserted
+        Number of canaries in the release that each is scored with, itself included.
+
+    Returns
+    -------
+    Moments; the distance is infinite where the canaries would fill all of the release.
+    """
+    moments = from_dimension(slopes, dim)
+    square = float(moments.distance) ** 2
+    others = (inserted - 1.0) * square / dim
+    if others >= 1.0:
+        return replace(moments, distance=np.asarray(math.inf), shared=math.inf)
+    error = (1.0 + others) / moments.count + 0.5 * square / dim
+    shared = error / (1.0 - others) ** 3 - 1.0 / moments.count
+    return replace(moments, distance=moments.distance / math.sqrt(1.0 - others), shared=shared)
 
 
 def from_two_groups(observed: ArrayLike, unobserved: ArrayLike) -> Moments:

@@ -124,8 +124,12 @@ def _release(context: Context) -> Outcome:
     canaries = stream.Canaries(seed, count, dim)
     result = run_audit.audit_release(release, canaries, DELTA, confidence, noise_multiplier=sigma, force=True)
     vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
-    cosines = vectors @ release / np.linalg.norm(release)
-    length = float(np.linalg.norm(release))
+    # In place of a canary's norm before normalising, √d is known without other coordinates.
+    made = vectors * canaries.norms()[:, np.newaxis] / math.sqrt(dim)
+    rest = release - made.sum(axis=0)
+    scored = rest + made
+    cosines = (vectors * scored).sum(axis=1) / np.linalg.norm(scored, axis=1)
+    length = float(np.linalg.norm(rest))
     tail = 0.5 - 0.5 * confidence
     low, high = (
         math.sqrt(q / dim) * math.sqrt(dim) / length
@@ -152,7 +156,7 @@ def _release(context: Context) -> Outcome:
         "norm": float(gaussian_mechanism.epsilon(DELTA, length / math.sqrt(dim))),
         "norm.low": float(gaussian_mechanism.epsilon(DELTA, 1.0 / low)),
         "norm.high": float(gaussian_mechanism.epsilon(DELTA, 1.0 / high)),
-        "dilution": float(release @ release) / (sigma**2 * dim) - 1.0,
+        "dilution": length**2 / (sigma**2 * dim) - 1.0,
     }
     # The vectors are rounded to float32.
     return _outcome(_differences(numbers, expected) | outside, 1e-5)
@@ -289,7 +293,8 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
         length = float(np.linalg.norm(along))
         sides = along[:count] / length, along[count:] / length
         claimed = noise if data == 0.0 else None
-        warnings = misuse.misuse(*sides, noise_multiplier=claimed, release_norm=length)
+        residual = math.sqrt(length**2 - 2.0 * float(along[:count].sum()) + count)
+        warnings = misuse.misuse(*sides, noise_multiplier=claimed, release_norm=length, residual_norm=residual)
     elif kind == "unequal":
         unseen = _stored(_unseen(null_count, dim, rng), form) if rng.integers(2) else None
         seen = _unequal(count, dim, noise, rng)
@@ -306,7 +311,18 @@ def _warnings(rng: np.random.Generator) -> tuple[misuse.MisuseWarning, ...]:
         # Data are no misuse, but with a claimed noise multiplier they are worth a warning.
         claim = noise if data == 0.0 else None
         if kind == "release":
-            warnings = misuse.misuse(observed, None, dim, noise_multiplier=claim, release_norm=float(norm))
+            square = noise**2 * rng.chisquare(dim) + data**2 + 2.0 * noise * data * rng.standard_normal()
+            # Given what else is in a release, the inner products of independent canaries with it are independent.
+            along = math.sqrt(square) * _unseen(count, dim, rng)
+            warnings = misuse.misuse(
+                (along + 1.0) / np.sqrt(square + 2.0 * along + 1.0),
+                None,
+                dim,
+                noise_multiplier=claim,
+                release_norm=math.sqrt(square + 2.0 * float(along.sum()) + count),
+                residual_norm=math.sqrt(square),
+                inserted=1,
+            )
         elif kind == "any":
             warnings = misuse.misuse(np.exp(observed * math.sqrt(dim)), np.exp(unobserved * math.sqrt(dim)), kind="any")
         else:
@@ -403,7 +419,9 @@ def _is_noticed(planned: plan.AuditPlan, fault: plan.PlannedFault, rng: np.rando
     release = math.sqrt(square) / float(np.linalg.norm(direction)) * direction
     release += float(mechanism.weights(fault.value)[0, 0]) * total
     # This is the test that refutes a claim; a whole audit would take twenty times as long.
-    traces = run_audit.release_traces(canaries, float(total @ release) / float(np.linalg.norm(release)))
+    length = float(np.linalg.norm(total))
+    cosine = float(total @ release) / (length * float(np.linalg.norm(release)))
+    traces = run_audit.release_traces(cosine, length, planned.dim)
     return traces.p_value(planned.release_noise) < _LEVEL_OF_TEST
 
 

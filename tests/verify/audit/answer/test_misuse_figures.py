@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.answer.misuse import Withheld, _Facts, _resolution, misuse
+from canaryproof.verify.audit.answer.misuse import Withheld, _Facts, _resolution, misuse, products_with_rest
 from canaryproof.verify.audit.answer.shape import shape, valley
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.levels import LEVEL
@@ -16,14 +16,25 @@ from tests.printed import numbers
 
 COUNT, DIM, SIGMA = 500, 40_000, 1.54
 ROOT = math.sqrt(DIM)
-# The norm of a release of noise and canaries alone.
-NORM = math.sqrt(SIGMA**2 * DIM + COUNT)
+# The norm of a release of noise alone, to which canaries are added.
+NORM = SIGMA * ROOT
 
 
 def cosines(trace=0.0, deviation=1.0, count=COUNT, seed=0):
     """Cosines with exactly this mean and deviation, in the null's deviations."""
     z = np.random.default_rng(seed).standard_normal(count)
     return (trace + deviation * (z - z.mean()) / z.std()) / ROOT
+
+
+def in_release(z, norm=NORM):
+    """Cosines of canaries with a rest of this norm and themselves, by their products with that in its deviations."""
+    products = norm * z
+    return products / np.sqrt(norm**2 + 2.0 * products - 1.0)
+
+
+def released(norm=NORM):
+    """The norms of a release with and without orthogonal canaries."""
+    return {"release_norm": math.hypot(norm, math.sqrt(COUNT)), "residual_norm": norm, "inserted": 1}
 
 
 def warning(name, *scores, **known):
@@ -57,7 +68,7 @@ def test_figures_of_scores_of_another_law():
     message = warning("null-law", cosines(0.6), cosines(0.25, 1.3, seed=1), DIM).message
     assert message.endswith("their mean is 0.25 and their deviation 1.3.")
     assert figures("narrow", cosines(0.6, 0.61), None, DIM) == ["0.61"]
-    assert figures("wide", cosines(0.05, 1.62), None, DIM, release_norm=NORM) == ["1.6"]
+    assert figures("wide", in_release(cosines(0.05, 1.62)), None, DIM, **released()) == ["1.6"]
     # Scores alone may be of canaries that took part unequally.
     assert numbers(shape(cosines(0.6, 1.62), scale=1.0 / ROOT).reason) == ["1.6"]
     # Against unobserved scores, whose deviation is not theirs about their own mean but about 0.
@@ -151,7 +162,7 @@ def test_figures_of_scores_that_are_not_normal():
 def test_figures_of_canaries_that_are_missing():
     # Of 60% with a trace of 8 the mean is 4.8, and the variance 1 + 0.6 · 0.4 · 64.
     mixed = cosines(8.0 * (np.arange(COUNT) < 300))
-    assert figures("missing", mixed, None, DIM, release_norm=NORM) == ["60"]
+    assert figures("missing", in_release(mixed), None, DIM, **released()) == ["60"]
     assert numbers(shape(mixed, cosines(seed=1)).reason) == ["60"]
 
 
@@ -169,19 +180,22 @@ def test_figures_of_a_trace_below_the_claimed(dim, trace, kind):
 
 def test_figures_of_a_trace_that_its_release_contradicts():
     expected = ROOT / NORM
-    error = math.sqrt((1.0 + COUNT / NORM**2) / COUNT)
-    found = warning("absent", cosines(0.05), None, DIM, release_norm=NORM)
+    error = math.sqrt(1.0 / COUNT)
+    found = warning("absent", in_release(cosines(0.05)), None, DIM, **released())
     assert numbers(found.message) == ["0.050", f"{1.0 / math.sqrt(COUNT):.3f}", f"{expected:.3g}"]
     assert found.p_value == pytest.approx(2.0 * stats.norm.cdf((0.05 - expected) / error), rel=1e-6, abs=0.0)
     # Canaries of norm 2, whose trace is twice what a release of this norm has.
-    found = warning("units", cosines(2.0 * expected), None, DIM, release_norm=NORM)
+    found = warning("units", in_release(cosines(2.0 * expected)), None, DIM, **released())
     assert numbers(found.message) == ["2.000", f"{1.0 / (math.sqrt(COUNT) * expected):.2g}", "1"]
     assert numbers(found.what_to_do)[0] == "2"
     assert found.p_value == pytest.approx(2.0 * stats.norm.sf(expected / error), rel=1e-6, abs=0.0)
     # The same of a release of twice the claimed length.
-    found = warning("units", cosines(expected), None, DIM, release_norm=2.0 * NORM, noise_multiplier=SIGMA)
+    twice = {"release_norm": 2.0 * math.hypot(NORM, math.sqrt(COUNT)), "residual_norm": 2.0 * NORM}
+    seen = in_release(cosines(expected), 2.0 * NORM)
+    found = warning("units", seen, None, DIM, **twice, noise_multiplier=SIGMA)
     assert numbers(found.message) == ["2.00", f"{2.0 / (math.sqrt(COUNT) * expected):.2g}", "1", "2"]
-    found = warning("missing", cosines(0.5 * expected), None, DIM, release_norm=NORM, noise_multiplier=SIGMA)
+    seen = in_release(cosines(0.5 * expected))
+    found = warning("missing", seen, None, DIM, **released(), noise_multiplier=SIGMA)
     assert numbers(found.message)[0] == "0.500"
     assert numbers(found.message)[-1] == "50"
 
@@ -206,22 +220,22 @@ HALF = [
 
 @pytest.mark.parametrize(("kind", "weight", "expected", "variance", "known", "reason"), HALF)
 def test_a_trace_that_the_release_contradicts_has_its_reason(kind, weight, expected, variance, known, reason):
-    scores = cosines(weight * expected, math.sqrt(variance))
-    found = warning(kind, scores, None, DIM, release_norm=ROOT / expected, **known)
+    scores = in_release(cosines(weight * expected, math.sqrt(variance)), ROOT / expected)
+    found = warning(kind, scores, None, DIM, **released(ROOT / expected), **known)
     error = 1.0 / (math.sqrt(COUNT) * expected)
     trace = f"The canaries' trace in this release is that of vectors of norm {weight:.3f} ± {error:.2g}, not 1."
     assert found.message == f"{trace} {reason}".rstrip()
 
 
 def test_figures_of_a_release_of_another_length():
-    found = warning("less-noise", cosines(ROOT / NORM), None, DIM, release_norm=NORM, noise_multiplier=2.0)
+    found = warning("less-noise", in_release(cosines(ROOT / NORM)), None, DIM, **released(), noise_multiplier=2.0)
     assert numbers(found.message) == [f"{NORM / (2.0 * ROOT):.3g}", f"{NORM / ROOT:.3g}", "2"]
     assert found.p_value == pytest.approx(stats.chi2.cdf(NORM**2 / 4.0, DIM), rel=1e-6, abs=0.0)
     long = 1.3 * NORM
-    found = warning("dilution", cosines(ROOT / long), None, DIM, release_norm=long, noise_multiplier=SIGMA)
+    seen = in_release(cosines(ROOT / long), long)
+    found = warning("dilution", seen, None, DIM, **released(long), noise_multiplier=SIGMA)
     assert numbers(found.message) == ["1.3", f"{1.0 / 1.3:.2g}"]
-    square = SIGMA**2 + COUNT / DIM
-    assert found.p_value == pytest.approx(stats.chi2.sf(long**2 / square, DIM), rel=1e-6, abs=0.0)
+    assert found.p_value == pytest.approx(stats.chi2.sf(long**2 / SIGMA**2, DIM), rel=1e-6, abs=0.0)
 
 
 def test_figures_of_numbers_of_scores():
@@ -267,8 +281,8 @@ def test_so_many_scores_tell_the_claimed_noise_or_an_epsilon_of_3_from_none(sigm
 @pytest.mark.parametrize(("dim", "few"), [(900, 2), (1000, 2), (40_000, 80)])
 def test_a_few_coordinates_may_be_zero(dim, few):
     for zeros, kinds in ((few, set()), (few + 1, {"zeros"})):
-        known = {"release_norm": NORM, "zeros": zeros, "release_dim": dim}
-        assert {one.kind for one in misuse(cosines(ROOT / NORM), None, DIM, **known)} == kinds
+        known = {**released(), "zeros": zeros, "release_dim": dim}
+        assert {one.kind for one in misuse(in_release(cosines(ROOT / NORM)), None, DIM, **known)} == kinds
 
 
 def test_a_delta_of_one_in_the_number_of_canaries_is_not_large():
@@ -311,7 +325,7 @@ P_VALUES = [
     ("narrow", (NARROW, None, DIM), {}, stats.chi2.cdf(COUNT * 0.36, FREEDOM)),
     ("narrow", (NARROW, UNSEEN), {}, stats.f.cdf(COUNT / FREEDOM * 0.36, FREEDOM, 300)),
     ("narrow", (NARROW, SCALED), {}, stats.f.cdf(COUNT / FREEDOM * 0.36 / 0.81, FREEDOM, 300)),
-    ("wide", (WIDER, None, DIM), {"release_norm": NORM}, stats.chi2.sf(COUNT * 1.62**2, FREEDOM)),
+    ("wide", (in_release(WIDER), None, DIM), released(), stats.chi2.sf(COUNT * 1.62**2, FREEDOM)),
     ("wide", (WIDER, SCALED), {"release_norm": NORM}, stats.f.sf(COUNT / FREEDOM * 1.8**2, FREEDOM, 300)),
 ]
 
@@ -345,9 +359,9 @@ def test_clusters_of_both_kinds_of_scores_are_named():
 
 def test_a_null_of_one_value_has_the_quartiles_of_its_law_or_of_all_scores():
     seen, one = cosines(0.6), np.full(10, 1e-3)
-    known = _Facts(seen, one, True, DIM, "fixed", None, None, 0, DIM)
+    known = _Facts(seen, one, True, DIM, "fixed", None, None, None, 0, DIM)
     assert known.quartiles == pytest.approx(2.0 * stats.norm.ppf(0.75) / ROOT, rel=1e-6)
-    unknown = _Facts(seen, one, True, None, "fixed", None, None, 0, DIM)
+    unknown = _Facts(seen, one, True, None, "fixed", None, None, None, 0, DIM)
     assert unknown.quartiles == pytest.approx(stats.iqr(np.r_[seen, one]))
 
 
@@ -393,13 +407,13 @@ def test_unobserved_cosines_are_of_one_release_unless_they_may_be_the_largest_of
         unobserved = cosines(of_two - errors / math.sqrt(COUNT), 1.0 if dim else 2.0, seed=1)
         if dim is None:
             unobserved += (of_two - errors / math.sqrt(COUNT)) / ROOT
-        facts = _Facts(cosines(0.6), unobserved, True, dim, "fixed", None, None, 0, DIM)
+        facts = _Facts(cosines(0.6), unobserved, True, dim, "fixed", None, None, None, 0, DIM)
         assert facts.is_single_release == single
         # The scale of one release is the deviation about 0.
         scale = 1.0 / ROOT if dim else math.sqrt(np.square(unobserved).mean()) if single else None
         assert facts.scale == (None if scale is None else pytest.approx(scale))
-    assert not _Facts(cosines(), None, False, DIM, "fixed", None, None, 0, DIM).is_single_release
-    assert _Facts(cosines(), None, True, DIM, "fixed", None, None, 0, DIM).is_single_release
+    assert not _Facts(cosines(), None, False, DIM, "fixed", None, None, None, 0, DIM).is_single_release
+    assert _Facts(cosines(), None, True, DIM, "fixed", None, None, None, 0, DIM).is_single_release
 
 
 def test_no_honest_audit_is_warned_of_its_trace():
@@ -411,15 +425,16 @@ def test_no_honest_audit_is_warned_of_its_trace():
         assert misuse(observed, unobserved, noise_multiplier=sigma) == ()
 
 
-def test_the_trace_of_a_release_varies_by_noise_and_by_the_length_of_the_canaries_sum():
-    """Where noise is short, half of the variance is due to the sum of the canaries, whose length is random."""
+def test_the_trace_of_a_release_varies_by_its_noise_alone():
+    """Where noise is short, other canaries would be half of the variance if they were not taken out."""
     count, dim, sigma, runs, rng = 200, 1000, 0.3, 200, np.random.default_rng(0)
     square = 0.0
     for _ in range(runs):
         canaries = rng.standard_normal((count, dim))
         canaries /= np.linalg.norm(canaries, axis=1, keepdims=True)
-        release = canaries.sum(axis=0) + sigma * rng.standard_normal(dim)
-        norm = float(np.linalg.norm(release))
-        trace = math.sqrt(dim) * float((canaries @ release).mean()) / norm
-        square += (trace - math.sqrt(dim) / norm) ** 2 / ((1.0 + count / norm**2) / count)
+        rest = sigma * rng.standard_normal(dim)
+        along, norm = canaries @ rest, float(np.linalg.norm(rest))
+        products = products_with_rest((1.0 + along) / np.sqrt(norm**2 + 2.0 * along + 1.0), norm)
+        assert products == pytest.approx(1.0 + along, rel=1e-9, abs=1e-9)
+        square += (products.mean() - 1.0) ** 2 * dim / norm**2 * count
     assert 1e-6 < stats.chi2.sf(square, runs) < 1.0 - 1e-6

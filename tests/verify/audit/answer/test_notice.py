@@ -197,7 +197,7 @@ CLAIM = AtlasClaim(SIGMA, 1e-6, 10**6)
 
 def deciding(count, *, lengths=None, by_bound=True, claim=CLAIM, epsilon=3.0):
     bound = BoundTest(epsilon, claim.delta, 0.025, count, None)
-    return Deciding(claim=claim, bound=bound, by_bound=by_bound, lengths=lengths, orthonormal=False)
+    return Deciding(claim=claim, bound=bound, by_bound=by_bound, lengths=lengths, alone=False)
 
 
 @pytest.mark.deep(beyond=1)
@@ -268,15 +268,13 @@ def test_any_claim_has_its_lists(sigma, delta, dim, count):
         assert 0.0 <= part.alarm <= 1.0
 
 
-@pytest.mark.parametrize(
-    ("crowded", "orthonormal", "others"), [(True, False, 37), (False, False, 200), (False, True, 0)]
-)
-def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, orthonormal, others, monkeypatch):
+@pytest.mark.parametrize(("crowded", "alone", "others"), [(True, False, 37), (False, False, 200), (False, True, 0)])
+def test_a_fault_is_looked_for_at_the_traces_that_its_releases_leave(crowded, alone, others, monkeypatch):
     asked, fault = [], MECHANISMS["no-noise-on-a-share"]
     crowd = SimpleNamespace(shared=37, power=lambda *given: float(asked.append(given) or 0.25))
     monkeypatch.setattr(BoundTest, "power", lambda test, traces: float(asked.append((traces[0], test)) or 0.25))
     tests = dataclasses.replace(
-        deciding(200), orthonormal=orthonormal, hides=0.5, crowd=(crowd, 1.3) if crowded else None, by_bound=not crowded
+        deciding(200), alone=alone, hides=0.5, crowd=(crowd, 1.3) if crowded else None, by_bound=not crowded
     )
     assert tests.power(fault, 0.5) == pytest.approx(0.25)
     squares, weight = notice.residuals(fault, 0.5, CLAIM)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
 
@@ -18,7 +19,7 @@ from canaryproof.kernels import slices
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.answer import release_sums as module
-from canaryproof.verify.audit.answer.release_sums import all_sums, as_source, canaries_length, release_sums
+from canaryproof.verify.audit.answer.release_sums import all_sums, as_source, release_sums
 from canaryproof.verify.audit.answer.run_audit import audit_release
 from canaryproof.verify.audit.engine.executors import call
 from canaryproof.verify.audit.files.errors import InputError
@@ -73,7 +74,39 @@ def test_blocks_shards_and_processes_have_the_same_bits(kind: type, tmp_path: Pa
     ):
         np.testing.assert_array_equal(other.scores.observed, whole.scores.observed)
         assert numbers(other) | {"coordinates": None} == numbers(whole)
-    np.testing.assert_array_equal(whole.scores.observed, canaries.cosines(release))
+    if kind is OrthonormalCanaries:
+        np.testing.assert_array_equal(whole.scores.observed, canaries.cosines(release))
+
+
+def test_independent_canaries_are_scored_without_the_others() -> None:
+    """By the vectors of all canaries before they are normalised, each divided by √d, and mpmath's own sums."""
+    canaries, dim = Canaries(7, 5, 300), 300
+    release = released(canaries)
+    vectors = [canaries.vector(j).astype(np.float64) * canaries.norms()[j] / math.sqrt(dim) for j in range(5)]
+    sums = all_sums(as_source(release), canaries)
+    for j, cosine in enumerate(sums.cosines()):
+        rest = [mpmath.mpf(float(x)) for x in release]
+        for i, other in enumerate(vectors):
+            if i != j:
+                rest = [x - mpmath.mpf(float(y)) for x, y in zip(rest, other, strict=True)]
+        product = mpmath.fdot(rest, map(float, vectors[j]))
+        lengths = mpmath.sqrt(mpmath.fdot(rest, rest) * mpmath.fdot(map(float, vectors[j]), map(float, vectors[j])))
+        assert cosine == pytest.approx(float(product / lengths), abs=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_trace_is_that_of_the_canaries_sum(kind: type) -> None:
+    canaries = kind(7, 50, DIM)
+    release = released(canaries)
+    total, sums = canaries.sum(), all_sums(as_source(release), canaries)
+    cosine, length = sums.trace(50)
+    # The sum's length errs by √(k/2)/d for independent canaries, and its direction by 1/√(2d).
+    assert length == pytest.approx(float(np.linalg.norm(total)), abs=6.0 * 5.0 / DIM)
+    expected = float(total @ release) / float(np.linalg.norm(total)) / float(np.linalg.norm(release))
+    assert cosine == pytest.approx(expected, abs=6.0 * 1.2 / math.sqrt(2.0 * DIM) / sums.norm)
+    rest = float(np.linalg.norm(release - total))
+    # The canaries' norms are taken for their mean.
+    assert sums.residual_norm(50) == pytest.approx(rest, rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,7 +114,6 @@ def test_blocks_change_rounding_alone(kind: type, monkeypatch: pytest.MonkeyPatc
     canaries = Canaries(7, 50, DIM)
     release = released(canaries)
     single = all_sums(as_source(release), canaries)
-    length = canaries_length(canaries, None)
     monkeypatch.setattr(slices, "BLOCK", BLOCK)
     monkeypatch.setattr(kernel, "_HELD", BLOCK)
     canaries = kind(7, 50, DIM)
@@ -89,10 +121,8 @@ def test_blocks_change_rounding_alone(kind: type, monkeypatch: pytest.MonkeyPatc
     assert (several.zeros, several.largest, several.dim) == (single.zeros, single.largest, single.dim)
     assert math.isclose(several.square, single.square, rel_tol=1e-14)
     if kind is Canaries:
-        np.testing.assert_allclose(several.products.cosines(), single.products.cosines(), rtol=0, atol=1e-15)
-        assert math.isclose(canaries_length(Canaries(7, 50, DIM), None), length, rel_tol=1e-13)
-    else:
-        assert canaries_length(canaries, None) == math.sqrt(50)
+        np.testing.assert_allclose(several.cosines(), single.cosines(), rtol=0, atol=1e-14)
+        assert several.trace(50) == pytest.approx(single.trace(50), rel=1e-12)
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -216,7 +246,7 @@ def test_a_worker_with_another_file_of_the_name_is_refused(
         ("products", lambda products: 0.1 * products),
         ("products", np.flip),
         ("squares", np.negative),
-        ("numbers", lambda numbers: numbers * [100.0, 1.0, 1.0, 1.0]),
+        ("numbers", lambda numbers: numbers * [100.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
         ("numbers", np.zeros_like),
         ("counts", lambda counts: counts - [0, 0, DIM - 2 * BLOCK, 1]),
         ("counts", np.flip),
@@ -275,15 +305,6 @@ def test_beside_many_directions_a_few_are_scored(monkeypatch: pytest.MonkeyPatch
     most = OrthonormalCanaries(7, BLOCK - 1, DIM)
     with pytest.raises(ValueError, match="canaries: must leave 2 of 4,096 directions to compare with, not 1"):
         audit_release(release, most, DELTA)
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_the_length_of_the_canaries_sum_is_that_of_the_vector() -> None:
-    canaries = Canaries(7, 50, DIM)
-    exact = np.linalg.norm(canaries.sum().astype(np.float64))
-    assert canaries_length(canaries, None) == pytest.approx(exact, rel=1e-6)
-    assert canaries_length(canaries, canaries.squared_norms(), elsewhere) == canaries_length(canaries, None)
-    assert canaries_length(OrthonormalCanaries(7, 50, DIM), None) == math.sqrt(50)
 
 
 def on_grid(step: float, rng: np.random.Generator, dim: int) -> np.ndarray:

@@ -138,7 +138,7 @@ def test_unequal_participation_is_no_misuse(rate, rounds, noise, closed):
     rng, dim = np.random.default_rng(5), 10**6
     trace = rng.binomial(rounds, rate, 2000) / (noise * math.sqrt(rounds))
     observed = (trace + rng.normal(size=2000)) / math.sqrt(dim)
-    assert misuse(observed, None if closed else rng.normal(size=2000) / math.sqrt(dim), dim) == ()
+    assert misuse(observed, None if closed else rng.normal(size=2000) / math.sqrt(dim), dim, inserted=1) == ()
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-60, 1.0, 1e300])

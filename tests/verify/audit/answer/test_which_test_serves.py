@@ -35,6 +35,7 @@ ROWS = {
     "a wrong sign, or swapped groups": {"sign", "swapped", "order"},
     "repeated scores, in a group or in both": {"repeated", "shared"},
     "scores outside [−1, 1]": {"not-cosines"},
+    "canaries crowd each other": {"crowded"},
     "numbers that fair coins do not give": {"coin"},
     "rounds that are missing or skipped": {"missing-rounds", "skipped-rounds"},
     "later rounds depend on canaries": {"carry-over"},
@@ -161,6 +162,7 @@ FAULTS: dict[str, dict[str, dict]] = {
     },
     "repeated scores, in a group or in both": {"cosines": {"repeated": True}, "other scores": {"repeated": True}},
     "scores outside [−1, 1]": {"cosines": {"scale": 100.0}},
+    "canaries crowd each other": {"cosines": {"trace": 1.5}},
     "numbers that fair coins do not give": {
         "cosines": {"null_count": 60, "inclusion": "coin"},
         "other scores": {"null_count": 60, "inclusion": "coin"},
