@@ -294,7 +294,10 @@ class CanaryClients:
             values = np.clip(values * np.sqrt(rounds) / self._lengths_of_sums(gram), -1.0, 1.0)
         observed, unobserved = (values[part & (rounds > 0)] for part in (self._included, ~self._included))
         if gram is not None or (rounds.max() <= 1 and independent):
-            return Scores(observed, dim=self.canaries.dim, inclusion=inclusion, record=record)
+            # The mean number of canaries in the rounds of one.
+            sizes = np.array([len(self.participants(t)) for t in range(self.rounds)])
+            inserted = max(1, round(float(np.square(sizes).sum() / sizes.sum())))
+            return Scores(observed, dim=self.canaries.dim, inclusion=inclusion, record=record, inserted=inserted)
         if len(unobserved) < 2:
             raise ValueError(
                 "known rounds: where a canary has several rounds or directions are orthonormal, the participation must "
@@ -350,7 +353,8 @@ class CanaryClients:
         Notes
         -----
         An honest training raises an alarm with a probability of at most the level if its clip norm and its canaries
-        are fixed before each release. Without knowledge of others' updates it takes each canary's first round alone.
+        are fixed before each release. Without knowledge of others' updates it takes each canary's first round alone, in
+        the space orthogonal to the sum of the canaries that come back.
         """
         sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
         traces = self.traces
@@ -527,12 +531,24 @@ class CanaryClients:
         measuring = members if residual else members[~self._seen[members]]
         if not len(measuring) or not (residual or isinstance(self.canaries, Canaries)):
             return
-        measured = total if len(measuring) == len(members) else self._held.sum(measuring)
-        length = float(np.linalg.norm(measured))
-        if self._sharded is not None:
-            length = math.sqrt(self._sharded.inner(measured, measured))
-        self._cosines[self.rounds] = np.clip(self._along(measured, delta) / length, -1.0, 1.0)
+        whole = len(measuring) == len(members)
+        measured = total if whole else self._held.sum(measuring)
+        square, along, part = self._inner(measured, measured), self._along(measured, delta), 1.0
+        if not whole:
+            # Canaries that come back are known: what is measured is the part of the delta orthogonal to their sum.
+            back = total - measured
+            back /= math.sqrt(self._inner(back, back))
+            own, given = self._inner(measured, back), self._along(back, delta)
+            square, along, part = square - own**2, along - own * given, 1.0 - given**2
+        length = math.sqrt(square)
+        cosine = min(max(along / (length * math.sqrt(part)), -1.0), 1.0) if part > 0.0 else 0.0
+        self._cosines[self.rounds] = cosine if whole else _in_one_dimension_more(cosine, self.canaries.dim)
         self._lengths[self.rounds] = length
+
+    def _inner(self, first: Array, second: Array) -> float:
+        """Return an inner product over the coordinates of all processes."""
+        # numpy's own sums, as below.
+        return float((first * second).sum()) if self._sharded is None else self._sharded.inner(first, second)
 
     def _along(self, total: Array, delta: NDArray[np.floating]) -> float:
         """Return ⟨total, δ⟩ for the direction δ of a round's delta, over the coordinates of all processes."""
@@ -584,6 +600,12 @@ class CanaryClients:
 
     def _pair(self, scores: NDArray[np.float64]) -> Pair:
         return scores[..., self._included], scores[..., ~self._included]
+
+
+def _in_one_dimension_more(cosine: float, dim: int) -> float:
+    """Return the cosine in R^d with the t-statistic of one in R^(d − 1); their laws differ by O(1/d²)."""
+    t = cosine * math.sqrt((dim - 2.0) / max(1.0 - cosine**2, 1e-300))
+    return t / math.sqrt(t**2 + dim - 1.0)
 
 
 def _sampled_trace(participation: Participation, noise_multiplier: float) -> SampledTrace:

@@ -584,7 +584,7 @@ def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
     known = [KNOWN.observed, *([] if KNOWN.unobserved is None else [KNOWN.unobserved]), traces.cosines, traces.lengths]
     known += [] if counts is None else [counts]
     for scores, record, arrays in ((ANY, None, [ANY.observed, ANY.unobserved]), (KNOWN, rounds, known)):
-        names = ("kind", "inclusion", "neighbours", "dim", "ranked")
+        names = ("kind", "inclusion", "neighbours", "dim", "ranked", "inserted")
         head = {name: getattr(scores, name) for name in names} | {"lengths": [*map(len, arrays)], "record": record}
         data = b"".join(np.asarray(array, "<f8").tobytes() for array in arrays)
         digest = hashlib.sha256(json.dumps(head, sort_keys=True).encode() + data).hexdigest()

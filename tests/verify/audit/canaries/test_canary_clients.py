@@ -3,7 +3,7 @@ import shutil
 
 import numpy as np
 import pytest
-from scipy import special
+from scipy import special, stats
 
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.canaries import Canaries, noise
@@ -472,3 +472,40 @@ def test_momentum_and_answers_are_carried_over():
 def test_of_one_round_each_nothing_is_carried_over():
     clients = noisy(uniform(0, 0, 1, 1, Insertion(COUNT, OBSERVED, Presentations(1))), CANARIES)
     assert clients.scores("largest").record.carry_over == 0.0
+
+
+def test_canaries_that_come_back_are_taken_out_of_what_is_measured():
+    """The same cosine and length as in an orthonormal basis of the space orthogonal to their sum."""
+    dim, back, new = 60, 5, 4
+    canaries = Canaries(3, back + new, dim)
+    takes_part = np.zeros((2, back + new), bool)
+    takes_part[0, :back] = takes_part[1] = True
+    clients = CanaryClients(canaries, participation.fixed_schedule(takes_part, np.ones(back + new, bool)))
+    rng = np.random.default_rng(0)
+    deltas = [clients.total(t, 2.0) + rng.normal(size=dim) for t in range(2)]
+    for t, delta in enumerate(deltas):
+        clients.add(0.1 * delta, round=t)
+    returning, measured = canaries.sum(np.arange(back)), canaries.sum(np.arange(back, back + new))
+    # Columns 2 to d of the orthogonal factor span what is orthogonal to the first column.
+    basis = np.linalg.qr(np.column_stack([returning, rng.normal(size=(dim, dim - 1))]))[0][:, 1:]
+    sums, released = basis.T @ measured, basis.T @ deltas[1]
+    cosine = sums @ released / np.linalg.norm(sums) / np.linalg.norm(released)
+    slope = cosine / math.sqrt(1.0 - cosine**2)
+    assert clients.traces.lengths[1] == pytest.approx(np.linalg.norm(sums), rel=1e-6)
+    found = clients.traces.cosines[1]
+    assert found / math.sqrt(1.0 - found**2) * math.sqrt(dim - 1.0) == pytest.approx(
+        slope * math.sqrt(dim - 2.0), rel=1e-6
+    )
+
+
+@pytest.mark.deep
+def test_the_noise_that_is_measured_beside_canaries_that_come_back_is_the_noise():
+    """Half of the variance is of canaries that come back; p-values of the true noise are uniform."""
+    p_values = []
+    for seed in range(200):
+        schedule = bernoulli(0, 0.5, rounds=6, seed=seed, canaries=Insertion(202, observed=200))
+        clients, rng = CanaryClients(Canaries(seed, 202, 200), schedule), np.random.default_rng(seed)
+        for t in range(6):
+            clients.add(clients.total(t, 1.0) + rng.normal(size=200), round=t)
+        p_values.append(clients.traces.p_value(1.0))
+    assert stats.kstest(p_values, "uniform").pvalue > 1e-6
