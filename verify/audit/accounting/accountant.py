@@ -65,6 +65,7 @@ Attacker = Literal["known rounds", "sampling", "unstated"]
 
 _ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 _RATE = NumberRange("lie between 0 and 1", 0.0, 1.0)
+_RECORDS = NumberRange("be a whole number from 1 to 1e12", 1, 10**12, whole=True)
 _PROBABILITY = NumberRange("lie between 0 and 1", 0.0, 1.0)
 NEIGHBOURS = ("add-or-remove", "replace")
 # Events of dp-accounting whose ε needs no sampling; any other may count on it.
@@ -256,17 +257,19 @@ class Claim:
             self.noise_multiplier, participations=participations, rounds=self.rounds, neighbours=self.neighbours
         )
 
-    def participation_quantile(self, probability: float) -> int:
-        """Least n such that a record takes part in at most n rounds with a probability; without sampling, its rounds.
+    def participation_quantile(self, probability: float, records: float = 1) -> int:
+        """Least n such that no record takes part in more than n rounds with a probability; else, the claim's rounds.
 
         Parameters
         ----------
         probability
             Probability in [0, 1].
+        records
+            Number of records, from 1 to 1e12, of which none takes part more often.
 
         Returns
         -------
-        The quantile of the binomial number of rounds.
+        The quantile of the binomial number of rounds; of several records that of their most, by a sum of probabilities.
 
         Raises
         ------
@@ -278,10 +281,11 @@ class Claim:
             return self.participations
         if self.rate is None or self.rounds is None:
             raise ValueError("participation_quantile: must be asked of a claim with rounds or with a sampling rate")
+        share = (1.0 - p) / _RECORDS.number("records", records)
         low, high = -1, self.rounds
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if special.bdtr(middle, self.rounds, self.rate) >= p else (middle, high)
+            low, high = (low, middle) if special.bdtrc(middle, self.rounds, self.rate) <= share else (middle, high)
         return high
 
     def __str__(self) -> str:

@@ -15,7 +15,7 @@ from dp_accounting.dp_event import ZCDpEvent
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp, mpf
-from scipy import special
+from scipy import special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.reference import gaussian_mechanism as reference
@@ -466,6 +466,11 @@ def test_quantile_of_participations_is_binomial():
         assert n == 0 or special.bdtr(n - 1, 64, 0.125) < probability
     assert claim.participation_quantile(1.0) <= 64
     assert claim.with_known_rounds(8).participation_quantile(0.9) == 8
+    # Of a thousand records, drawn here, the most is larger.
+    most = np.random.default_rng(0).binomial(64, 0.125, (5000, 1000)).max(axis=1)
+    n = claim.participation_quantile(0.99, records=1000)
+    assert stats.binom.sf((most > n).sum() - 1, 5000, 0.01) > 1e-6
+    assert special.bdtrc(n, 64, 0.125) * 1000 <= 0.01 < special.bdtrc(n - 1, 64, 0.125) * 1000
 
 
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])

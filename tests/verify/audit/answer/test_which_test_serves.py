@@ -29,7 +29,7 @@ ROWS = {
     "less noise than claimed": {"refuted"},
     "canaries are absent, or of another norm": {"absent", "no-trace", "weak-trace", "nothing seen"},
     "the release is shorter than its noise, or longer": {"units", "less-noise", "dilution"},
-    "coordinates without noise": {"zeros"},
+    "coordinates without noise": {"zeros", "coarse-grid"},
     "canaries are missing, or unequal": {"missing", "clusters"},
     "the null's law, or its variance": {"null-law", "narrow", "wide"},
     "a wrong sign, or swapped groups": {"sign", "swapped", "order"},
