@@ -4,7 +4,8 @@ A tree is an array of numpy, JAX or torch, on any device, or a mapping, list or 
 
 - a torch module, or the iterator of its ``named_parameters()``: a mapping from names to parameters. A module gives
   those that are trained, ``requires_grad``, since the others are no part of what is released;
-- a torch state dict: a mapping. A parameter that two modules share stands in it twice, and in a module once;
+- a torch state dict: a mapping. A parameter that two modules share stands in it twice, and is refused by both names
+  until ``skip`` has one of them; a module gives it once;
 - any other pytree once JAX is loaded, such as a registered dataclass: its children in JAX's order.
 
 Its coordinates stand in one order. A mapping's values are sorted by key, whatever order it was filled in. A sequence's
@@ -20,6 +21,7 @@ by name until ``skip`` says what has no coordinates.
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -165,12 +167,17 @@ def _map(
     if isinstance(skip, str):
         raise ValueError(f"skip: must be a list of patterns, not {skip!r} alone")
     strange: list[str] = []
+    held: list[_Memory] = []
     statistics: list[str] = []
 
     def decide(leaf: Any, keys: Keys) -> Any:
         name = ".".join(map(str, keys))
         if any(fnmatchcase(name, pattern) for pattern in skip or ()):
             return leaf
+        if is_of("torch", "Tensor", leaf) and (form := _unusual_form(leaf)):
+            raise ValueError(f"{field}: {name}: must be a dense tensor of numbers in memory, not a {form} one")
+        if (memory := _memory(leaf, len(held), name)) is not None:
+            held.append(memory)
         dtype = _dtype(leaf)
         if dtype is not None and not (is_floating(dtype) or (integers and dtype.kind in "iu")):
             strange.append(f"{name} has {dtype}" if keys else str(dtype))
@@ -180,6 +187,7 @@ def _map(
         return visit(leaf)
 
     result = _walk(decide, tree, ())
+    _refuse_ties(held, field)
     if strange:
         raise ValueError(
             f"{field}: must be floating-point numbers, not {', '.join(strange)}; counters are left out by skip=[...]"
@@ -189,6 +197,59 @@ def _map(
             f"{field}: {', '.join(statistics)} are statistics of the data; skip=[...] must say what has no coordinates"
         )
     return result
+
+
+def _unusual_form(tensor: Any) -> str:
+    """Name the form of a torch tensor whose numbers are not in its memory one by one; empty for others."""
+    if tensor.is_meta:
+        return "meta"
+    if tensor.is_quantized:
+        return "quantised"
+    return "" if str(tensor.layout) == "torch.strided" else str(tensor.layout).removeprefix("torch.")
+
+
+@dataclass(frozen=True, order=True)
+class _Memory:
+    """Where an array's numbers begin, how many bytes they take, and whether they follow one another."""
+
+    start: int
+    length: int
+    is_whole: bool
+    number: int
+    name: str
+
+
+def _memory(leaf: Any, number: int, name: str) -> _Memory | None:
+    """Return the memory of an array; None where nobody can change it, as of JAX, or where there is none."""
+    if is_of("torch", "Tensor", leaf):
+        try:
+            start = leaf.data_ptr()
+        except RuntimeError:
+            # Under a transformation of torch.
+            return None
+        length, is_whole = leaf.numel() * leaf.element_size(), leaf.is_contiguous()
+    elif isinstance(leaf, np.ndarray):
+        start, length, is_whole = leaf.__array_interface__["data"][0], leaf.nbytes, leaf.flags.c_contiguous
+    else:
+        return None
+    return _Memory(start, length, is_whole, number, name) if start and length else None
+
+
+def _refuse_ties(held: list[_Memory], field: str) -> None:
+    """Refuse arrays in one another's memory, whose coordinates would count twice."""
+    last = furthest = _Memory(-1, 0, False, -1, "")
+    for each in sorted(held):
+        # Columns of one array lie between one another's.
+        overlaps = each.is_whole and each.start < furthest.start + furthest.length
+        if each.start == last.start or overlaps:
+            pair = sorted((each, furthest if overlaps else last), key=lambda memory: memory.number)
+            raise ValueError(
+                f"{field}: {pair[0].name} and {pair[1].name} share their memory, as tied weights do, and their "
+                "coordinates would count twice; skip=[...] must have one of them"
+            )
+        last = each
+        if each.is_whole:
+            furthest = each
 
 
 def _dtype(leaf: Any) -> np.dtype[Any] | None:

@@ -41,13 +41,20 @@ SUFFIXES = (".npy", ".safetensors", _INDEX)
 _BFLOAT16 = "bfloat16"
 _FLOATS = {"F16": "<f2", "BF16": _BFLOAT16, "F32": "<f4", "F64": "<f8"}
 _KINDS = {dtype: kind for kind, dtype in _FLOATS.items()}
-# Bytes of a value of the other types, which are no part of a release.
-_OTHERS = {
-    **dict.fromkeys(("BOOL", "U8", "I8"), 1),
-    **dict.fromkeys(("U16", "I16"), 2),
-    **dict.fromkeys(("U32", "I32"), 4),
-    **dict.fromkeys(("U64", "I64"), 8),
+# Bits of a value of the other types: of integers, which are no part of a release, and of numbers that are not read.
+_INTEGERS = {
+    **dict.fromkeys(("BOOL", "U8", "I8"), 8),
+    **dict.fromkeys(("U16", "I16"), 16),
+    **dict.fromkeys(("U32", "I32"), 32),
+    **dict.fromkeys(("U64", "I64"), 64),
 }
+_UNREAD = {
+    "F4": 4,
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    "C64": 64,
+}
+_OTHERS = _INTEGERS | _UNREAD
 _AT_ONCE = 2**20
 
 
@@ -334,13 +341,19 @@ def _choose_tensors(path: Path, only: Sequence[str], skip: Sequence[str]) -> tup
     for pattern in (*only, *skip):
         if not any(fnmatchcase(tensor.name, pattern) for tensor in tensors):
             raise InputError(f"{path}: has no tensor with a name like {short_repr(pattern)}")
-    taken = tuple(
+    passed = [
         tensor
         for tensor in tensors
-        if tensor.dtype
-        and (not only or any(fnmatchcase(tensor.name, pattern) for pattern in only))
+        if (not only or any(fnmatchcase(tensor.name, pattern) for pattern in only))
         and not any(fnmatchcase(tensor.name, pattern) for pattern in skip)
-    )
+    ]
+    for tensor in passed:
+        if tensor.kind in _UNREAD:
+            raise InputError(
+                f"{path}: {short_repr(tensor.name)} has numbers of type {tensor.kind}, which are not read: leave it "
+                "out by --skip, or write it in another type"
+            )
+    taken = tuple(tensor for tensor in passed if tensor.dtype)
     dim = sum(tensor.size for tensor in taken)
     if not 2 <= dim <= _LARGEST_DIM:
         raise InputError(f"{path}: the release must have at least 2 coordinates, and at most 2^40, not {dim}")
@@ -380,7 +393,9 @@ def _header(file: IO[bytes], path: Path) -> Iterator[Tensor]:
     """Read the header of a ``.safetensors`` file."""
     size = size_of(file)
     length = int.from_bytes(file.read(8), "little")
-    if size < 8 or not 2 <= length <= min(size - 8, LARGEST_DOCUMENT):
+    if 2 <= length <= size - 8 and length > LARGEST_DOCUMENT:
+        raise ValueError(f"its header must have at most {LARGEST_DOCUMENT:,} bytes, not {length:,}")
+    if size < 8 or not 2 <= length <= size - 8:
         raise ValueError("is not a .safetensors file, or truncated: its header does not fit in it")
     header = parsed_json(file.read(length))
     if not isinstance(header, dict):
@@ -413,8 +428,10 @@ def _entry(name: str, entry: Any) -> tuple[int, int, str, str, tuple[int, ...]]:
         listed = ", ".join((*_FLOATS, *_OTHERS))
         raise ValueError(f"dtype: must be one of {listed}, not {shorten(str(kind))}")
     dtype = _FLOATS.get(kind, "")
-    bytes_each = _OTHERS[kind] if not dtype else 2 if dtype == _BFLOAT16 else np.dtype(dtype).itemsize
-    length = math.prod(shape) * bytes_each
+    bits = _OTHERS[kind] if not dtype else 16 if dtype == _BFLOAT16 else 8 * np.dtype(dtype).itemsize
+    length, rest = divmod(math.prod(shape) * bits, 8)
+    if rest:
+        raise ValueError(f"must have whole bytes, not {math.prod(shape)} values of {bits} bits")
     if offsets[1] - offsets[0] != length:
         raise ValueError(f"must have {length} bytes, as its shape says, not {offsets[1] - offsets[0]}")
     return offsets[0], offsets[1], name, kind, tuple(shape)

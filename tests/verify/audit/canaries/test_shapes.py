@@ -161,6 +161,8 @@ class FakeTensor:
     """What of torch's tensors is asked for, where there is no torch."""
 
     requires_grad = True
+    is_meta = is_quantized = False
+    layout = "torch.strided"
 
     def __init__(self, values, bits=32):
         self.values, self.bits, self.shape = np.asarray(values, np.float32), bits, np.shape(values)
@@ -175,6 +177,15 @@ class FakeTensor:
 
     def element_size(self):
         return self.bits // 8
+
+    def numel(self):
+        return self.values.size
+
+    def data_ptr(self):
+        return self.values.ctypes.data
+
+    def is_contiguous(self):
+        return True
 
     def float(self):
         return FakeTensor(self.values)
@@ -300,3 +311,33 @@ def test_a_modules_parameters_without_coordinates_are_listed():
     assert np.array_equal(flatten(model), flatten(model.state_dict(), skip))
     back = split(flatten(model), model.state_dict(), skip)
     model.load_state_dict(back)
+
+
+@pytest.mark.parametrize("tie", [lambda array: array, lambda array: array.T, lambda array: array[1:], np.ravel])
+def test_arrays_that_share_their_memory_are_refused_by_both_names(tie):
+    embed = np.arange(12.0).reshape(3, 4)
+    state = {"body": np.ones(3), "embed": embed, "head": tie(embed)}
+    for call in (lambda: flatten(state), lambda: split(np.zeros(30), state)):
+        with pytest.raises(ValueError, match="embed and head share their memory, as tied weights do"):
+            call()
+    np.testing.assert_array_equal(flatten(state, skip=["head"]), [1.0] * 3 + list(range(12)))
+    # Parts of one array that do not overlap are no ties.
+    both = {"even": embed[:, ::2], "odd": embed[:, 1::2], "none": embed[:0]}
+    assert len(flatten(both)) == 12
+    assert len(flatten({"first": embed[:1], "others": embed[1:]})) == 12
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "form"),
+    [("is_meta", True, "meta"), ("is_quantized", True, "quantised"), ("layout", "torch.sparse_coo", "sparse_coo")],
+)
+def test_tensors_of_torch_without_plain_memory_are_refused_by_name(monkeypatch, name, value, form):
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(Tensor=FakeTensor))
+    monkeypatch.setitem(sys.modules, "torch.nn", SimpleNamespace(Module=FakeModule))
+    strange, plain = FakeTensor([1.0, 2.0]), FakeTensor([3.0])
+    setattr(strange, name, value)
+    with pytest.raises(ValueError, match=f"tree: head: must be a dense tensor of numbers in memory, not a {form} one"):
+        flatten({"body": plain, "head": strange})
+    with pytest.raises(ValueError, match="body and head share their memory"):
+        flatten({"body": plain, "head": plain})
+    np.testing.assert_array_equal(flatten({"body": plain, "head": strange}, skip=["head"]), [3.0])

@@ -185,3 +185,31 @@ def test_what_is_added_is_added_in_float32_and_the_rest_is_copied(
             tensor = copied[name_of]
             raw = written.getvalue()[tensor.offset : tensor.offset + tensor.nbytes]
             assert raw == model()[name_of].tobytes()
+
+
+@pytest.mark.parametrize(("kind", "size"), [("F8_E4M3", 6), ("F8_E5M2", 6), ("F4", 3), ("C64", 48)])
+def test_numbers_that_are_not_read_may_be_left_out(tmp_path: Path, kind: str, size: int) -> None:
+    header = json.dumps(
+        {
+            "a.scale": {"dtype": kind, "shape": [2, 3], "data_offsets": [0, size]},
+            "b.lora": {"dtype": "F32", "shape": [3], "data_offsets": [size, size + 12]},
+        }
+    ).encode()
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(size) + np.arange(3, dtype="<f4").tobytes())
+    for options in ({"only": ["*lora"]}, {"skip": ["*scale"]}):
+        release = open_release(path, **options)
+        np.testing.assert_array_equal(release.read(0, 3), [0.0, 1.0, 2.0])
+        assert release.left_out == ("a.scale",)
+    with pytest.raises(
+        InputError, match=rf"'a\.scale' has numbers of type {kind}, which are not read: leave it out by"
+    ):
+        open_release(path)
+
+
+def test_a_long_header_is_said_to_be_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_release, "LARGEST_DOCUMENT", 100)
+    path = tmp_path / "m.safetensors"
+    path.write_bytes((200).to_bytes(8, "little") + b"{}" + b" " * 198)
+    with pytest.raises(InputError, match=r"its header must have at most 100 bytes, not 200$"):
+        open_release(path)
