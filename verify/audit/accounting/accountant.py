@@ -162,7 +162,7 @@ class Claim:
         """Accounting that gave ``epsilon`` at δ, in a few words; arguments and errors as there."""
         return _bound(self, _checked_delta(self, delta))[1]
 
-    def attained(self, delta: float) -> float:
+    def attained_epsilon(self, delta: float) -> float:
         """Largest known lower bound of ε: what an attacker reaches against some records.
 
         Parameters
@@ -187,7 +187,7 @@ class Claim:
         opposites. The pair of outputs is composed with itself, in the better of its two directions. The accountant is
         at most 1% or 0.001 above, which is subtracted.
         """
-        return _attained(self, float(rules.DELTA.number("delta", delta)))
+        return _attained_epsilon(self, float(rules.DELTA.number("delta", delta)))
 
     def power(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
         """Largest true positive rate that the claim allows a test, at a false positive rate.
@@ -409,8 +409,8 @@ def fixed_batches(noise_multiplier: float, *, batch: int, records: int, rounds: 
 
     Returns
     -------
-    The claim. Its ε is that of the dominating pair of Zhu, Dong and Wang (2022), an upper bound; ``Claim.attained`` is
-    what records reach (Lebeda, Regehr, Kamath and Steinke 2024).
+    The claim. Its ε is that of the dominating pair of Zhu, Dong and Wang (2022), an upper bound; records reach
+    ``Claim.attained_epsilon`` (Lebeda, Regehr, Kamath and Steinke 2024).
 
     Raises
     ------
@@ -421,7 +421,7 @@ def fixed_batches(noise_multiplier: float, *, batch: int, records: int, rounds: 
     --------
     >>> import canaryproof as cp
     >>> claim = cp.accounting.fixed_batches(1.0, batch=100, records=10_000, rounds=200, neighbours="replace")
-    >>> print(f"{claim.attained(1e-5):.2f} to {claim.epsilon(1e-5):.2f}")
+    >>> print(f"{claim.attained_epsilon(1e-5):.2f} to {claim.epsilon(1e-5):.2f}")
     7.65 to 8.05
     """
     import dp_accounting
@@ -980,7 +980,7 @@ def _at_decade(claim: Claim, decade: int, delta: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _attained(claim: Claim, delta: float) -> float:
+def _attained_epsilon(claim: Claim, delta: float) -> float:
     """Return what the worst pair reaches that is composed with itself."""
     if _exact_noise(claim) is not None:
         return _bound(claim, delta)[0]

@@ -574,7 +574,7 @@ def test_batches_of_fixed_size_lie_between_what_is_attained_and_the_pair(
     claim = fixed_batches(1.0, batch=batch, records=records, rounds=rounds, neighbours=neighbours)
     assert claim.attacker == "sampling"
     assert claim.epsilon(1e-5) == pytest.approx(dominated, rel=2e-3)
-    assert claim.attained(1e-5) == pytest.approx(attained / 1.01, rel=2e-3)
+    assert claim.attained_epsilon(1e-5) == pytest.approx(attained / 1.01, rel=2e-3)
     event = dp_accounting.SampledWithoutReplacementDpEvent(records, batch, Gaussian(1.0))
     assert claim == from_event(Repeated(event, rounds), neighbours=neighbours)
 
@@ -582,7 +582,7 @@ def test_batches_of_fixed_size_lie_between_what_is_attained_and_the_pair(
 def test_one_round_of_a_batch_is_attained_by_a_record_among_its_opposites():
     # The likelihood ratio of (1 − q)N(0) + qN(2) to N(0) rises, so that the best test has a threshold.
     claim = fixed_batches(1.0, batch=1, records=10, rounds=1, neighbours="replace")
-    epsilon = claim.attained(1e-3)
+    epsilon = claim.attained_epsilon(1e-3)
     thresholds = np.linspace(0.0, 8.0, 801)
     mixed = 0.9 * special.ndtr(-thresholds) + 0.1 * special.ndtr(2.0 - thresholds)
     assert np.max(mixed - math.exp(epsilon) * special.ndtr(-thresholds)) >= 1e-3
@@ -590,11 +590,11 @@ def test_one_round_of_a_batch_is_attained_by_a_record_among_its_opposites():
 
 def test_attained_is_exact_at_known_rounds_and_0_where_nothing_is_known():
     known = gaussian(1.0, participations=3)
-    assert known.attained(1e-5) == known.epsilon(1e-5)
-    assert epsilon_delta(3.0, 1e-5).attained(1e-5) == 0.0
-    assert from_event(dp_accounting.LaplaceDpEvent(1.0)).attained(1e-5) == 0.0
+    assert known.attained_epsilon(1e-5) == known.epsilon(1e-5)
+    assert epsilon_delta(3.0, 1e-5).attained_epsilon(1e-5) == 0.0
+    assert from_event(dp_accounting.LaplaceDpEvent(1.0)).attained_epsilon(1e-5) == 0.0
     sampled = poisson(1.0, rate=0.125, rounds=64)
-    assert 0.98 * sampled.epsilon(1e-5) < sampled.attained(1e-5) < sampled.epsilon(1e-5)
+    assert 0.98 * sampled.epsilon(1e-5) < sampled.attained_epsilon(1e-5) < sampled.epsilon(1e-5)
 
 
 def test_the_best_of_several_trainings_costs_all_of_them():
