@@ -252,7 +252,7 @@ def misuse(
 
 
 def _crowd(facts: _Facts, inserted: int | None) -> Iterator[MisuseWarning]:
-    """Warn of cosines of so many canaries in one release that their noise to each other can't be told from the rest."""
+    """Warn of cosines of so many canaries in one release that the noise they are to each other hides the rest."""
     if not facts.is_single_release or facts.dim is None or facts.inclusion == "independent":
         return
     number_of_others = (facts.count if inserted is None else inserted) - 1
