@@ -352,8 +352,14 @@ class _TiltedSum:
         spans = [segment.span for part in parts for segment in part.segments]
         widest = max(high for _, high in spans) - min(low for low, _ in spans)
         interval = max(interval, (top - bottom) / (_LARGEST_TRANSFORM - 4), widest / _MOST_CELLS, _LEAST_INTERVAL)
-        if interval * max(abs(tilt), far) > _LARGEST_EXPONENT or not math.isfinite(top - bottom):
+        if interval * tilt > _LARGEST_EXPONENT or not math.isfinite(top - bottom):
             raise OverflowError("the losses are too large for a grid")
+        largest = sum(part.count * max(each.span[1] for each in part.segments) for part in parts)
+        if interval * far > _LARGEST_EXPONENT or far >= _STEEPEST:
+            # Chernoff's inequality holds at any tilt. Where a steep one is needed, nothing lies above the largest sum.
+            far, top = min(far, _LARGEST_EXPONENT / interval), max(top, largest + interval * (total + 2))
+            if top - bottom > _LARGEST_TRANSFORM * interval:
+                raise OverflowError("the losses are too large for a grid")
         length = 2 ** math.ceil(math.log2((top - bottom) / interval + 4))
         start = math.floor(bottom / interval)
         top = (start + length - 1) * interval
@@ -385,7 +391,8 @@ class _TiltedSum:
         self._log, self._relative = log, error
         self._log_mass = log_factor + sum(part.count * part.log_mass for part in parts) + 1e-6
         rounding = 8.0 * _ULP * (abs(log_far) + far * abs(top))
-        self._log_above = log_far - far * top + error + far_error + rounding
+        is_whole = top > largest + interval * (total + 1)
+        self._log_above = -math.inf if is_whole else log_far - far * top + error + far_error + rounding
 
     def _norm_of_loss(self) -> float:
         """Return more than the 2-norm of f on the grid."""

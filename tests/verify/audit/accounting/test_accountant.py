@@ -588,6 +588,21 @@ def test_one_round_of_a_batch_is_attained_by_a_record_among_its_opposites():
     assert np.max(mixed - math.exp(epsilon) * special.ndtr(-thresholds)) >= 1e-3
 
 
+def test_a_record_set_to_zero_in_a_batch_of_fixed_size_is_further_than_one_clip_norm():
+    # All others are its opposites, and one of them is in the batch where it is not.
+    x = np.linspace(-12.0, 14.0, 40_001)
+
+    def mixed(mean):
+        return (0.99 * np.exp(-0.5 * x**2) + 0.01 * np.exp(-0.5 * (x - mean) ** 2)) / math.sqrt(2.0 * math.pi)
+
+    def delta(epsilon):
+        return np.maximum(mixed(2.0) - math.exp(epsilon) * mixed(1.0), 0.0).sum() * (x[1] - x[0])
+
+    batches = fixed_batches(1.0, batch=1, records=100, rounds=1, neighbours="replace")
+    assert delta(poisson(1.0, rate=0.01, rounds=1).epsilon(1e-5)) > 10 * 1e-5
+    assert delta(batches.epsilon(1e-5)) < 1e-5 < delta(0.7 * batches.epsilon(1e-5))
+
+
 def test_attained_is_exact_at_known_rounds_and_0_where_nothing_is_known():
     known = gaussian(1.0, participations=3)
     assert known.attained_epsilon(1e-5) == known.epsilon(1e-5)

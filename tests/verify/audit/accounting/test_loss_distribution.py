@@ -72,8 +72,8 @@ def test_narrower_panels_do_not_change_the_inversion_integral():
 
 
 @pytest.mark.deep(every=2)
-@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-16, 1e-30, 1e-100, 1e-300])
-@pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.1), (0.5, 0.01), (5.0, 0.3), (0.3, 1e-4)])
+@pytest.mark.parametrize("delta", [0.3, 1e-3, 1e-5, 1e-16, 1e-30, 1e-100, 1e-300])
+@pytest.mark.parametrize(("noise", "rate"), [(1.0, 0.1), (1.0, 0.01), (0.5, 0.01), (5.0, 0.3), (0.3, 1e-4)])
 def test_epsilon_of_one_round_is_its_closed_form(noise, rate, delta):
     # δ(log(1 + q(e^ε − 1))) is q times δ(ε) without sampling, so that ε is 0 where δ/q covers all.
     if delta / rate >= float(gaussian_mechanism.delta(0.0, noise)):
@@ -82,6 +82,7 @@ def test_epsilon_of_one_round_is_its_closed_form(noise, rate, delta):
         whole = float(gaussian_mechanism.epsilon(delta / rate, noise))
         truth = math.log1p(rate * math.expm1(whole)) if whole < 700.0 else whole + math.log(rate)
     assert is_close(found("remove", noise, rate, 1, delta), truth)
+    assert is_close(poisson(noise, rate=rate, rounds=1).epsilon(delta), truth)
 
 
 @pytest.mark.deep(every=2)
