@@ -256,7 +256,7 @@ def _crowd(facts: _Facts, inserted: int | None) -> Iterator[MisuseWarning]:
     if not facts.is_single_release or facts.dim is None or facts.inclusion == "independent":
         return
     number_of_others = (facts.count if inserted is None else inserted) - 1
-    # Of the release's squared length, the other canaries have this share.
+    # The other canaries' share of the release's squared length.
     share = min(number_of_others * max(facts.trace, 0.0) ** 2 / facts.dim, 1.0)
     if facts.noise_multiplier is not None and inserted is None:
         share = number_of_others / (facts.noise_multiplier**2 * facts.dim + number_of_others)
