@@ -47,7 +47,7 @@ from canaryproof.verify.audit.rules import short_repr
 # The largest report that is read, in bytes.
 _LARGEST = 2**24
 # The most slices of a release that processes summed up.
-_MOST_SLICES = 2**16
+_MOST_SLICES = 2**12
 # Relative differences up to this one may be due to other versions or another processor.
 _ROUNDING = 1e-9
 _EMBEDDED = re.compile(f"{re.escape(OPEN)}\n(.*)\n-->\n{SEAL}([0-9a-f]{{64}}) -->\n\\Z", re.DOTALL)
@@ -80,7 +80,9 @@ def read(path: Path) -> ReportFile:
         whole = bytes(content(opened_file, _LARGEST))
         damage, embedded = [], whole
         if suffix != ".json":
-            match = _EMBEDDED.search(whole.decode(errors="replace"))
+            text = whole.decode(errors="replace")
+            # The record has no such line, so that the last one begins it: a search would try each.
+            match = _EMBEDDED.match(text, max(0, text.rfind(OPEN)))
             if match is None:
                 raise ValueError("has no record of a report at its end")
             embedded = match[1].encode()

@@ -608,3 +608,11 @@ def test_the_page_says_what_share_of_the_noise_is_noticed():
 
 def test_a_claim_at_delta_0_is_named_by_its_epsilon():
     assert report.record(audit(ANY, 0.0, claim=1.25))["claimed"]["mechanism"] == "ε = 1.25 at δ = 0"
+
+
+def test_a_page_of_many_openings_is_refused_at_once(tmp_path: Path) -> None:
+    """Tried from each of them, the search for the record would take hours."""
+    page = tmp_path / "page.html"
+    page.write_bytes(f"{report.OPEN}\n".encode() * 200_000)
+    with pytest.raises(InputError, match=r"has no record of a report at its end$"):
+        report_check.read(page)
