@@ -86,7 +86,7 @@ FAULTS = (
     _fault(
         "unclipped-others",
         "an inspection adds up others' updates as they are",
-        "inspection:Inspection.clipped",
+        "inspection:Inspection.clipped_sum",
         lambda f: lambda inspection, updates: np.sum(updates, axis=0),  # noqa: ARG005
         "tests.verify.audit.answer.test_inspection:test_others_updates_are_clipped_apart_from_the_training",
     ),

@@ -280,7 +280,7 @@ def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
     arguments = ("audit", "release.npy", "--canaries", 100, "--canary-seed", 11, "--delta", 1e-5)
     text = words(output(*arguments, "--details"))
     assert "k = 100 observed cosines, d = 5,000, δ = 1e-05; null: N(0, 1/d)" in text
-    assert "norm the release is Gaussian noise and little else" in text
+    assert "norm the release without its canaries is Gaussian noise and little else" in text
     assert "in units of the canary norm" in text
     found = json.loads(output(*arguments, "--json"))
     assert found["standardised_mean"] == pytest.approx(1.0, abs=0.6)
@@ -705,7 +705,7 @@ def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # n
     arguments = ("audit", "swamped.npy", "--canaries", 20, "--canary-seed", 1, "--delta", 1e-5, "--noise-multiplier")
     swamped, honest = (words(output(*arguments, sigma, "--details", "--force")) for sigma in (1.0, 3.0))
     assert "The lists above allow for what hides the claimed noise" in swamped
-    assert "dilution ‖ρ‖²/(σ²d) − 1" in honest
+    assert "dilution ‖x‖²/(σ²d) − 1 without" in honest
     assert "allow for" not in honest
 
 

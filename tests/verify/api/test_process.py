@@ -17,7 +17,7 @@ from pathlib import Path
 
 # What the package builds on is there before, with what it changes itself.
 import absl.logging, dp_accounting.pld, dp_accounting.rdp, flint, hypothesis, matplotlib.figure, mpmath, numba
-import numpy as np, pandas, rich.console, scipy.optimize, scipy.stats, statsmodels.api, threadpoolctl
+import numpy as np, pandas, rich.console, scipy.optimize, scipy.stats, statsmodels.api, sympy, threadpoolctl
 
 logging.getLogger("absl").setLevel(logging.INFO)
 logging.getLogger("users.own").setLevel(logging.DEBUG)
@@ -59,7 +59,7 @@ release = canaries.sum(np.arange(300)) + np.random.default_rng(1).normal(0, 1.54
 found = cp.audit_release(release, canaries, delta=1e-6, noise_multiplier=1.54)
 found.report("report.html")
 found.plot().savefig("audit.svg")
-found.to_frame(), found.estimate.certified, str(found), found.details(), found.curve(), cp.model_card(found)
+found.to_frame(), found.estimate.enclosure, str(found), found.details(), found.curve(), cp.model_card(found)
 # dp-accounting has no series for some orders.
 cp.accounting.poisson(1.0, rate=1 / 8, rounds=64).epsilon(1e-100)
 cp.replay(lambda members: np.clip(members, -1.0, 1.0).sum(axis=0), np.ones((3, 2)), sensitivity=2.0)

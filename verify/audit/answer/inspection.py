@@ -87,7 +87,7 @@ class Inspection:
     >>> inspection = cp.Inspection(members=1000, dim=2000, noise_multiplier=1.0, clip_norm=0.5, rate=0.1)
     >>> inspection.canaries, inspection.population
     (10, 1010)
-    >>> inspection.failed  # no round so far
+    >>> inspection.has_failed  # no round so far
     False
     """
 

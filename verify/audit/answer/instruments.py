@@ -116,7 +116,7 @@ class ResidualTests:
     >>> rng = np.random.default_rng(0)
     >>> for t in range(4):
     ...     tests.add(0.9 * rng.normal(size=10_000))
-    >>> [test.name for test in tests.tests() if test.failed]
+    >>> [test.name for test in tests.tests() if test.has_failed]
     ['noise', 'noise by round']
     """
 
@@ -395,7 +395,7 @@ class SamplingTests:
     >>> tests = cp.SamplingTests(rate=0.1, members=1000)
     >>> for t in range(20):
     ...     tests.add(np.arange(100 * (t % 10), 100 * (t % 10) + 100))  # a shuffle, and no Poisson sampling
-    >>> [test.name for test in tests.tests() if test.failed]
+    >>> [test.name for test in tests.tests() if test.has_failed]
     ['spread of batch sizes', 'participations', 'returns']
     """
 

@@ -253,7 +253,10 @@ def misuse(
 
 def _crowd(facts: _Facts, inserted: int | None) -> Iterator[MisuseWarning]:
     """Warn of cosines of so many canaries in one release that the noise they are to each other hides the rest."""
-    if not facts.is_single_release or facts.dim is None or facts.inclusion == "independent":
+    # A released vector's other canaries are taken out of each score.
+    if not facts.is_single_release or facts.dim is None or facts.residual_norm is not None:
+        return
+    if facts.inclusion == "independent":
         return
     number_of_others = (facts.count if inserted is None else inserted) - 1
     # The other canaries' share of the release's squared length.

@@ -158,7 +158,7 @@ def replay(
     ...     norms = np.linalg.norm(updates, axis=1, keepdims=True)
     ...     return (updates / np.maximum(norms, 1.0)).mean(axis=0)  # divides by those that are there
     >>> updates = np.random.default_rng(0).normal(size=(20, 3))
-    >>> cp.replay(step, updates, sensitivity=1 / 20).failed
+    >>> cp.replay(step, updates, sensitivity=1 / 20).has_failed
     True
     """
     limit = _SENSITIVITY.number("sensitivity", sensitivity)

@@ -468,7 +468,9 @@ def _audit(
         if scores.inserted is not None and scores.dim is not None:
             moments = from_release(_slopes(scores.observed, residual_norm), scores.dim, scores.inserted)
         residual = None if release is None or residual_norm is None else (residual_norm, release.dim)
-        estimates = _estimates(moments, residual, delta, confidence)
+        # Scores of a release without any noise have no finite moments.
+        if math.isfinite(moments.distance) and math.isfinite(moments.ratio):
+            estimates = _estimates(moments, residual, delta, confidence)
     if record is not None and mechanism is not None:
         composed = _compose(mechanism, record, claimed, delta)
         # It comes first where it is for the attacker who has these scores.

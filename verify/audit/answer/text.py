@@ -305,7 +305,7 @@ def no_estimate(result: AuditResult) -> str:
     if result.has_equal_scores:
         return "the estimators take scores for normal, and all of one kind are equal"
     if not result.estimates:
-        return result.warnings[0].message
+        return result.warnings[0].message if result.warnings else "the scores have no noise, and ε is infinite"
     if result.scores.kind is not ScoreKind.COSINE:
         return "the estimators take scores for normal, which another scale of these scores would change"
     record = result.scores.record

@@ -96,7 +96,7 @@ def test_words_enumerations_and_ranges_are_read_and_written():
         ({"text": 1}, "text: must be text, not 1"),
         ({"text": None}, "text: must be text, not None"),
         ({"level": 1}, "level: must be text, not 1"),
-        ({"level": "slow"}, "level: must be one of quick, full, not 'slow'"),
+        ({"level": "slow"}, "level: must be one of smoke, quick, full, not 'slow'"),
         ({"share": 1.5}, "share: must be a number from 0 to 1, not 1.5"),
         ({"share": True}, "share: must be a number from 0 to 1, not True"),
     ):

@@ -117,7 +117,7 @@ def damage(document, path, value):
     ("path", "value", "message"),
     [
         (("seed",), "0", "seed: must be a whole number, not '0'"),
-        (("level",), "medium", "level: must be one of quick, full, not 'medium'"),
+        (("level",), "medium", "level: must be one of smoke, quick, full, not 'medium'"),
         (("results",), ..., "results: is missing"),
         (("results", 0, "finding"), ..., "results[0].finding: is missing"),
         (

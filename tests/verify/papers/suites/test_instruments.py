@@ -15,7 +15,7 @@ def test_as_many_small_p_values_or_more_are_as_rare_as_the_binomial_law_says(mon
     def inspections(*_):
         asked["runs"] += 1
         p_values = {"one": 0.05 if asked["runs"] <= small else 0.051, "other": None}
-        tests = [SimpleNamespace(name=name, p_value=p_value, failed=False) for name, p_value in p_values.items()]
+        tests = [SimpleNamespace(name=name, p_value=p_value, has_failed=False) for name, p_value in p_values.items()]
         return [None, SimpleNamespace(tests=lambda: tests)]
 
     monkeypatch.setattr(instruments, "_inspections", inspections)
