@@ -156,7 +156,7 @@ class Claim:
         -----
         The module's documentation has the accountings, ``basis`` the one that gave the value.
         """
-        return _bound(self, _checked_delta(self, delta))[0]
+        return float(_bound(self, _checked_delta(self, delta))[0])
 
     def basis(self, delta: float) -> str:
         """Accounting that gave ``epsilon`` at δ, in a few words; arguments and errors as there."""
@@ -187,7 +187,7 @@ class Claim:
         opposites. The pair of outputs is composed with itself, in the better of its two directions. The accountant is
         at most 1% or 0.001 above, which is subtracted.
         """
-        return _attained_epsilon(self, float(rules.DELTA.number("delta", delta)))
+        return float(_attained_epsilon(self, float(rules.DELTA.number("delta", delta))))
 
     def power(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
         """Largest true positive rate that the claim allows a test, at a false positive rate.
@@ -256,6 +256,39 @@ class Claim:
         return gaussian(
             self.noise_multiplier, participations=participations, rounds=self.rounds, neighbours=self.neighbours
         )
+
+    def with_noise_multiplier(self, noise_multiplier: float) -> "Claim":
+        """Claim of the same rounds with another noise multiplier.
+
+        Parameters
+        ----------
+        noise_multiplier
+            Standard deviation of the noise of a round in clip norms, from 0.01 to 1e6.
+
+        Returns
+        -------
+        The claim.
+
+        Raises
+        ------
+        ValueError
+            If the multiplier lies outside its range, or the claim does not say one for all rounds.
+        """
+        sigma = float(rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier))
+        if self.noise_multiplier is None:
+            raise ValueError("with_noise_multiplier: must be asked of a claim with one noise multiplier for all rounds")
+        if self.event is None:
+            return replace(self, noise_multiplier=sigma)
+        import dp_accounting
+
+        noise = dp_accounting.GaussianDpEvent(sigma)
+        parts = [
+            dp_accounting.SelfComposedDpEvent(
+                noise if type(leaf) is dp_accounting.GaussianDpEvent else _with(leaf, {"event": noise}), count
+            )
+            for count, leaf in _leaves(self.event)
+        ]
+        return from_event(dp_accounting.ComposedDpEvent(parts), neighbours=self.neighbours)
 
     def participation_quantile(self, probability: float, records: float = 1) -> int:
         """Least n such that no record takes part in more than n rounds with a probability; else, the claim's rounds.
@@ -813,14 +846,21 @@ def _rate_of(leaf: Any) -> float:
     return 1.0
 
 
-def _joint_noise(event: Any) -> float | None:
-    """Return the noise multiplier of all Gaussian events together, as if in every sample; None with any other event."""
+def _joint_noise(event: Any, claim: Claim | None = None) -> float | None:
+    """Return the noise of all Gaussian events together, as if in every sample; None with any other event.
+
+    It is per clip norm, or per distance of a claim's neighbours.
+    """
     precision = 0.0
     for count, leaf in _leaves(event):
         noise = _noise_of(leaf)
         if not noise:
             return None
-        precision += count / noise**2
+        distance = 1.0 if claim is None else _distance(claim)
+        if claim is not None and type(leaf).__name__ == "SampledWithoutReplacementDpEvent" and _rate_of(leaf) < 1.0:
+            # Where the number of records in a batch is fixed, another one takes the place.
+            distance = 2.0
+        precision += count * (distance / noise) ** 2
     return 1.0 / math.sqrt(precision) if precision else None
 
 
@@ -839,8 +879,7 @@ def _known_noise(claim: Claim) -> float | None:
     if claim.statement is not None:
         return None
     if claim.event is not None:
-        noise = _joint_noise(claim.event)
-        return None if noise is None else noise / _distance(claim)
+        return _joint_noise(claim.event, claim)
     taken = claim.rounds if claim.participations is None else claim.participations
     assert taken is not None
     assert claim.noise_multiplier is not None

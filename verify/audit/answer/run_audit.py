@@ -523,7 +523,7 @@ def epsilon_at(noise_multiplier: float, claim: Claim, delta: float) -> float:
     """Return ε of a claim's rounds with another noise multiplier, ∞ or 0 where that is out of an accounting's range."""
     if not rules.NOISE_MULTIPLIER.low <= noise_multiplier <= rules.NOISE_MULTIPLIER.high:
         return math.inf if noise_multiplier < 1.0 else 0.0
-    return replace(claim, noise_multiplier=noise_multiplier).epsilon(delta)
+    return claim.with_noise_multiplier(noise_multiplier).epsilon(delta)
 
 
 def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
@@ -563,11 +563,14 @@ def _composed_bound(
         return
     if claim is None or claim.noise_multiplier is None:
         claim = gaussian(1.0, participations=record.participations)
-    limit = mechanism.traces.largest_noise(level)
-    # Below its range an accounting has no value, and the bound is that of the end of the range.
-    limit = max(limit, rules.NOISE_MULTIPLIER.low)
-    assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded, and an exact accounting"
-    yield _uncapped_row(COMPOSED_BOUND, 2, epsilon_at(limit, claim, delta), Coverage.PROVEN, assumes)
+    limit, epsilon = mechanism.traces.largest_noise(level), 0.0
+    if limit <= rules.NOISE_MULTIPLIER.high:
+        # Below its range an accounting has no value, and the bound is that of the end of the range. What records reach
+        # is a lower bound, which the upper one of an accountant is not.
+        least = claim.with_noise_multiplier(max(limit, rules.NOISE_MULTIPLIER.low))
+        epsilon = least.attained_epsilon(delta)
+    assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded"
+    yield _uncapped_row(COMPOSED_BOUND, 2, epsilon, Coverage.PROVEN, assumes)
 
 
 def _bound_by_participations(

@@ -639,6 +639,39 @@ def test_claims_say_what_they_are():
     assert str(from_event(dp_accounting.LaplaceDpEvent(2.0))).startswith("1 × LaplaceDpEvent(noise_multiplier=2.0)")
 
 
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+@pytest.mark.parametrize(
+    ("noise", "batch", "rounds", "delta"),
+    [(0.5, 250, 10, 1e-5), (1.0, 500, 10, 1e-5), (1.0, 250, 1, 1e-5), (3.0, 20, 40, 1e-9)],
+)
+def test_no_upper_bound_is_below_what_records_reach(neighbours, noise, batch, rounds, delta):
+    """Not even as if in all rounds: a record that is missing in a batch of fixed size is replaced by another one."""
+    claim = accountant.fixed_batches(noise, batch=batch, records=1000, rounds=rounds, neighbours=neighbours)
+    assert 0.0 < claim.attained_epsilon(delta) <= claim.epsilon(delta)
+    # One that is always drawn with opposites leaves the sum two clip norms away in every round of its own.
+    every = accountant.gaussian(0.5 * noise, participations=rounds).epsilon(delta)
+    assert claim.epsilon(delta) <= every
+
+
+@pytest.mark.parametrize("noise", [0.7, 2.0])
+def test_another_noise_multiplier_is_that_of_every_round(noise):
+    batches = {"batch": 100, "records": 10_000, "rounds": 20, "neighbours": "replace"}
+    made = accountant.fixed_batches(1.0, **batches).with_noise_multiplier(noise)
+    assert made == accountant.fixed_batches(noise, **batches)
+    assert made.epsilon(1e-5) == accountant.fixed_batches(noise, **batches).epsilon(1e-5)
+
+    def mixed(sigma):
+        parts = [dp_accounting.SelfComposedDpEvent(Gaussian(sigma), 2), Sampled(0.5, Gaussian(sigma))]
+        return accountant.from_event(dp_accounting.ComposedDpEvent(parts))
+
+    assert mixed(1.0).with_noise_multiplier(noise) == mixed(noise)
+    assert poisson(1.0, rate=0.25, rounds=9).with_noise_multiplier(noise) == poisson(noise, rate=0.25, rounds=9)
+    with pytest.raises(ValueError, match=r"^with_noise_multiplier: must be asked of a claim with one noise multiplier"):
+        accountant.epsilon_delta(1.0, 1e-5).with_noise_multiplier(noise)
+    with pytest.raises(ValueError, match=r"^noise_multiplier: must lie between"):
+        mixed(1.0).with_noise_multiplier(0.001)
+
+
 def test_examples_run():
     done = doctest.testmod(accountant)
     assert done.attempted >= 10

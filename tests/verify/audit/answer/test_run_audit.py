@@ -585,6 +585,22 @@ def test_a_claim_that_counts_on_sampling_does_not_hold_against_known_rounds() ->
     assert audit(clients.scores("known rounds"), 1e-5, claim=claim.with_known_rounds(taken)).verdict == "consistent"
 
 
+def test_a_claim_of_events_is_composed_with_the_measured_noise() -> None:
+    scores = trained(0.5, 4, rate=0.25).scores("likelihood")
+    claim = accountant.fixed_batches(1.0, batch=250, records=1000, rounds=10, neighbours="add-or-remove")
+    result = audit(scores, 1e-5, claim=claim)
+    assert result.mechanism is not None
+    row = next(row for row in result.estimates if row.name == "composed")
+    measured = result.mechanism.measured.value
+    assert measured < 0.7
+    assert row.epsilon == claim.with_noise_multiplier(measured).epsilon(1e-5)
+    assert row.epsilon > 1.5 * claim.epsilon(1e-5)
+    bound = next(row for row in result.bounds if row.name == "composed-bound")
+    limit = result.mechanism.traces.largest_noise(result.level)
+    assert bound.low == claim.with_noise_multiplier(limit).attained_epsilon(1e-5)
+    assert bound.low < row.low
+
+
 def by_own_rounds(noise: float, seed: int, rate: float = 0.25) -> Scores:
     """Scores of 300 canaries with the deltas' Gram matrix."""
     dim, rounds, rng = 3000, 12, np.random.default_rng(seed)
