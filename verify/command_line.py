@@ -114,12 +114,12 @@ class _Group(click.Group):
 
 @contextlib.contextmanager
 def _log_shown() -> Iterator[None]:
-    """Show what the package logs on stderr; on a terminal also what only takes long."""
+    """Show what the package logs on stderr."""
     logger, shown = logging.getLogger("canaryproof"), logging.StreamHandler()
     shown.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     before = logger.level
     logger.addHandler(shown)
-    logger.setLevel(logging.INFO if sys.stderr.isatty() else logging.WARNING)
+    logger.setLevel(logging.INFO)
     try:
         yield
     finally:

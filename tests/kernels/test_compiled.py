@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import canaryproof.kernels
-from canaryproof.kernels import _compiled
-from canaryproof.kernels._compiled import njit, opened_folder
+from canaryproof.kernels import _code_folder
+from canaryproof.kernels._code_folder import opened_folder
+from canaryproof.kernels._compiled import njit
 from tests.windows import NUMBA, as_on_windows
 
 ROOT = Path(canaryproof.kernels.__file__).parents[1]
@@ -35,7 +36,7 @@ def said(tmp_path):
     room.mkdir(parents=True)
     # A package, so that it is not taken for a part of the installed one.
     (room.parent / "__init__.py").touch()
-    for name in ("__init__.py", "_compiled.py"):
+    for name in ("__init__.py", "_code_folder.py", "_compiled.py", "_kept_code.py"):
         shutil.copy(ROOT / "kernels" / name, room)
 
     def run(constant, program=PROGRAM, /, **environment):
@@ -216,7 +217,7 @@ def test_a_link_to_the_cache_is_followed_once(tmp_path, said):
     for file in (tmp_path / "mine").rglob("*.nb*"):
         file.unlink()
     swap = f"import os; os.unlink({str(link)!r}); os.symlink({str(tmp_path / 'theirs')!r}, {str(link)!r});"
-    program = f"from canaryproof.kernels import _compiled; _compiled.folder(); {swap}\n" + PROGRAM
+    program = f"from canaryproof.kernels import _code_folder; _code_folder.folder(); {swap}\n" + PROGRAM
     assert said(1, program, **place) == (["4", "0"], "")
     assert list((tmp_path / "mine").rglob("*.nbc"))
 
@@ -268,7 +269,8 @@ def test_nobody_waits_forever(tmp_path, said):
     place = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     said(1, **place)
     (path,) = (tmp_path / "cache").rglob("*.lock")
-    hurried = "from canaryproof.kernels import _compiled; _compiled._LONGEST = 0.1\n" + PROGRAM.replace("(1)", "(1.0)")
+    hurried = "from canaryproof.kernels import _kept_code; _kept_code._LONGEST = 0.1\n"
+    hurried += PROGRAM.replace("(1)", "(1.0)")
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         assert said(1, hurried, **place) == (["4.0", "0"], "")
@@ -281,7 +283,7 @@ def test_every_compiled_function_has_the_decorator_that_keeps_it():
     made = [str(path) for path, text in texts.items() if re.search(r"numba\.n?jit|from numba import.*jit", text)]
     assert made == ["kernels/_compiled.py"]
     decorated = {path.parts[0] for path, text in texts.items() if "njit(" in text}
-    assert decorated == set(_compiled._ROOMS)
+    assert decorated == set(_code_folder._ROOMS)
 
 
 def test_sums_in_any_order_are_part_of_their_caller():

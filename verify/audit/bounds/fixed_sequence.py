@@ -166,7 +166,7 @@ def _power(base: Complexes, exponent: int) -> Complexes:
     return result
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, loop=True)
 def _sums(observed: Array, thresholds: Array) -> Ints:
     """Count for each audit how many thresholds its scores reach in all."""
     result = np.zeros(len(observed), dtype=np.int64)

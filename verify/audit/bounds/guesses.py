@@ -223,7 +223,7 @@ _LARGEST_GUESSED_EPSILON, _GUESS_HALVINGS = 40.0, 40
 RELATIVE, ABSOLUTE = 1e-6, 1e-11
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, loop=True)
 def pooled_order(observed: Array, unobserved: Array) -> tuple[Array, Ints]:
     """Merge the rising scores of each audit into falling order, unobserved ones first among equals.
 

@@ -36,7 +36,7 @@ def rates(upper: ArrayLike, complement: ArrayLike, delta: float) -> Rates:
         return Rates(np.log(upper), np.log(np.maximum(np.asarray(complement) - delta, 0.0)))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, loop=True)
 def _exact(
     observed: Array,
     at: NDArray[np.int64],
@@ -67,7 +67,7 @@ def _exact(
     return values, thresholds
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, loop=True)
 def _sweep_sample(
     observed: Array,
     unobserved: Array,

@@ -31,8 +31,8 @@ class _Left(ProgressColumn):
 
 
 def _remaining_time(elapsed: float, done: int, total: int) -> float | None:
-    """Return the time that is left, None as long as it cannot be known."""
-    if elapsed < _KNOWN_SECONDS or total <= 0 or done < _KNOWN_SHARE * total:
+    """Return the time that is left, None as long as it cannot be known, or if what follows has no parts."""
+    if elapsed < _KNOWN_SECONDS or total <= 0 or not _KNOWN_SHARE * total <= done < total:
         return None
     return elapsed * (total - done) / done
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from canaryproof.kernels import _compiled
+from canaryproof.kernels import _code_folder
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.estimators import algorithm_1
 
@@ -44,7 +44,7 @@ def test_printed_size_fits_in_memory_and_gives_the_theorems_moments(tmp_path):
     )
     # Compiling takes memory of its own. The first run compiles what is still missing, in a copy of the cache: no other
     # process writes there, so that the second run compiles nothing.
-    kept = _compiled.folder()
+    kept = _code_folder.folder()
     shutil.copytree(kept, tmp_path / kept.name, ignore=shutil.ignore_patterns("*.tmp.*"))
     surroundings = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
     for count in ("20", str(canaries)):
