@@ -24,7 +24,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special, stats
+from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.arrays import Array
@@ -600,12 +600,15 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
             p_value = float(special.ndtr(-below))
         else:
             below = -mean / (float(facts.observed.std()) + _rounding(facts.observed)) * math.sqrt(count - 1)
-            p_value = float(stats.t.sf(below, count - 1))
+            p_value = float(special.stdtr(count - 1, -below))
         if p_value < EACH_LEVEL:
             yield _sign_warning(f"The observed cosines' mean is {below:.1f} standard errors below 0.", p_value)
             return
     if facts.unobserved is None:
         return
+    # It loads for long, and few audits need it.
+    from scipy import stats
+
     # The statistic is bounded, so that the normal law's tail is the heavier one far out.
     p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
     if p_value >= EACH_LEVEL:
@@ -657,7 +660,7 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
     count, dim, z = facts.null_count, facts.dim, math.sqrt(facts.dim) * facts.unobserved
     probability = null_cosine.cdf(facts.unobserved, dim)
     p_value = min(
-        float(stats.kstest(probability, "uniform", alternative="greater").pvalue),
+        float(special.smirnov(count, max(0.0, (np.arange(1.0, count + 1.0) / count - np.sort(probability)).max()))),
         float(special.ndtr(math.sqrt(count) * z.mean())),
         float(special.chdtrc(count - 1, count * z.var())),
         float(special.chdtr(count, (z**2).sum())),
@@ -734,6 +737,9 @@ def _spread(facts: _Facts) -> Iterator[MisuseWarning]:
         # Fitting the mean makes the p-value larger. The distance bounds that of a cosine's law from the normal one.
         shape = fit(special.ndtr(z - z.mean()), _NORMAL_DISTANCE / (facts.dim - 1))
     else:
+        # It loads for long, and few audits need it.
+        from scipy import stats
+
         unobserved = np.asarray(facts.unobserved) / facts.scale
         freedoms, factor = (facts.count - 1, facts.null_count), facts.count / (facts.count - 1)
         narrow, wide = special.fdtr(*freedoms, factor * most), special.fdtrc(*freedoms, factor * least)
@@ -1028,7 +1034,7 @@ def _reach(count: int, null_count: int, confidence: float) -> float:
     """Return the excess over the null's mean, in its deviations, at which a mean is significantly above it."""
     freedom = min(count, null_count or count) - 1
     unobserved = 1.0 / null_count if null_count else 0.0
-    return float(stats.t.isf(1.0 - confidence, freedom)) * math.sqrt(1.0 / (count - 1) + unobserved)
+    return -float(special.stdtrit(freedom, 1.0 - confidence)) * math.sqrt(1.0 / (count - 1) + unobserved)
 
 
 def visible_trace(count: int) -> float:

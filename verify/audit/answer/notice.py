@@ -16,7 +16,6 @@ from functools import lru_cache
 
 import numpy as np
 from scipy import optimize, special
-from scipy.stats import qmc
 
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
@@ -185,6 +184,9 @@ def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rej
 
 @lru_cache(maxsize=16)
 def _normal_points(dimensions: int) -> Array:
+    # It takes as long to load as the audit.
+    from scipy.stats import qmc
+
     points = qmc.Sobol(dimensions, seed=0).random(_POINTS)
     return np.asarray(special.ndtri(np.clip(points, 1e-12, 1.0 - 1e-12)))
 
@@ -194,7 +196,8 @@ def _draw_numbers(mean: Array, covariance: Array, skewness: Array) -> tuple[Arra
     deviation = np.sqrt(np.maximum(np.diag(covariance), 1e-24))
     # A root by Cholesky is continuous in the covariance, unlike one by eigenvectors; numbers may nearly be equal.
     root = np.linalg.cholesky(covariance / np.outer(deviation, deviation) + _JITTER * np.eye(len(mean)))
-    z = _normal_points(len(mean)) @ root.T
+    # BLAS would start its threads for a moment's work, and their number would change the last digits.
+    z = np.einsum("ij,kj->ik", _normal_points(len(mean)), root)
     # A gamma variable's quantile by Wilson and Hilferty has the right skewness.
     skewness = np.where(np.abs(skewness) < 1e-4, 1e-4, np.clip(skewness, -3.0, 3.0))
     shape = np.maximum(1.0 + skewness * z / 6.0 - skewness**2 / 36.0, 0.0) ** 3
@@ -369,17 +372,19 @@ def _exact_tests(count: int, claim: float, delta: float, alpha: float) -> _Exact
 def _power_by_thresholds(trace: float, count: int, tests: _ExactTests) -> float:
     sums = [test for block in tests.sums for test in block]
     thresholds = np.concatenate([*(test.thresholds for test in sums), tests.thresholds])
-    summed = np.repeat(np.arange(len(sums)), [len(test.thresholds) for test in sums])
-    # The first rows add the numbers of scores above a sum's thresholds; the others have one number each.
-    totals = np.zeros((len(sums), len(thresholds)))
-    totals[summed, np.arange(len(summed))] = 1.0
-    rows = np.vstack([totals, np.eye(len(thresholds))[len(summed) :]])
+    starts = np.cumsum([0, *(len(test.thresholds) for test in sums)])
+
+    def totals(values: Array) -> Array:
+        """Add what belongs to the thresholds of a sum; the others stand for themselves."""
+        summed = np.add.reduceat(values[: starts[-1]], starts[:-1], axis=0)
+        return np.concatenate([summed, values[starts[-1] :]])
+
     tails = special.ndtr(trace - thresholds)
     covariance = count * (special.ndtr(trace - np.maximum.outer(thresholds, thresholds)) - np.outer(tails, tails))
     deviation = np.sqrt(np.maximum(count * tails * (1.0 - tails), 1e-24))
     # Sums of many weights are close to normal.
-    skewness = np.concatenate([np.zeros(len(sums)), ((1.0 - 2.0 * tails) / deviation)[len(summed) :]])
-    drawn = _draw_numbers(count * rows @ tails, rows @ covariance @ rows.T, skewness)[0]
+    skewness = np.concatenate([np.zeros(len(sums)), ((1.0 - 2.0 * tails) / deviation)[starts[-1] :]])
+    drawn = _draw_numbers(totals(count * tails), totals(totals(covariance).T).T, skewness)[0]
     by_sums = (drawn[:, : len(sums)] >= np.array([test.least for test in sums])).all(axis=1)
     by_bands = np.logical_or.reduceat(drawn[:, len(sums) :] >= tests.ranks, tests.bands, axis=1).all(axis=1)
     return float((by_sums | by_bands).mean())

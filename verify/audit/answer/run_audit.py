@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.public import set_module
@@ -652,6 +651,9 @@ def _null_law(scores: Scores) -> GoodnessOfFit | None:
     """Test that unobserved cosines follow their law in R^d; None where there are none, or they entered negated."""
     if scores.unobserved is None or scores.dim is None or scores.neighbours == "replace":
         return None
+    # It loads for long, and few audits need it.
+    from scipy import stats
+
     # The probability transform turns the closed-form law into the uniform.
     result = stats.kstest(null_cosine.cdf(scores.unobserved, scores.dim), "uniform")
     return GoodnessOfFit(float(result.statistic), float(result.pvalue))

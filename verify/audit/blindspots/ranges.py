@@ -12,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 
 import numpy as np
-from scipy import stats
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
@@ -123,6 +122,9 @@ def score_laws(
 
 def power(law: Moments, claimed: float) -> float:
     """Return the probability that the mean of scores with these moments is significantly above the claimed one."""
+    # It loads for long, and few audits need it.
+    from scipy import stats
+
     count, null_count = law.count, law.null_count
     distance = epsilon_estimators.pinned_distance(law)
     freedom, error, scale = count - 1.0, np.asarray(1.0 / math.sqrt(count)), law.ratio

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.bounds.lower_bound import BoundKind, Method, ScoreSample, never
@@ -95,7 +95,9 @@ def _below_kink(first: Rate, second: Rate, epsilon: float, delta: float, corner:
     half = 0.5 * np.diff(angles)[:, np.newaxis]
     angle = angles[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = np.sin(angle) ** 2
-    # The public ``pdf`` checks its arguments for four times as long.
+    # It loads for long, and its public ``pdf`` checks its arguments for four times as long.
+    from scipy import stats
+
     density = stats.beta._pdf(rate, *first.parameters) * np.sin(2.0 * angle)
     inside = second.below(np.maximum(1.0 - delta - up * rate, 0.0)) - (
         0.0 if corner else second.below(np.asarray(kink))

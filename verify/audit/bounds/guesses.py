@@ -8,7 +8,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import fft, special, stats
+from scipy import fft, special
 
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Bools, Complexes, Ints
@@ -54,6 +54,9 @@ def shown_numbers(count: int, null_count: int, delta: float) -> list[tuple[tuple
     More shown canaries mean fewer wrong guesses, so that numbers between two pairs count as the larger pair. The pairs
     do not depend on δ, so that the bounds rise with δ.
     """
+    # It loads for long, and few audits need it.
+    from scipy import stats
+
     most = max(count, null_count)
     pairs, before, number = [], 0.0, 0
     while number < most and before < 1.0 - _UNLIKELY:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import signal, special, stats
+from scipy import special
 
 from canaryproof.kernels import binomial
 from canaryproof.kernels._compiled import njit
@@ -177,6 +177,8 @@ def alpha_share(alpha: float, exact: bool) -> float:
 
 # States and steps that are less likely than this are dropped, so that the computed probability is too small.
 _NEGLIGIBLE = 1e-25
+# Products up to which ``scipy.signal`` convolves without a Fourier transform.
+_DIRECT = 4_000_000
 # Ratio of a declared rank to the one before. With all ranks, each level would be half as large. Ranks whose level is
 # little above δ are closer, as the bound depends on the difference.
 _RATIO, _CLOSER = 1.6, 1.3
@@ -213,11 +215,20 @@ def _add_poisson(states: Array, lowest: int, mean: float) -> tuple[Array, int]:
         # By Chernoff's bounds, the probability beyond is negligible.
         first, last = max(0, int(mean - 11.0 * math.sqrt(mean))), int(mean + 11.0 * math.sqrt(mean) + 60.0)
         steps = _poisson(np.arange(first, last + 1), mean)
-        states, lowest = np.maximum(signal.convolve(states, steps), 0.0), lowest + first
+        states, lowest = np.maximum(_convolve(states, steps), 0.0), lowest + first
     likely = np.flatnonzero(states > _NEGLIGIBLE)
     if not len(likely):
         return states[:0], lowest
     return states[likely[0] : likely[-1] + 1], lowest + int(likely[0])
+
+
+def _convolve(first: Array, second: Array) -> Array:
+    """Convolve as ``scipy.signal`` does, which up to so many products does it directly, and takes long to load."""
+    if len(first) * len(second) < _DIRECT:
+        return np.convolve(first, second)
+    from scipy import signal
+
+    return np.asarray(signal.convolve(first, second))
 
 
 def _poisson(counts: NDArray[np.int64], mean: float) -> Array:
@@ -250,8 +261,16 @@ def skipped_ranks(count: int, delta: float) -> list[tuple[int, float]]:
         least = design / math.sqrt(10.0)
         skips = count <= _MOST_SKIPPED and count * least >= 1.0
         # Designs with the same ranks have their smallest bound at the largest δ.
-        result[int(stats.binom.isf(_USELESS, count, least)) if skips else 0] = at
+        result[_largest_likely(count, least) if skips else 0] = at
     return list(result.items())
+
+
+def _largest_likely(count: int, delta: float) -> int:
+    """Return the number of shown canaries that only ``_USELESS`` exceeds."""
+    # It loads for long, and few audits need it.
+    from scipy import stats
+
+    return int(stats.binom.isf(_USELESS, count, delta))
 
 
 def _levels(local: float, ranks: NDArray[np.int64], count: int) -> Array:

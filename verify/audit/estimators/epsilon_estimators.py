@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from canaryproof.kernels import threshold_attack, two_gaussians
 from canaryproof.kernels.arrays import Array
@@ -115,7 +115,7 @@ def _pinned_limits(moments: Moments, confidence: float) -> tuple[Array, Array, A
     distance, error = pinned_distance(moments), pinned_error(moments)
     # With the closed-form null, μ̂ is divided by the sample's own deviation: Student's law.
     larger = np.maximum(error, pinned_error(moments.as_normal))
-    return distance, error, larger * stats.t.ppf(0.5 + 0.5 * confidence, min(k - 1.0, k + k0 - 2.0))
+    return distance, error, larger * special.stdtrit(min(k - 1.0, k + k0 - 2.0), 0.5 + 0.5 * confidence)
 
 
 # Quantile of the normal law by which the kurtosis is taken for larger than the sample's.
@@ -206,7 +206,7 @@ def norm_estimate(release: ArrayLike, delta: float, confidence: float = 0.95) ->
 def norm_estimate_at(distance: Array, dim: int, delta: float, confidence: float = 0.95) -> Estimate:
     """``norm`` of releases of a distance √d/‖ρ‖; other arguments as for that."""
     tail = 0.5 - 0.5 * confidence
-    low, high = (math.sqrt(stats.chi2.ppf(p, dim) / dim) for p in (tail, 1.0 - tail))
+    low, high = (math.sqrt(2.0 * special.gammaincinv(0.5 * dim, p) / dim) for p in (tail, 1.0 - tail))
     error = distance / math.sqrt(2.0 * dim)
     return Estimate(
         pinned_epsilon(delta, distance),
@@ -237,10 +237,10 @@ def variance_p_value(moments: Moments) -> Array:
     k, k0 = moments.count, moments.null_count
     if math.isfinite(k0):
         statistic = moments.ratio**2 * (k / (k - 1)) / (k0 / (k0 - 1))
-        tails = stats.f.cdf(statistic, k - 1, k0 - 1), stats.f.sf(statistic, k - 1, k0 - 1)
+        tails = special.fdtr(k - 1, k0 - 1, statistic), special.fdtrc(k - 1, k0 - 1, statistic)
     else:
         statistic = moments.ratio**2 * k
-        tails = stats.chi2.cdf(statistic, k - 1), stats.chi2.sf(statistic, k - 1)
+        tails = special.chdtr(k - 1, statistic), special.chdtrc(k - 1, statistic)
     return np.minimum(1.0, 2.0 * np.minimum(*tails))
 
 
@@ -254,9 +254,9 @@ def _ratio_limits(moments: Moments, tail: float) -> tuple[float, float]:
     """Return quantiles of the estimated ratio of equal deviations, by the normal law."""
     k, k0 = moments.count, moments.null_count
     if math.isfinite(k0):
-        squares = stats.f.ppf(tail, k - 1, k0 - 1), stats.f.isf(tail, k - 1, k0 - 1)
+        squares = special.fdtri(k - 1, k0 - 1, tail), special.fdtri(k - 1, k0 - 1, 1.0 - tail)
     else:
-        squares = stats.chi2.ppf(tail, k - 1) / (k - 1), stats.chi2.isf(tail, k - 1) / (k - 1)
+        squares = 2.0 * special.gammaincinv(0.5 * (k - 1), tail) / (k - 1), special.chdtri(k - 1, tail) / (k - 1)
     low, high = (math.sqrt(square / _bias_correction(moments)) for square in squares)
     return low, high
 
@@ -355,7 +355,8 @@ def propagate(
             pieces.append(pinned_epsilon(delta, pinned_distance(passed)))
         else:
             pieces.append(pair_epsilon(delta, drawn, np.broadcast_to(drawn_ratio, drawn.shape)))
-        weights.append(half * _RATIO_WEIGHTS[:, np.newaxis] * stats.norm.pdf(steps) * _MEAN_WEIGHTS)
+        density = np.exp(-0.5 * steps**2) / math.sqrt(2.0 * math.pi)
+        weights.append(half * _RATIO_WEIGHTS[:, np.newaxis] * density * _MEAN_WEIGHTS)
     epsilon, weight = np.concatenate(pieces, axis=-2), np.concatenate(weights, axis=-2)
     weight /= weight.sum(axis=(-2, -1), keepdims=True)
     mean = (weight * epsilon).sum(axis=(-2, -1), keepdims=True)
@@ -368,7 +369,7 @@ def _bonett(moments: Moments, tail: float) -> tuple[Array, Array]:
 
     That is a factor, which is kept below 2 where a confidence near 1 would make it negative.
     """
-    quantile = float(stats.norm.isf(tail))
+    quantile = -float(special.ndtri(tail))
     centre, square = moments.ratio * math.sqrt(_bias_correction(moments)), np.asarray(0.0)
     for size, shape, power in ((moments.count, moments.shape, 0.5), (moments.null_count, moments.null_shape, -0.5)):
         if math.isfinite(size):
@@ -395,7 +396,7 @@ def _rectangle(moments: Moments, confidence: float) -> tuple[Array, Array, Array
     tail = 0.5 - 0.5 * math.sqrt(confidence)
     smallest, largest = _ratio_range(moments, tail)
     error = np.maximum(_distance_error(moments), _distance_error(moments.as_normal))
-    reach = error * stats.t.isf(tail, min(moments.count, moments.null_count) - 1.0)
+    reach = -error * special.stdtrit(min(moments.count, moments.null_count) - 1.0, tail)
     nearest, farthest = np.maximum(np.abs(moments.distance) - reach, 0.0), np.abs(moments.distance) + reach
     return nearest, farthest, smallest, largest
 

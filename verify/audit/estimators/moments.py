@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from canaryproof.kernels.arrays import Array
 
@@ -192,7 +191,8 @@ def shape_of(cosines: NDArray[np.float64]) -> Shape | None:
     count = cosines.shape[-1]
     if count < _FEWEST_FOR_SHAPE:
         return None
-    trimmed = np.asarray(stats.trim_mean(cosines, 0.5 / math.sqrt(count - 4.0), axis=-1))
+    cut = int(0.5 / math.sqrt(count - 4.0) * count)
+    trimmed = np.asarray(np.partition(cosines, (cut, count - cut - 1), axis=-1)[..., cut : count - cut].mean(axis=-1))
     deviation = cosines.std(axis=-1, keepdims=True)
     skewness = _moment(cosines, cosines.mean(axis=-1, keepdims=True), deviation, 3)
     return Shape(skewness, _moment(cosines, trimmed[..., np.newaxis], deviation, 4))

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
+from threadpoolctl import threadpool_limits
 
 from canaryproof.verify.audit.answer import notice
 from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_spots, least_count, rounds_per_score
@@ -353,3 +354,12 @@ def test_a_sufficient_number_is_doubled_and_rounded_up_to_two_digits(monkeypatch
     assert found(1000, 1001, 1001) == 1100
     assert found(10**6 + 1, 17) is None
     assert found(10**6, 17) == 10**6
+
+
+def test_no_digit_depends_on_the_number_of_cores():
+    tests = notice._exact_tests(1000, 3.0, 1e-6, 0.05)
+    numbers = []
+    for threads in (1, 2):
+        with threadpool_limits(threads, "blas"):
+            numbers.append([notice._power_by_thresholds(trace, 1000, tests) for trace in (0.05, 0.2, 0.35)])
+    assert numbers[0] == numbers[1]
