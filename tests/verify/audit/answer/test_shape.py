@@ -17,11 +17,13 @@ def draws(law, seed=0, count=400):
 
 
 @pytest.mark.parametrize("distance", [0.0, 0.01])
-def test_a_fit_is_kolmogorov_and_smirnov_s(distance):
-    values = np.sort(np.random.default_rng(0).random(500) ** 1.2)
+@pytest.mark.parametrize("power", [1.05, 1.2, 1.4])
+def test_a_fit_is_kolmogorov_and_smirnov_s(distance, power):
+    values = np.sort(np.random.default_rng(0).random(500) ** power)
     exact = stats.kstest(values, "uniform")
     expected = stats.kstwo.sf(max(0.0, exact.statistic - distance), 500)
-    assert fit(values, distance) == expected
+    # Above a fortieth, Stephens' approximation serves.
+    assert fit(values, distance) == (expected if expected < 0.024 else pytest.approx(expected, rel=0.02))
     assert distance or expected == pytest.approx(exact.pvalue, rel=1e-6)
 
 
