@@ -1,6 +1,7 @@
 from canaryproof.kernels.certified import Enclosure as Enclosure
 from canaryproof.kernels.certified import Enclosures as Enclosures
 from canaryproof.kernels.slices import PartialProducts as PartialProducts
+from canaryproof.verify.audit.accounting.accountant import Bracket as Bracket
 from canaryproof.verify.audit.accounting.accountant import Claim as Claim
 from canaryproof.verify.audit.accounting.sampling import Sampling as Sampling
 from canaryproof.verify.audit.answer.instruments import InstrumentTest as InstrumentTest

@@ -1,9 +1,13 @@
 """Claimed mechanisms: the ε of noise, rounds and sampling, and the attacker whom it is about.
 
-This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``epsilon_delta`` or
-``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper bound, and ``Claim.basis`` names it:
+This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``fixed_batches``,
+``shuffled``, ``epsilon_delta`` or ``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper
+bound, and ``Claim.basis`` names it. ``Claim.bracket`` has a lower one, too:
 
 - Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
+- One sampled round in which a record is removed has a closed form: δ(log(1 + q(e^ε − 1))) is q times δ(ε) of the round
+  without sampling, and the other direction has less. Where ε ≥ 0, they differ by (1 − q)(e^ε − 1)(N₁(S) − N₀(S)).
+- Shuffled epochs have the ε of an attacker who knows the record's batch in each: no amplification is known to hold.
 - Sampled rounds of Gaussian noise have dominating pairs (Zhu, Dong and Wang 2022). ``loss_distribution`` composes
   them. Where the noise is so low that ε is in the thousands, rounds that the attacker knows, whose number is binomial,
   or all rounds give less.
@@ -44,8 +48,9 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.accounting import shuffled_batches
 from canaryproof.verify.audit.accounting.loss_distribution import LossDistribution, Pair, Rounds
-from canaryproof.verify.audit.files.json_records import Count, Event
+from canaryproof.verify.audit.files.json_records import Count, Event, OmittedIfNone
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -67,6 +72,8 @@ _ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 _RATE = NumberRange("lie between 0 and 1", 0.0, 1.0)
 _RECORDS = NumberRange("be a whole number from 1 to 1e12", 1, 10**12, whole=True)
 _PROBABILITY = NumberRange("lie between 0 and 1", 0.0, 1.0)
+_MEAN = NumberRange("lie between 1 and 1e6", 1.0, 1e6)
+_SHAPE = NumberRange("lie between 0 and 100", 0.0, 100.0)
 NEIGHBOURS = ("add-or-remove", "replace")
 # Events of dp-accounting whose ε needs no sampling; any other may count on it.
 _UNSAMPLED = ("GaussianDpEvent", "LaplaceDpEvent", "DiscreteLaplaceDpEvent", "RandomizedResponseDpEvent", "ZCDpEvent")
@@ -91,6 +98,29 @@ _RENYI_ERROR = (1e-11, 1e-12)
 
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
+class Bracket:
+    """Both ends of what is known of a mechanism's ε at one δ.
+
+    Attributes
+    ----------
+    attained
+        Largest known lower bound: what an attacker reaches against some records.
+    dominated
+        Least known upper bound: what no attacker exceeds.
+    """
+
+    attained: float
+    dominated: float
+
+    def is_private(self, epsilon: float) -> bool | None:
+        """Tell whether the mechanism is (ε, δ)-private; None where that cannot be said, between both ends."""
+        if epsilon >= self.dominated:
+            return True
+        return False if epsilon < self.attained else None
+
+
+@set_module("canaryproof.typing")
+@dataclass(frozen=True)
 class Claim:
     """A claimed mechanism, which answers how private it is, and for whom. The functions of this module make claims.
 
@@ -111,6 +141,8 @@ class Claim:
         Stated (ε, δ), of which nothing else is known; else None.
     event
         Mechanism of another kind, as ``dp_accounting`` describes it; else None.
+    epochs
+        Number of epochs, each of which is shuffled anew and cut into ``rounds``/``epochs`` batches; else None.
 
     Notes
     -----
@@ -124,14 +156,16 @@ class Claim:
     rate: float | None = None
     statement: tuple[float, float] | None = None
     event: Event = None
+    epochs: OmittedIfNone[Count] = None
 
     @property
     def attacker(self) -> Attacker:
         """The attacker whom the claim is about: knows a record's rounds, or only the law of sampling."""
         if self.statement is not None:
             return "unstated"
-        leaves = () if self.event is None else _leaves(self.event)
-        sampled = self.rate is not None or any(type(leaf).__name__ not in _UNSAMPLED for _, leaf in leaves)
+        leaves = () if self.event is None else _mechanisms(self.event)
+        drawn = self.rate is not None or self.epochs is not None
+        sampled = drawn or any(type(leaf).__name__ not in _UNSAMPLED for _, leaf in leaves)
         return "sampling" if sampled else "known rounds"
 
     def epsilon(self, delta: float) -> float:
@@ -182,12 +216,44 @@ class Claim:
 
         Notes
         -----
-        Exact at known rounds. With sampling, the records are unit vectors in one direction. Under Poisson sampling the
-        one that differs is alone, or is replaced by its opposite; in batches of fixed size all others are its
-        opposites. The pair of outputs is composed with itself, in the better of its two directions. The accountant is
-        at most 1% or 0.001 above, which is subtracted.
+        Exact at known rounds and in one round that is sampled, unless a record is replaced under Poisson sampling. With
+        sampling, the records are unit vectors in one direction. Under Poisson sampling the one that differs is alone,
+        or is replaced by its opposite; in batches of fixed size all others are its opposites. The pair of outputs is
+        composed with itself, in the better of its two directions. The accountant is at most 1% or 0.001 above, which is
+        subtracted. In shuffled epochs all others are opposites of the one that differs, too, and what is subtracted is
+        proven (``shuffled``).
         """
         return float(_attained_epsilon(self, float(rules.DELTA.number("delta", delta))))
+
+    def bracket(self, delta: float) -> Bracket:
+        """Both ends of what is known of ε, against which a stated ε is held.
+
+        Parameters
+        ----------
+        delta
+            δ in (0, 1), not subnormal.
+
+        Returns
+        -------
+        ``attained_epsilon`` and ``epsilon``. They are equal where ε is exact, as at known rounds, and 0 and ε where
+        nothing but an upper bound is known.
+
+        Raises
+        ------
+        ValueError
+            If δ lies outside its range.
+
+        Examples
+        --------
+        >>> import canaryproof as cp
+        >>> bracket = cp.accounting.shuffled(0.5, batches=100, epochs=10, neighbours="add-or-remove").bracket(1e-6)
+        >>> print(f"{bracket.attained:.2f} to {bracket.dominated:.2f}")
+        48.90 to 49.32
+        >>> [bracket.is_private(epsilon) for epsilon in (8.0, 49.0, 50.0)]
+        [False, None, True]
+        """
+        least = float(rules.DELTA.number("delta", delta))
+        return Bracket(self.attained_epsilon(least), self.epsilon(least))
 
     def power(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
         """Largest true positive rate that the claim allows a test, at a false positive rate.
@@ -209,11 +275,12 @@ class Claim:
 
         Notes
         -----
-        Φ(Φ⁻¹(α) + √n/σ) for n known rounds (Dong, Roth and Su 2022, equation 6), with 2√n under replacement. Otherwise
+        Φ(Φ⁻¹(α) + √n/σ) for n known rounds (Dong, Roth and Su 2022, equation 6), with 2√n under replacement; so for n
+        shuffled epochs. Otherwise
         the least, over pairs (ε, δ) that hold, of δ + e^ε·α and 1 − e^−ε·(1 − δ − α), and 1.
         """
         alpha = _checked_rates(false_positive_rate)
-        noise = _exact_noise(self)
+        noise = _dominating_noise(self)
         if noise is not None:
             return np.asarray(special.ndtr(special.ndtri(alpha) + 1.0 / noise))
         epsilons, deltas = _pairs(self)
@@ -225,7 +292,7 @@ class Claim:
     def tradeoff(self, false_positive_rate: ArrayLike) -> NDArray[np.float64]:
         """Least false negative rate f(α) that the claim leaves a test; 1 − ``power``, precise where it is small."""
         alpha = _checked_rates(false_positive_rate)
-        noise = _exact_noise(self)
+        noise = _dominating_noise(self)
         if noise is not None:
             return np.asarray(special.ndtr(-special.ndtri(alpha) - 1.0 / noise))
         epsilons, deltas = _pairs(self)
@@ -312,6 +379,8 @@ class Claim:
         p = _PROBABILITY.number("probability", probability)
         if self.participations is not None:
             return self.participations
+        if self.epochs is not None:
+            return self.epochs
         if self.rate is None or self.rounds is None:
             raise ValueError("participation_quantile: must be asked of a claim with rounds or with a sampling rate")
         share = (1.0 - p) / _RECORDS.number("records", records)
@@ -327,6 +396,8 @@ class Claim:
             mechanism = "ε = {:g} at δ = {:g}".format(*self.statement)
         elif self.event is not None:
             mechanism = " and ".join(f"{count} × {leaf}" for count, leaf in _leaves(self.event))
+        elif self.epochs is not None:
+            mechanism = f"noise multiplier {self.noise_multiplier:g}, {_epochs(self)}"
         else:
             taken = f"{self.participations} of {_number_of(self.rounds)} known to the attacker"
             drawn = f"{_number_of(self.rounds)} of Poisson sampling at {self.rate}"
@@ -467,7 +538,93 @@ def fixed_batches(noise_multiplier: float, *, batch: int, records: int, rounds: 
     return from_event(dp_accounting.SelfComposedDpEvent(event, number), neighbours=neighbours)
 
 
-def best_of(claim: Claim, *, trainings: int) -> Claim:
+def shuffled(noise_multiplier: float, *, batches: int, epochs: int = 1, neighbours: Neighbours) -> Claim:
+    """Claim of Gaussian noise for an attacker who knows that each epoch shuffles the records, and not how.
+
+    Parameters
+    ----------
+    noise_multiplier
+        Standard deviation σ of the noise of a batch in clip norms, from 0.01 to 1e6.
+    batches
+        Batches of equal size into which an epoch is cut, in each of which a record takes part once.
+    epochs
+        Number of epochs, each of which is shuffled anew. There are at most 1e9 batches in all.
+    neighbours
+        ``add-or-remove``: the update of one record is zero, and its place stays in the shuffle (zero-out);
+        ``replace``: it is any other one, so that a sum moves by two clip norms. It has no default, as the two differ
+        much.
+
+    Returns
+    -------
+    The claim. Its ε is that of an attacker who knows the record's batch in each epoch, so that nothing is gained by
+    shuffling. ``Claim.attained_epsilon`` is below it, and holds, too: against the worst gradients that are known (Chua
+    et al. 2024, arXiv 2403.17673), 1 for the record and −1 for all others, by the largest sum of each epoch or by the
+    sum of all. Where the noise is low, both ends nearly meet. The ε of Poisson sampling, which is often stated in their
+    place, lies below both.
+
+    Raises
+    ------
+    ValueError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> import canaryproof as cp
+    >>> claim = cp.accounting.shuffled(0.5, batches=100, neighbours="add-or-remove")
+    >>> print(f"{claim.attained_epsilon(1e-6):.2f} to {claim.epsilon(1e-6):.2f}")
+    11.00 to 11.00
+    >>> sampled = cp.accounting.poisson(0.5, rate=0.01, rounds=100)
+    >>> print(f"{sampled.epsilon(1e-6):.2f}")
+    7.92
+    """
+    sigma = float(rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier))
+    cut, times = int(_ROUNDS.number("batches", batches)), int(_ROUNDS.number("epochs", epochs))
+    rounds = int(_ROUNDS.number("epochs: all batches", cut * times))
+    if cut == 1:
+        return gaussian(sigma, participations=times, neighbours=neighbours)
+    return Claim(_relation(neighbours), sigma, rounds, epochs=times)
+
+
+@set_module("canaryproof.accounting")
+@dataclass(frozen=True, kw_only=True)
+class RandomTrainings:
+    """A random number of trainings, and what private selection of the best one needs. ``best_of`` takes it.
+
+    Attributes
+    ----------
+    law
+        Law from which the number was drawn before the first training, and without looking at the records:
+        ``truncated negative binomial`` or ``Poisson``.
+    mean
+        Its mean, from 1 to 1e6.
+    shape
+        Shape η of the negative binomial law, from 0 to 100: 0 is the logarithmic law, and 1 the geometric one.
+    made
+        Trainings that were made, which composition counts; nobody else may learn it.
+    settings_drawn_anew
+        Each training drew its settings anew from one law, which the records did not choose.
+    only_winner_released
+        Nothing is released but the best training, neither the others nor their number.
+    score_covered
+        The score by which the best one is chosen is a part of what each training's ε covers: it is computed from the
+        trained model and public data, say, and not from the records themselves.
+    """
+
+    law: Literal["truncated negative binomial", "Poisson"]
+    mean: float
+    made: int
+    shape: float = 1.0
+    settings_drawn_anew: bool = False
+    only_winner_released: bool = False
+    score_covered: bool = False
+
+    @property
+    def is_private_selection(self) -> bool:
+        """Whether all is affirmed that private selection needs."""
+        return self.settings_drawn_anew is self.only_winner_released is self.score_covered is True
+
+
+def best_of(claim: Claim, *, trainings: int | RandomTrainings) -> Claim:
     """Claim of the best of several trainings, such as those of a search for hyperparameters.
 
     Parameters
@@ -475,14 +632,15 @@ def best_of(claim: Claim, *, trainings: int) -> Claim:
     claim
         Claim of one training.
     trainings
-        Number of trainings on the same records, from 1 to 1e9, the best of which is released.
+        Number of trainings on the same records, from 1 to 1e9, the best of which is released; or ``RandomTrainings``
+        if the number was drawn from a law.
 
     Returns
     -------
     The claim of all trainings by composition, which holds however the best is chosen, and whatever is released of the
-    others. Private selection (Papernot and Steinke 2022) needs a number of trainings that is drawn from a named law and
-    known to nobody, settings that are drawn anew in each training, and a score for selection that each training's own ε
-    covers; a claim cannot know that, and does not count on it.
+    others. A random number of trainings has the claim of private selection (Papernot and Steinke 2022, theorems 2 and
+    6) if it affirms all three conditions, and if dp-accounting has the Rényi divergences of one training: not of a
+    stated ε, and not of Poisson sampling where records are replaced. Else it, too, has that of composition.
 
     Raises
     ------
@@ -492,12 +650,25 @@ def best_of(claim: Claim, *, trainings: int) -> Claim:
     Examples
     --------
     >>> import canaryproof as cp
-    >>> print(round(cp.accounting.best_of(cp.accounting.gaussian(4.0), trainings=16).epsilon(1e-5), 3))
+    >>> training = cp.accounting.gaussian(4.0)
+    >>> print(round(cp.accounting.best_of(training, trainings=16).epsilon(1e-5), 3))
     4.377
+    >>> drawn = cp.accounting.RandomTrainings(
+    ...     law="truncated negative binomial", mean=16, made=21,
+    ...     settings_drawn_anew=True, only_winner_released=True, score_covered=True,
+    ... )
+    >>> print(round(cp.accounting.best_of(training, trainings=drawn).epsilon(1e-5), 3))
+    2.283
     """
-    number = int(_ROUNDS.number("trainings", trainings))
     if not isinstance(claim, Claim):
         raise ValueError(f"claim: {rules.refusal('a Claim', claim)}")
+    if isinstance(trainings, RandomTrainings):
+        shape = _checked_shape(trainings)
+        selection = _private_selection(claim, trainings.mean, shape) if trainings.is_private_selection else None
+        if selection is not None:
+            return selection
+        trainings = trainings.made
+    number = int(_ROUNDS.number("trainings", trainings))
     if claim.statement is not None:
         epsilon, delta = claim.statement
         return epsilon_delta(number * epsilon, number * delta, neighbours=claim.neighbours)
@@ -505,10 +676,49 @@ def best_of(claim: Claim, *, trainings: int) -> Claim:
     rounds = int(_ROUNDS.number("trainings: all rounds", number * claim.rounds))
     taken = None if claim.participations is None else number * claim.participations
     if claim.event is None:
-        return replace(claim, rounds=rounds, participations=taken)
+        epochs = None if claim.epochs is None else number * claim.epochs
+        return replace(claim, rounds=rounds, participations=taken, epochs=epochs)
     import dp_accounting
 
     return from_event(dp_accounting.SelfComposedDpEvent(claim.event, number), neighbours=claim.neighbours)
+
+
+def _checked_shape(trainings: RandomTrainings) -> float:
+    """Return the shape of a law, which is infinite for Poisson's, if all is in its range."""
+    law = rules.choice("trainings: law", trainings.law, ("truncated negative binomial", "Poisson"))
+    _MEAN.number("trainings: mean", trainings.mean)
+    _ROUNDS.number("trainings: made", trainings.made)
+    for name in ("settings_drawn_anew", "only_winner_released", "score_covered"):
+        if type(getattr(trainings, name)) is not bool:
+            raise ValueError(f"trainings: {name}: {rules.refusal('true or false', getattr(trainings, name))}")
+    shape = float(_SHAPE.number("trainings: shape", trainings.shape))
+    return math.inf if law == "Poisson" else shape
+
+
+def _private_selection(claim: Claim, mean: float, shape: float) -> Claim | None:
+    """Return the claim of private selection, or None where no accountant has it."""
+    if claim.statement is not None:
+        return None
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
+
+    try:
+        return from_event(RepeatAndSelectDpEvent(_event_of(claim), float(mean), shape), neighbours=claim.neighbours)
+    except ValueError:
+        return None
+
+
+def _event_of(claim: Claim) -> Any:
+    """Return a mechanism as an event; shuffled epochs as the rounds that their upper bound is of."""
+    import dp_accounting
+
+    if claim.event is not None:
+        return claim.event
+    assert claim.noise_multiplier is not None
+    event: Any = dp_accounting.GaussianDpEvent(claim.noise_multiplier)
+    if claim.rate is not None:
+        return dp_accounting.SelfComposedDpEvent(dp_accounting.PoissonSampledDpEvent(claim.rate, event), claim.rounds)
+    taken = claim.participations if claim.epochs is None else claim.epochs
+    return dp_accounting.SelfComposedDpEvent(event, taken)
 
 
 def epsilon_delta(epsilon: float, delta: float, *, neighbours: Neighbours = "add-or-remove") -> Claim:
@@ -594,9 +804,11 @@ def from_event(event: "DpEvent", *, neighbours: Neighbours = "add-or-remove") ->
                 )
     whole = ComposedDpEvent(tuple(SelfComposedDpEvent(leaf, count) for leaf, count in counts.items()))
     common = next(iter(noises)) if len(noises) == 1 else None
-    claim = Claim(relation, common, counts.total(), event=whole)
+    # A training of which the best of many is released counts its rounds once.
+    rounds = sum(count * sum(each for each, _ in _mechanisms(leaf)) for leaf, count in counts.items())
+    claim = Claim(relation, common, rounds, event=whole)
     if claim.attacker == "known rounds":
-        claim = Claim(relation, common, counts.total(), counts.total(), event=whole)
+        claim = Claim(relation, common, rounds, rounds, event=whole)
     if not counts or not _is_supported(claim):
         rule = f"one that dp-accounting accounts for where neighbours are {relation}"
         raise ValueError(f"event: {rules.refusal(rule, event)}")
@@ -777,6 +989,13 @@ def _number_of(rounds: int | None) -> str:
     return "1 round" if rounds == 1 else f"{rounds} rounds"
 
 
+def _epochs(claim: Claim) -> str:
+    assert claim.epochs is not None
+    assert claim.rounds is not None
+    number = "1 epoch" if claim.epochs == 1 else f"{claim.epochs} epochs"
+    return f"{number} of {claim.rounds // claim.epochs} shuffled batches"
+
+
 # Events of dp-accounting, which takes seconds to import: functions that need it import it.
 
 
@@ -803,6 +1022,15 @@ def _leaves(event: Any, count: int = 1) -> Iterator[tuple[int, Any]]:
             yield count, event if noise is None else _with(event, {"event": dp_accounting.GaussianDpEvent(noise)})
         case _:
             yield count, event
+
+
+def _mechanisms(event: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the events that are composed, and those of which the best is selected."""
+    for count, leaf in _leaves(event):
+        if type(leaf).__name__ == "RepeatAndSelectDpEvent":
+            yield from ((count * inner, part) for inner, part in _mechanisms(leaf.event))
+        else:
+            yield count, leaf
 
 
 def _hashable(event: Any) -> Any:
@@ -881,6 +1109,7 @@ def _known_noise(claim: Claim) -> float | None:
     if claim.event is not None:
         return _joint_noise(claim.event, claim)
     taken = claim.rounds if claim.participations is None else claim.participations
+    taken = taken if claim.epochs is None else claim.epochs
     assert taken is not None
     assert claim.noise_multiplier is not None
     return claim.noise_multiplier / (_distance(claim) * math.sqrt(taken)) if taken else math.inf
@@ -891,20 +1120,27 @@ def _exact_noise(claim: Claim) -> float | None:
     return _known_noise(claim) if claim.attacker == "known rounds" else None
 
 
+def _dominating_noise(claim: Claim) -> float | None:
+    """Return the noise multiplier of the one Gaussian mechanism that the claim is, or that is its upper bound."""
+    return _known_noise(claim) if claim.epochs is not None else _exact_noise(claim)
+
+
 @lru_cache(maxsize=256)
 def _bound(claim: Claim, delta: float) -> tuple[float, str]:
     """Return the upper bound of ε, and its basis."""
     if claim.statement is not None:
         epsilon, least = claim.statement
         return (epsilon, "stated") if delta >= least else (math.inf, f"nothing is stated below δ = {least:g}")
-    noise = _exact_noise(claim)
+    noise = _dominating_noise(claim)
     if noise is not None:
         if math.isinf(noise):
             return 0.0, "the record takes part in no round"
-        taken = _number_of(claim.participations)
-        return float(gaussian_mechanism.epsilon(delta, noise)), (
-            f"exact Gaussian mechanism (Balle and Wang 2018), {taken} known to the attacker"
-        )
+        taken = f"{_number_of(claim.participations)} known to the attacker"
+        if claim.epochs is not None:
+            taken = f"as if the attacker knew the record's batch in each of {_epochs(claim)}"
+        return float(
+            gaussian_mechanism.epsilon(delta, noise)
+        ), f"exact Gaussian mechanism (Balle and Wang 2018), {taken}"
     rounds = claim.rounds
     assert rounds is not None
     where = f"{_number_of(rounds)} of " + (
@@ -913,6 +1149,9 @@ def _bound(claim: Claim, delta: float) -> tuple[float, str]:
     pure = _pure_epsilon(claim)
     if delta == 0.0:
         return pure, "pure ε of the mechanism"
+    single = _one_round(claim)
+    if single is not None:
+        return _in_one_round(single, delta), f"exact ε of one round that is sampled at {single.rate:.4g}"
     bounds = [(pure, "pure ε of the mechanism")]
     bounds += [(_in_all_rounds(claim, delta), f"exact Gaussian mechanism, as if in all of {_number_of(rounds)}")]
     if _directions(claim):
@@ -949,7 +1188,28 @@ def _pure_loss(leaf: Any, sides: float) -> float:
             return sides * float(leaf.noise_parameter * leaf.sensitivity)
         case "RandomizedResponseDpEvent" if leaf.noise_parameter > 0.0 and sides == 2.0:
             return math.log1p((1.0 - leaf.noise_parameter) * leaf.num_buckets / leaf.noise_parameter)
+        case "RepeatAndSelectDpEvent":
+            # Where the order of every Rényi divergence goes to infinity; a Poisson number has none.
+            return (2.0 + float(leaf.shape)) * math.fsum(
+                count * _pure_loss(part, sides) for count, part in _leaves(leaf.event)
+            )
     return math.inf
+
+
+def _one_round(claim: Claim) -> Rounds | None:
+    """Return the one sampled round that the claim is, if it has a closed form; else None."""
+    if claim.rounds != 1 or claim.epochs is not None or not (directions := _directions(claim)):
+        return None
+    (only,) = directions[0]
+    return None if only.pair == "replace" else only
+
+
+def _in_one_round(only: Rounds, delta: float) -> float:
+    if delta >= only.rate:
+        return 0.0
+    whole = float(gaussian_mechanism.epsilon(delta / only.rate, only.noise))
+    # Beyond, the sampled ε is the whole one, less log(1/q), to the last digit.
+    return math.log1p(only.rate * math.expm1(whole)) if whole < _LARGEST_LOSS else whole + math.log(only.rate)
 
 
 def _is_supported(claim: Claim) -> bool:
@@ -1025,6 +1285,15 @@ def _attained_epsilon(claim: Claim, delta: float) -> float:
         return _bound(claim, delta)[0]
     if claim.statement is not None:
         return 0.0
+    if claim.epochs is not None:
+        assert claim.noise_multiplier is not None
+        assert claim.rounds is not None
+        attained = shuffled_batches.attained_epsilon(
+            claim.noise_multiplier, claim.rounds // claim.epochs, claim.epochs, claim.neighbours == "replace", delta
+        )
+        return min(attained, _bound(claim, delta)[0])
+    if _one_round(claim) is not None:
+        return _bound(claim, delta)[0]
     decade, largest = min(_LAST_DECADE, max(0, math.floor(-math.log10(delta)))), 0.0
     for rounds in _directions(claim):
         sides: tuple[Pair, ...] = ("remove", "add")
@@ -1144,7 +1413,10 @@ def _divergences(claim: Claim) -> tuple[Array, Array] | None:
     if accountant is None:
         return None
     absolute, relative = _RENYI_ERROR
-    rounding = absolute * claim.rounds / (accountant.orders - 1.0)
+    # Private selection counts the divergences of one training up to 2 + η times, and those of a Poisson number twice.
+    shapes = [leaf.shape for _, leaf in _leaves(claim.event) if type(leaf).__name__ == "RepeatAndSelectDpEvent"]
+    times = 2.0 + max((shape for shape in shapes if shape < math.inf), default=0.0)
+    rounding = times * absolute * claim.rounds / (accountant.orders - 1.0)
     divergences = np.nan_to_num(accountant.rdp, nan=math.inf, posinf=math.inf)
     return accountant.orders, np.maximum(0.0, divergences) * (1.0 + relative) + rounding
 
@@ -1165,6 +1437,7 @@ def _renyi_accountant(claim: Claim) -> tuple[Any, Any]:
 def _at_half_noise(event: Any) -> Any:
     """Return an event of Gaussian noise with half of it; None for any other."""
     from dp_accounting import ComposedDpEvent, GaussianDpEvent, SampledWithoutReplacementDpEvent, SelfComposedDpEvent
+    from dp_accounting.dp_event import RepeatAndSelectDpEvent
 
     halved = []
     for count, leaf in _leaves(event):
@@ -1174,6 +1447,8 @@ def _at_half_noise(event: Any) -> Any:
             case SampledWithoutReplacementDpEvent(event=GaussianDpEvent()):
                 noise = GaussianDpEvent(leaf.event.noise_multiplier / 2.0)
                 half = SampledWithoutReplacementDpEvent(leaf.source_dataset_size, leaf.sample_size, noise)
+            case RepeatAndSelectDpEvent() if (inner := _at_half_noise(leaf.event)) is not None:
+                half = _with(leaf, {"event": inner})
             case _:
                 return None
         halved.append(SelfComposedDpEvent(half, count))

@@ -381,7 +381,7 @@ class _TiltedSum:
             error += part.count * (grid.error + _ULP * abs(grid.shift))
             far_error += part.count * 8.0 * _ULP * float(np.abs(steps).max())
             spread += part.count * ulps * float(np.linalg.norm(weights))
-            spectrum *= _power(fft.rfft(weights), part.count)
+            spectrum *= power_of_spectrum(fft.rfft(weights), part.count)
         self._weights = np.roll(fft.irfft(spectrum, length), -start)
         size = float(np.linalg.norm(self._weights))
         # Errors in the 2-norm: of the parts' transforms, of powers and products, and of the transform back.
@@ -476,7 +476,7 @@ def _with_jumps(bulk: _Part, jump: _Part, jumps: int) -> tuple[list[_Part], floa
     return [part for part in parts if part.count], (ways + 1e-6) if jumps else 0.0
 
 
-def _power(spectrum: Complexes, count: int) -> Complexes:
+def power_of_spectrum(spectrum: Complexes, count: int) -> Complexes:
     """Return a power by squaring, whose rounding error is bounded."""
     result = np.ones_like(spectrum)
     while count:

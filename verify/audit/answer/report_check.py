@@ -174,6 +174,9 @@ def _check_claim(claim: Claim) -> Claim:
         return accountant.epsilon_delta(*claim.statement, neighbours=neighbours)
     if noise is None or rounds is None:
         raise ValueError("request.claim: must have a noise multiplier and rounds, a statement or an event")
+    if claim.epochs is not None:
+        epochs = claim.epochs
+        return accountant.shuffled(noise, batches=rounds // max(1, epochs), epochs=epochs, neighbours=neighbours)
     if claim.rate is not None:
         return accountant.poisson(noise, rate=claim.rate, rounds=rounds, neighbours=neighbours)
     return accountant.gaussian(noise, participations=claim.participations or 0, rounds=rounds, neighbours=neighbours)

@@ -249,6 +249,8 @@ def _field(name: str, value: Any) -> Any:
         return tuple(_event(each) for each in value)
     if isinstance(value, list) and name in ("sensitivities", "sampling_probs"):
         return tuple(_field("", each) for each in value)
+    if name == "shape" and value == "inf":
+        return math.inf
     kinds = int if name == "count" else int | float
     if isinstance(value, bool) or not isinstance(value, kinds) or not math.isfinite(value) or name == "events":
         rule = "a list of events" if name == "events" else "a number"

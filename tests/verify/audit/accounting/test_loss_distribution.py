@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import optimize
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.accounting.accountant import noise_multiplier, poisson
 from canaryproof.verify.audit.accounting.loss_distribution import LossDistribution, Rounds
-from tests.verify.audit.accounting import inversion
+from tests.verify.audit.accounting import few_rounds, inversion
 
 VAULT = 517_989 / 1.3e10
 
@@ -82,7 +83,31 @@ def test_epsilon_of_one_round_is_its_closed_form(noise, rate, delta):
         whole = float(gaussian_mechanism.epsilon(delta / rate, noise))
         truth = math.log1p(rate * math.expm1(whole)) if whole < 700.0 else whole + math.log(rate)
     assert is_close(found("remove", noise, rate, 1, delta), truth)
-    assert is_close(poisson(noise, rate=rate, rounds=1).epsilon(delta), truth)
+
+
+def test_a_rate_up_to_delta_costs_nothing():
+    # A transform that gives away 1e-4 of δ had 0.68 here.
+    assert poisson(0.1, rate=0.1, rounds=1).epsilon(0.1) == 0.0
+    assert poisson(0.1, rate=0.1, rounds=1).epsilon(0.0999) > 0.0
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("rounds", [2, 3, 5])
+@pytest.mark.parametrize("rate", [1e-6, 1e-3, 0.1, 0.5])
+@pytest.mark.parametrize("noise", [0.3, 1.0, 10.0])
+def test_epsilon_of_few_rounds_is_an_integral_for_each(noise, rate, rounds):
+    top = rounds * (60.0 / noise + 0.5 / noise**2)
+    truths = [few_rounds.log_delta(pair, noise, rate, rounds, top) for pair in ("remove", "add")]
+    claim, last = poisson(noise, rate=rate, rounds=rounds), 0.0
+    for delta in (1e-2, 1e-3, 1e-6, 1.1e-8, 1e-15, 1e-30):
+        if max(float(log(0.0)) for log in truths) <= math.log(delta):
+            truth = 0.0
+        else:
+            truth = optimize.brentq(lambda e, d=delta: max(float(log(e)) for log in truths) - math.log(d), 0.0, top)
+        value = claim.epsilon(delta)
+        assert is_close(value, truth)
+        assert value >= last
+        last = value
 
 
 @pytest.mark.deep(every=2)

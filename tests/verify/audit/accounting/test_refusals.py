@@ -7,6 +7,7 @@ import dp_accounting
 import numpy as np
 
 from canaryproof.verify.audit.accounting.accountant import (
+    RandomTrainings,
     as_claim,
     best_of,
     epsilon_delta,
@@ -15,6 +16,7 @@ from canaryproof.verify.audit.accounting.accountant import (
     gaussian,
     noise_multiplier,
     poisson,
+    shuffled,
 )
 from tests.refusals import refusals
 
@@ -28,6 +30,11 @@ CLAIMS = {"sampled": SAMPLED, "known": KNOWN, "stated": epsilon_delta(1, 1e-5)}
 
 def with_known_rounds(claim="sampled", participations=1):
     CLAIMS[claim].with_known_rounds(participations)
+
+
+def random_trainings(law="Poisson", mean=3.0, shape=1.0, made=2, score_covered=False):
+    drawn = RandomTrainings(law=law, mean=mean, shape=shape, made=made, score_covered=score_covered)
+    best_of(KNOWN, trainings=drawn)
 
 
 def participation_quantile(claim="sampled", probability=0.5):
@@ -45,6 +52,20 @@ TABLE = {
         ("batch", 101, "batch: must be a whole number from 1 to 100, not 101"),
         ("records", 0, "records: must be a whole number from 1 to 1e9, not 0"),
         ("neighbours", "zero-out", "neighbours: must be one of add-or-remove, replace, not 'zero-out'"),
+    ],
+    partial(shuffled, noise_multiplier=1.0, batches=10, epochs=3, neighbours="replace"): [
+        ("noise_multiplier", 0, f"{NOISE} 0"),
+        ("batches", 0, "batches: must be a whole number from 1 to 1e9, not 0"),
+        ("epochs", 1.5, "epochs: must be a whole number from 1 to 1e9, not 1.5"),
+        ("epochs", 10**9, "epochs: all batches: must be a whole number from 1 to 1e9, not 10000000000"),
+        ("neighbours", "zero-out", "neighbours: must be one of add-or-remove, replace, not 'zero-out'"),
+    ],
+    random_trainings: [
+        ("law", "geometric", "trainings: law: must be one of truncated negative binomial, Poisson, not 'geometric'"),
+        ("mean", 0.5, "trainings: mean: must lie between 1 and 1e6, not 0.5"),
+        ("shape", -0.5, "trainings: shape: must lie between 0 and 100, not -0.5"),
+        ("made", 0, "trainings: made: must be a whole number from 1 to 1e9, not 0"),
+        ("score_covered", "yes", "trainings: score_covered: must be true or false, not 'yes'"),
     ],
     partial(best_of, claim=KNOWN, trainings=2): [
         ("trainings", 0, "trainings: must be a whole number from 1 to 1e9, not 0"),
