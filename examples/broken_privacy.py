@@ -268,7 +268,7 @@ def alarms(training, level=LEVEL):
     """Return whether each attacker notices something; for evidence the round of its alarm, from 1 on."""
     known = training.known_rounds
     evidence = known.mechanism.traces.log_evidence(training.noise) > -math.log(level)
-    noticed = known.verdict in ("exceeded", "refuted", "withheld")
+    noticed = known.decision.rule in ("failed", "wrong-input")
     rounds = int(np.argmax(evidence)) + 1 if evidence.any() else 0
     return above(training.final), above(training.largest), noticed, rounds
 

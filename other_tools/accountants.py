@@ -133,7 +133,7 @@ METHODS = (
 
 
 @dataclass(frozen=True)
-class Question:
+class EnclosedAnswer:
     """A question, and the enclosure of its answer."""
 
     asked: Mapping[str, Any]
@@ -152,28 +152,28 @@ class Question:
 
 
 @cache
-def questions(level: Effort) -> tuple[Question, ...]:
+def questions(level: Effort) -> tuple[EnclosedAnswer, ...]:
     """Return all questions with their enclosures."""
     result = []
     for delta in _DELTAS[level]:
         for sigma in _SIGMAS[level]:
             exact = gaussian_mechanism.epsilon(delta, sigma)
             asked = {"of": "epsilon", "kind": "epsilon", "sigma": sigma, "delta": delta, "steps": 1, "sampling": 1.0}
-            result.append(Question(asked, exact.lo, exact.hi))
+            result.append(EnclosedAnswer(asked, exact.lo, exact.hi))
         for epsilon in _EPSILONS[level]:
             exact = gaussian_mechanism.noise_multiplier(epsilon, delta)
             result.append(
-                Question({"of": "noise", "kind": "noise", "epsilon": epsilon, "delta": delta}, exact.lo, exact.hi)
+                EnclosedAnswer({"of": "noise", "kind": "noise", "epsilon": epsilon, "delta": delta}, exact.lo, exact.hi)
             )
         for sigma in _COMPOSED:
             exact = gaussian_mechanism.epsilon(delta, Fraction(sigma) / math.isqrt(_STEPS))
             asked = {"of": "composed", "kind": "epsilon", "sigma": sigma, "delta": delta}
-            result.append(Question({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
+            result.append(EnclosedAnswer({**asked, "steps": _STEPS, "sampling": 1.0}, exact.lo, exact.hi))
     for delta in _SAMPLED_DELTAS[level]:
         for sigma, sampling, steps in _SAMPLED:
             asked = {"of": "sampled", "kind": "epsilon", "sigma": sigma, "delta": delta}
             ends = _distributions(sigma, sampling, steps, delta)
-            result.append(Question({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
+            result.append(EnclosedAnswer({**asked, "steps": steps, "sampling": sampling}, *ends, proven=False))
     return tuple(result)
 
 
@@ -195,14 +195,14 @@ def _distributions(sigma: float, sampling: float, steps: int, delta: float) -> t
     return ends[0], ends[1]
 
 
-def measure(method: Accountant, asked: Sequence[Question]) -> tuple[str, list[dict[str, Any]]]:
+def measure(method: Accountant, asked: Sequence[EnclosedAnswer]) -> tuple[str, list[dict[str, Any]]]:
     """Ask a method those of the questions that it answers; return the tool's version and a row for each."""
     chosen = [case for case in asked if case.asked["of"] in method.kinds]
     answer = ask("accountants", method.tool, method.name, [case.asked for case in chosen])
     return answer.version, [_row(case, *call) for case, call in zip(chosen, answer.calls, strict=True)]
 
 
-def _row(case: Question, value: float | None, raised: str, seconds: float) -> dict[str, Any]:
+def _row(case: EnclosedAnswer, value: float | None, raised: str, seconds: float) -> dict[str, Any]:
     error = None
     if value is not None and math.isfinite(value):
         # By how much it lies outside the enclosure.

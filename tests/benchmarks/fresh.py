@@ -172,10 +172,11 @@ def audited(folder: str, count: str) -> dict[str, Any]:
     canaries = OrthonormalCanaries(0, int(count), stored.dim)
     audits: list[AuditResult] = []
     cost = _measured(lambda: audits.append(audit_release(stored, canaries, delta=1e-6, noise_multiplier=1.0)))
-    estimate = audits[0].estimates[0]
+    estimate, decision = audits[0].estimates[0], audits[0].decision
+    assert decision is not None  # The noise is claimed.
     return {
         **cost,
-        "verdict": audits[0].verdict,
+        "decision": str(decision.outcome),
         "claim": audits[0].claim,
         **{name: getattr(estimate, name) for name in ("epsilon", "low", "high")},
     }

@@ -44,7 +44,7 @@ class WholeAudit:
     count: int
     seconds: float
     peak: int
-    verdict: str
+    decision: str
     claim: float
     epsilon: float
     low: float
@@ -202,12 +202,12 @@ def _audits(document: Mapping[str, Any]) -> Section:
             f"{audit['peak'] / 1e6:,.0f}",
             f"{audit['claim']:.2f}",
             f"{audit['epsilon']:.2f} ({audit['low']:.2f} to {audit['high']:.2f})",
-            audit["verdict"],
+            audit["decision"],
         )
         for release in _rows(document)
         for audit in [release["audit"]]
     ]
-    header = ("d", "k", "seconds", "peak, MB", "ε of the noise", "ε̂", "verdict")
+    header = ("d", "k", "seconds", "peak, MB", "ε of the noise", "ε̂", "decision")
     note = (
         "The whole of `canaryproof audit --directions orthonormal` from the open file on, at δ = 10⁻⁶ and a noise "
         "multiplier of 1. The release is noise and the canaries."

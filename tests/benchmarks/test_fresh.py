@@ -43,7 +43,7 @@ def test_a_release_in_a_file_is_scored_and_audited(tmp_path):
     assert min(fresh.reading(str(tmp_path)).values()) > 0.0
     assert all(fresh.scored(str(tmp_path), kind, "10")["seconds"] > 0.0 for kind in ("independent", "orthonormal"))
     audit = fresh.audited(str(tmp_path), "2000")
-    assert audit["verdict"] == "consistent"
+    assert audit["decision"] == "PASSED"
     assert audit["low"] < audit["claim"] < audit["high"]
 
 

@@ -6,7 +6,7 @@ import pytest
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict, perform
 from other_tools import accountants, process, worker
-from other_tools.accountants import METHODS, Accountant, Question, questions
+from other_tools.accountants import METHODS, Accountant, EnclosedAnswer, questions
 
 CONTEXT = Context(Effort.QUICK, 0)
 OWN = next(method for method in METHODS if (method.tool, method.name) == ("canaryproof", "gaussian_mechanism"))
@@ -43,7 +43,7 @@ def test_enclosures_hold_the_kernels_values():
     ("value", "error"), [(1.0, -0.5), (2.0, 0.0), (1.9, -0.05), (3.0, 0.5), (None, None), (math.inf, None)]
 )
 def test_errors_have_a_side(value, error):
-    case = Question({"of": "epsilon", "sigma": 1.0, "delta": 1e-5}, 2.0, 2.0)
+    case = EnclosedAnswer({"of": "epsilon", "sigma": 1.0, "delta": 1e-5}, 2.0, 2.0)
     found = accountants._row(case, value, "", 0.0)["error"]
     assert found == (None if error is None else pytest.approx(error))
 

@@ -134,6 +134,7 @@ DELTA_OR_ZERO = NumberRange("lie in [0, 1)", 0.0, math.nextafter(1.0, 0.0))
 CONFIDENCE = NumberRange("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
 DIM = NumberRange("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
 INSERTED = NumberRange("be a whole number from 1 to 4294967296", 1, 2**32, whole=True)
+ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 NOISE_MULTIPLIER = NumberRange("lie between 0.01 and 1e+06", 0.01, 1e6)
 CLAIM = NumberRange("lie between 0.001 and 10000", 0.001, 1e4)
 

@@ -46,7 +46,7 @@ def test_help_shows_a_first_audit_that_runs():
     lines = [line.removeprefix("    ") for line in example.splitlines()]
     names = {}
     exec("\n".join(lines), names)
-    assert names["found"].verdict == "consistent"
+    assert names["found"].decision.outcome == "PASSED"
 
 
 def test_a_file_that_breaks_a_rule_is_named_once(tmp_path):

@@ -50,6 +50,7 @@ from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import shuffled_batches
 from canaryproof.verify.audit.accounting.loss_distribution import LossDistribution, Pair, Rounds
+from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Sampling
 from canaryproof.verify.audit.files.json_records import Count, Event, OmittedIfNone
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -68,7 +69,6 @@ else:
 Neighbours = Literal["add-or-remove", "replace"]
 Attacker = Literal["known rounds", "sampling", "unstated"]
 
-_ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 _RATE = NumberRange("lie between 0 and 1", 0.0, 1.0)
 _RECORDS = NumberRange("be a whole number from 1 to 1e12", 1, 10**12, whole=True)
 _PROBABILITY = NumberRange("lie between 0 and 1", 0.0, 1.0)
@@ -167,6 +167,22 @@ class Claim:
         drawn = self.rate is not None or self.epochs is not None
         sampled = drawn or any(type(leaf).__name__ not in _UNSAMPLED for _, leaf in leaves)
         return "sampling" if sampled else "known rounds"
+
+    @property
+    def sampling(self) -> Sampling | None:
+        """How a record's rounds are drawn: the same way in all of them. None of a stated ε, or where rounds differ."""
+        if self.attacker != "sampling" or self.epochs is not None:
+            # In a shuffled epoch a record takes part once, whatever its batch.
+            return None if self.statement is not None else SCHEDULED
+        if self.rate is not None:
+            return Sampling("poisson", self.rate)
+        leaves = {_hashable(leaf) for _, leaf in _leaves(self.event)}
+        kinds = {"PoissonSampledDpEvent": "poisson", "SampledWithoutReplacementDpEvent": "without replacement"}
+        laws = {(kinds.get(type(leaf).__name__), _rate_of(leaf)) for leaf in leaves}
+        if len(laws) > 1:
+            return None
+        ((kind, rate),) = laws
+        return None if kind is None else Sampling(kind, rate)  # type: ignore[arg-type]
 
     def epsilon(self, delta: float) -> float:
         """Least known upper bound of ε.
@@ -357,6 +373,34 @@ class Claim:
         ]
         return from_event(dp_accounting.ComposedDpEvent(parts), neighbours=self.neighbours)
 
+    def with_rounds(self, rounds: int) -> "Claim":
+        """Claim of the same sampled rounds, another number of them.
+
+        Parameters
+        ----------
+        rounds
+            Number of rounds, from 1 to 1e9.
+
+        Returns
+        -------
+        The claim.
+
+        Raises
+        ------
+        ValueError
+            If the number lies outside its range, or rounds are not sampled, or not all in one way.
+        """
+        if self.rate is not None and self.noise_multiplier is not None:
+            return poisson(self.noise_multiplier, rate=self.rate, rounds=rounds, neighbours=self.neighbours)
+        leaves = {} if self.event is None else {_hashable(leaf) for _, leaf in _leaves(self.event)}
+        if self.attacker != "sampling" or len(leaves) != 1:
+            raise ValueError("with_rounds: must be asked of a claim whose rounds are all sampled in one way")
+        import dp_accounting
+
+        (leaf,) = leaves
+        count = int(rules.ROUNDS.number("rounds", rounds))
+        return from_event(dp_accounting.SelfComposedDpEvent(leaf, count), neighbours=self.neighbours)
+
     def participation_quantile(self, probability: float, records: float = 1) -> int:
         """Least n such that no record takes part in more than n rounds with a probability; else, the claim's rounds.
 
@@ -444,9 +488,9 @@ def gaussian(
     exact Gaussian mechanism (Balle and Wang 2018), 8 rounds known to the attacker
     """
     sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-    whole = None if rounds is None else int(_ROUNDS.number("rounds", rounds))
+    whole = None if rounds is None else int(rules.ROUNDS.number("rounds", rounds))
     taken = _participations(participations, whole)
-    most = int(_ROUNDS.high) if whole is None else whole
+    most = int(rules.ROUNDS.high) if whole is None else whole
     rule = NumberRange(f"be a whole number from 0 to {_plain(most)}", 0, most, whole=True)
     taken = int(rule.number("participations", taken))
     return Claim(_relation(neighbours), sigma, max(1, taken) if whole is None else whole, taken)
@@ -488,7 +532,7 @@ def poisson(noise_multiplier: float, *, rate: float, rounds: int, neighbours: Ne
     27.4
     """
     sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-    q, number = _RATE.number("rate", rate), int(_ROUNDS.number("rounds", rounds))
+    q, number = _RATE.number("rate", rate), int(rules.ROUNDS.number("rounds", rounds))
     if q in (0.0, 1.0):
         return Claim(_relation(neighbours), sigma, number, number * int(q))
     return Claim(_relation(neighbours), sigma, number, rate=q)
@@ -531,9 +575,9 @@ def fixed_batches(noise_multiplier: float, *, batch: int, records: int, rounds: 
     import dp_accounting
 
     sigma = float(rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier))
-    size = int(_ROUNDS.number("records", records))
+    size = int(rules.ROUNDS.number("records", records))
     drawn = int(NumberRange(f"be a whole number from 1 to {_plain(size)}", 1, size, whole=True).number("batch", batch))
-    number = int(_ROUNDS.number("rounds", rounds))
+    number = int(rules.ROUNDS.number("rounds", rounds))
     event = dp_accounting.SampledWithoutReplacementDpEvent(size, drawn, dp_accounting.GaussianDpEvent(sigma))
     return from_event(dp_accounting.SelfComposedDpEvent(event, number), neighbours=neighbours)
 
@@ -578,8 +622,8 @@ def shuffled(noise_multiplier: float, *, batches: int, epochs: int = 1, neighbou
     7.92
     """
     sigma = float(rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier))
-    cut, times = int(_ROUNDS.number("batches", batches)), int(_ROUNDS.number("epochs", epochs))
-    rounds = int(_ROUNDS.number("epochs: all batches", cut * times))
+    cut, times = int(rules.ROUNDS.number("batches", batches)), int(rules.ROUNDS.number("epochs", epochs))
+    rounds = int(rules.ROUNDS.number("epochs: all batches", cut * times))
     if cut == 1:
         return gaussian(sigma, participations=times, neighbours=neighbours)
     return Claim(_relation(neighbours), sigma, rounds, epochs=times)
@@ -668,12 +712,12 @@ def best_of(claim: Claim, *, trainings: int | RandomTrainings) -> Claim:
         if selection is not None:
             return selection
         trainings = trainings.made
-    number = int(_ROUNDS.number("trainings", trainings))
+    number = int(rules.ROUNDS.number("trainings", trainings))
     if claim.statement is not None:
         epsilon, delta = claim.statement
         return epsilon_delta(number * epsilon, number * delta, neighbours=claim.neighbours)
     assert claim.rounds is not None
-    rounds = int(_ROUNDS.number("trainings: all rounds", number * claim.rounds))
+    rounds = int(rules.ROUNDS.number("trainings: all rounds", number * claim.rounds))
     taken = None if claim.participations is None else number * claim.participations
     if claim.event is None:
         epochs = None if claim.epochs is None else number * claim.epochs
@@ -687,7 +731,7 @@ def _checked_shape(trainings: RandomTrainings) -> float:
     """Return the shape of a law, which is infinite for Poisson's, if all is in its range."""
     law = rules.choice("trainings: law", trainings.law, ("truncated negative binomial", "Poisson"))
     _MEAN.number("trainings: mean", trainings.mean)
-    _ROUNDS.number("trainings: made", trainings.made)
+    rules.ROUNDS.number("trainings: made", trainings.made)
     for name in ("settings_drawn_anew", "only_winner_released", "score_covered"):
         if type(getattr(trainings, name)) is not bool:
             raise ValueError(f"trainings: {name}: {rules.refusal('true or false', getattr(trainings, name))}")
@@ -982,7 +1026,7 @@ def _checked_rates(rates: ArrayLike) -> Array:
 
 
 def _plain(count: int) -> str:
-    return "1e9" if count == _ROUNDS.high else str(count)
+    return "1e9" if count == rules.ROUNDS.high else str(count)
 
 
 def _number_of(rounds: int | None) -> str:

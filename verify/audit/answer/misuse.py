@@ -100,6 +100,7 @@ class _Facts:
     release_dim: int
     smallest: float = math.inf  # Smallest absolute value of the others
     near: int = 0  # Number of coordinates that are hardly larger
+    is_sum: bool = True  # Whether the release is one noisy sum, and not a difference of models
 
     @property
     def groups(self) -> list[tuple[str, Array]]:
@@ -187,6 +188,7 @@ def misuse(
     release_dim: int | None = None,
     record: RoundsRecord | None = None,
     inserted: int | None = None,
+    is_sum: bool = True,
 ) -> tuple[MisuseWarning, ...]:
     """Return warnings about an audit's input.
 
@@ -213,6 +215,8 @@ def misuse(
         What a training loop recorded, if the scores are its.
     inserted
         Number of canaries that are noise to each other, as of ``Scores``.
+    is_sum
+        Whether the release is one noisy sum, which is no shorter than its noise. A difference of models may be.
 
     Returns
     -------
@@ -237,6 +241,7 @@ def misuse(
         release_dim,
         smallest,
         near,
+        is_sum,
     )
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     warnings += [] if record is None else _rounds(record)
@@ -954,7 +959,7 @@ def _length(facts: _Facts, dim: int) -> Iterator[MisuseWarning]:
         return
     ratio = facts.residual_norm / (facts.noise_multiplier * math.sqrt(dim))
     p_short, p_long = (float(tail(dim, dim * ratio**2)) for tail in (special.chdtr, special.chdtrc))
-    if p_short < EACH_LEVEL and ratio < SHORT:
+    if facts.is_sum and p_short < EACH_LEVEL and ratio < SHORT:
         yield MisuseWarning(
             "less-noise",
             f"Without its canaries, the release is {ratio:.3g} times as long as the claimed noise: its noise "
@@ -1035,6 +1040,11 @@ def _reach(count: int, null_count: int, confidence: float) -> float:
     freedom = min(count, null_count or count) - 1
     unobserved = 1.0 / null_count if null_count else 0.0
     return -float(special.stdtrit(freedom, 1.0 - confidence)) * math.sqrt(1.0 / (count - 1) + unobserved)
+
+
+def visible_norm(error: float) -> float:
+    """Return the error of a norm with this standard error that is noticed, by the trace in a release."""
+    return float(special.ndtri(POWER) - special.ndtri(0.5 * TRACE_LEVEL)) * error
 
 
 def visible_trace(count: int) -> float:

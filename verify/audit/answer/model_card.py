@@ -18,7 +18,19 @@ from canaryproof.verify.audit.markup.digits import percent, round_down, round_to
 from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.audit.rules import short_repr
 
-_FIELDS = ("answer", "verdict", "claim", "delta", "confidence", "neighbours", "count", "null_count", "dim", "kind")
+_FIELDS = (
+    "answer",
+    "decision",
+    "findings",
+    "claim",
+    "delta",
+    "confidence",
+    "neighbours",
+    "count",
+    "null_count",
+    "dim",
+    "kind",
+)
 _MORE_FIELDS = (
     "inclusion",
     "mechanism",
@@ -30,6 +42,16 @@ _MORE_FIELDS = (
     "estimates",
     "bounds",
 )
+# Facts that the answer to a question leaves unknown.
+_UNKNOWN = {
+    "input": "mistakes that leave no trace in the scores",
+    "noise": "whether it is random, the same in each coordinate, and of a generator with enough states",
+    "clipping": "whether each record is clipped that is unlike a random canary",
+    "sampling": "whether records are drawn as canaries are",
+    "accounting": "whether all that was trained and released is in the record",
+    "leak": "what a stronger attacker learns",
+    "plan": "what was tried before the plan was made",
+}
 _CHOSEN = {
     "fixed": "chosen in advance",
     "coin": "each by a fair coin of its own",
@@ -92,8 +114,12 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     claim = (
         "none" if record["claim"] is None else f"ε = {record['claim']:.4g} at {at}, neighbours: {record['neighbours']}"
     )
-    yield "claim", claim, "whether the claim was computed rightly: the audit takes it as given"
-    yield "verdict", record["verdict"] or "none, as nothing is claimed", "no verdict proves a claim"
+    yield "claim", claim, "whether it is the ε of the training: accounting below says what was looked at"
+    decision = record["decision"]
+    outcome = "none, as nothing is claimed" if decision is None else decision["outcome"]
+    yield "decision", outcome, "no decision proves a claim"
+    for finding in record["findings"]:
+        yield finding["question"], f"{finding['status']}: {finding['because']}", _UNKNOWN[finding["question"]]
     yield "estimate", *_estimate(record, at)
     yield "lower bound", *_bound(record, at)
     others = "" if record["null_count"] is None else f" against {record['null_count']:,} that did not"
@@ -101,7 +127,7 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     chosen = _CHOSEN[record["inclusion"]]
     canaries = f"{record['count']:,} took part{others}{dim}; {chosen}; scores: {record['kind']}"
     yield "canaries", canaries, "how much more a real record, or one made to be seen, would show"
-    yield "noise", *_noise(record)
+    yield "measured noise", *_noise(record)
     noticed = record["noticed"]
     less = (
         "not computed"
@@ -110,7 +136,7 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     )
     yield "would have been noticed", less, "faults that random canaries do not see: one unclipped client, released data"
     signs = "; ".join(warning["kind"] for warning in record["warnings"]) or "none"
-    yield "signs of misuse", signs, "mistakes that leave no trace in the scores"
+    yield "signs of misuse", signs, _UNKNOWN["input"]
     for fact in ("training data and whose they are", "purpose and release of the model", "other attacks"):
         yield fact, "not part of an audit", "all of it: fill it in, or leave it out"
 
@@ -118,7 +144,7 @@ def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def _estimate(record: Mapping[str, Any], at: str) -> tuple[str, str]:
     if record["estimate"] is None:
         return f"none: {record['no_estimate']}", "what this attacker learns"
-    row = _row(record["estimates"], record["estimate"])
+    row = _row(record["estimates"], record["estimate"]["name"])
     value, low, high = _digits(row, "epsilon", "low", "high")
     interval = f"{percent(record['confidence'])}: {low} to {high}"
     return f"ε̂ = {value} at {at} ({interval}; `{row['name']}`)", "the ε of a stronger attacker"
@@ -127,7 +153,7 @@ def _estimate(record: Mapping[str, Any], at: str) -> tuple[str, str]:
 def _bound(record: Mapping[str, Any], at: str) -> tuple[str, str]:
     if record["bound"] is None:
         return "none", "whether anything leaks"
-    row = _row(record["bounds"], record["bound"])
+    row = _row(record["bounds"], record["bound"]["name"])
     value = "∞" if row["low"] is None else round_down(row["low"])
     cap = "" if row["cap"] is None else f", at most {round_down(row['cap'])} from so many canaries"
     return f"ε ≥ {value} at {at} (`{row['name']}`, {row['coverage']}{cap})", "how much more leaks"
@@ -139,10 +165,7 @@ def _noise(record: Mapping[str, Any]) -> tuple[str, str]:
         return "not measured", "the noise that was added"
     claimed = "" if measured["claimed"] is None else f"; claimed {measured['claimed']:.4g}"
     value, low, high = _digits(measured, "value", "low", "high")
-    return (
-        f"noise multiplier {value} ({low} to {high}){claimed}",
-        "whether it is random, the same in each coordinate, and of a generator with enough states",
-    )
+    return f"noise multiplier {value} ({low} to {high}){claimed}", _UNKNOWN["noise"]
 
 
 def _row(rows: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:

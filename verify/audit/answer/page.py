@@ -12,7 +12,8 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from canaryproof.verify.audit.answer import picture, text
-from canaryproof.verify.audit.answer.result import ESTIMATE, AuditResult, AuditRow, ClaimVerdict, EstimateRow
+from canaryproof.verify.audit.answer.findings import RULES, GateOutcome
+from canaryproof.verify.audit.answer.result import ESTIMATE, AuditResult, AuditRow, EstimateRow
 from canaryproof.verify.audit.answer.trade_off import trade_off_curve
 from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS
@@ -78,7 +79,10 @@ def markdown(result: AuditResult, document: dict[str, Any]) -> str:
 def fragment(result: AuditResult) -> str:
     """Return the HTML that a notebook shows: answer, warnings, rows and picture, without a style sheet."""
     parts = [f"<p><strong>{escape(text.answer(result))}</strong></p>"]
-    parts += [f"<p>⚠ {escape(f'{warning.message} {warning.what_to_do}')}</p>" for warning in result.warnings]
+    findings = [(each.question, each.status, each.because) for each in result.findings]
+    cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in findings]
+    parts.append(f"<table><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>")
+    parts += [f"<p>⚠ {escape(f'{warning.message} {warning.what_to_do}')}</p>" for warning in text.notes(result)]
     rows = [*_rows(result.estimates), *_rows(result.bounds)]
     if rows:
         cells = ["".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows]
@@ -91,16 +95,17 @@ def fragment(result: AuditResult) -> str:
 
 
 def _title(result: AuditResult) -> str:
-    if result.verdict is ClaimVerdict.CONSISTENT:
-        return "Privacy audit: consistent with the claim"
-    return f"Privacy audit: {'nothing claimed' if result.verdict is None else result.verdict}"
+    """Return the decision as a title; ``answer`` says what it rests on."""
+    if result.decision is None:
+        return "Privacy audit: nothing claimed"
+    return f"Privacy audit: {result.decision.outcome.lower()}"
 
 
 def _tone(result: AuditResult) -> str:
-    """Return the tone of the answer: an audit that notices little is no good news."""
-    if result.verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED):
-        return "bad"
-    return "good" if result.can_pass() else "unsure"
+    """Return the tone of the answer."""
+    if result.decision is None or result.decision.outcome is GateOutcome.CANNOT_SAY:
+        return "unsure"
+    return "good" if result.decision.outcome is GateOutcome.PASSED else "bad"
 
 
 _HEADINGS = ("name", "version", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
@@ -126,6 +131,7 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     if (plan := document["plan"]) is not None:
         differences = [(each["name"], each["planned"], each["audited"]) for each in plan["differences"]]
         yield ReportSection("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
+    yield from _findings(result)
     yield from _claim(document)
     yield ReportSection("What the attacker knows", (document["attacker"],))
     if result.estimates or result.bounds:
@@ -155,6 +161,24 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
     yield from _origin(document, name)
 
 
+def _findings(result: AuditResult) -> Iterator[ReportSection]:
+    rows = [
+        (each.question.value, each.status.value, each.because, each.noticed or "–", each.do or "–")
+        for each in result.findings
+    ]
+    words, decision = [], result.decision
+    if decision is not None:
+        rule = next(rule for rule in RULES if rule.name == decision.rule)
+        words.append(f"{decision.outcome}, as {rule.applies}. Asked: {', '.join(decision.asked)}.")
+        words.append(
+            f"All tests together have the level {decision.level:.4g}: an honest run is not passed with a probability "
+            f"of at most that. {percent(decision.notice)} of the claimed noise must be noticed with probability "
+            f"{POWER:.0%}."
+        )
+    header = ("question", "answer", "because", "noticed nine times out of ten", "what to do")
+    yield ReportSection("What was found", tuple(words), header, rows)
+
+
 def _claim(document: dict[str, Any]) -> Iterator[ReportSection]:
     claimed = document["claimed"]
     if claimed is None:
@@ -166,7 +190,6 @@ def _claim(document: dict[str, Any]) -> Iterator[ReportSection]:
         ("mechanism", claimed["mechanism"]),
         ("accounting of ε", claimed["basis"]),
         ("holds against", _AGAINST[claimed["attacker"]]),
-        ("verdict", f"{document['verdict']}: {document['rule']}"),
     )
     yield ReportSection("What was claimed", (), ("claim", "value"), rows)
 

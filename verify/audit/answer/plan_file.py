@@ -14,10 +14,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from canaryproof.verify.audit.answer.findings import RULES_VERSION, Status
 from canaryproof.verify.audit.answer.plan import AuditPlan
-from canaryproof.verify.audit.answer.result import VERDICT_RULES, AuditResult
+from canaryproof.verify.audit.answer.plan_comparison import Comparison, Departure, Secret, minor, other_version
+from canaryproof.verify.audit.answer.result import NOTICE, AuditResult
 from canaryproof.verify.audit.answer.rounds_plan import RoundsPlan
-from canaryproof.verify.audit.bounds.catalogue import DEFAULT
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.canaries.round_scores import directions_of
 from canaryproof.verify.audit.canaries.scores import Score
@@ -28,7 +30,7 @@ from canaryproof.verify.audit.files.reading import ScoreKind, content, open_file
 from canaryproof.verify.audit.levels import POWER
 from canaryproof.verify.audit.rules import short_repr
 
-SCHEMA = "canaryproof audit plan 1.0.0"
+SCHEMA = "canaryproof audit plan 2.0.0"
 _LARGEST = 2**22
 # JSON's numbers are floats to many readers, which have whole numbers of so many bits.
 _SEED_BITS = 53
@@ -58,8 +60,10 @@ class Decided:
         or it is not recorded.
     kind, inclusion, bounds, force
         Arguments of the audit; without names of bounds the default one decides.
-    verdicts
-        Verdicts with their rules; the first that applies decides.
+    notice, ask
+        What the decision asks for: a share of the noise, and questions, without names those of the rules.
+    rules
+        Version of the rules that make the decision.
     """
 
     subject: str
@@ -80,7 +84,9 @@ class Decided:
     inclusion: str
     bounds: tuple[str, ...]
     force: bool
-    verdicts: dict[str, str]
+    notice: float
+    ask: tuple[str, ...]
+    rules: Count
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,14 @@ class Noticed:
 
     share: float | None
     probability: float
+
+
+@dataclass(frozen=True)
+class MethodVersion:
+    """A method, and the version of it that gives the planned numbers."""
+
+    name: str
+    version: Count
 
 
 @dataclass(frozen=True)
@@ -111,55 +125,9 @@ class PlanFile:
     version: str
     seed_sha256: str
     decided: Decided
-    bound: str
+    bound: MethodVersion
     noticed: Noticed
     plan: Any
-
-
-@dataclass(frozen=True)
-class Secret:
-    """The seed and the nonce that a plan's file commits to."""
-
-    seed: Count
-    nonce: str
-
-
-@dataclass(frozen=True)
-class Departure:
-    """A part of a plan that an audit does not keep."""
-
-    name: str
-    planned: str
-    audited: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """The comparison of an audit with its plan.
-
-    Attributes
-    ----------
-    answer
-        Whether the audit is as planned, in a sentence or two.
-    sha256
-        SHA-256 of the plan's file.
-    secret
-        The seed and the nonce that the file commits to.
-    differences
-        What differs.
-    unknown
-        What an audit of these scores does not know, so that it is not held against the plan.
-    """
-
-    answer: str
-    sha256: str
-    secret: Secret
-    differences: tuple[Departure, ...]
-    unknown: tuple[str, ...]
-
-    def __str__(self) -> str:
-        rows = [f"  {each.name}: {each.planned} planned, {each.audited} audited" for each in self.differences]
-        return "\n".join([f"Plan: {self.answer}", *rows])
 
 
 def secret_path(path: Path) -> Path:
@@ -179,7 +147,7 @@ def file_contents(planned: AuditPlan | RoundsPlan, secret: Secret, document: dic
         version=version("canaryproof"),
         seed_sha256=_commitment(secret),
         decided=_decisions_of_plan(planned),
-        bound=DEFAULT,
+        bound=MethodVersion(DEFAULT, METHODS[DEFAULT].version),
         noticed=Noticed(planned.short_noise if planned.seeing is not None else None, POWER),
         plan=document,
     )
@@ -202,7 +170,9 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
         "inclusion": str(Inclusion.FIXED),
         "bounds": (),
         "force": False,
-        "verdicts": _rules(),
+        "notice": NOTICE,
+        "ask": (),
+        "rules": RULES_VERSION,
     }
     if isinstance(planned, RoundsPlan):
         claim = planned.mechanism
@@ -238,10 +208,6 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
     )
 
 
-def _rules() -> dict[str, str]:
-    return {str(verdict): rule for verdict, rule in VERDICT_RULES.items()}
-
-
 def _decisions_of_audit(result: AuditResult) -> Decided:
     request, record = result.request, result.scores.record
     canaries, traces = request.canaries, None if record is None else record.traces
@@ -268,7 +234,9 @@ def _decisions_of_audit(result: AuditResult) -> Decided:
         inclusion=str(result.scores.inclusion),
         bounds=request.bounds,
         force=request.force,
-        verdicts=_rules(),
+        notice=request.notice,
+        ask=tuple(map(str, request.ask)),
+        rules=RULES_VERSION,
     )
 
 
@@ -295,20 +263,37 @@ def compare_with_plan(result: AuditResult, path: Path, secret: Secret | None = N
     """
     with open_file(path, (".json",)) as file:
         whole = bytes(content(file, _LARGEST))
-        planned = json_records.read(PlanFile, parsed_json(whole))
-        if not planned.schema.startswith(SCHEMA.split(".")[0] + "."):
-            raise ValueError(
-                f"schema: must begin with {SCHEMA.split('.')[0] + '.'!r}, not {short_repr(planned.schema)}"
-            )
+        head = json_records.read(_PlanHead, document := parsed_json(whole))
+        if not head.schema.startswith(SCHEMA.split(".")[0][:-1]):
+            raise ValueError(f"schema: must begin with {SCHEMA.split('.')[0][:-1]!r}, not {short_repr(head.schema)}")
+        same = minor(head.version) == minor(version("canaryproof"))
+        planned = json_records.read(PlanFile, document) if same else None
     if secret is None:
         secret = _read_secret(secret_path(path))
-    differences = list(_departures(planned, result, secret))
+    digest = hashlib.sha256(whole).hexdigest()
+    if planned is None:
+        differences = tuple(_departures_of_secret(head, result, secret))
+        answer = other_version("plan", head.version)
+        return Comparison(
+            Status.FAILED if differences else Status.CANNOT_SAY, answer, digest, secret, differences, ("the plan",)
+        )
+    differences = tuple(_departures(planned, result, secret))
     unknown = tuple(_NAMES.get(name, name) for name in _unknown_fields(planned.decided, _decisions_of_audit(result)))
     unknown += ("seed of the canaries",) if result.request.canaries is None else ()
     answer = "As planned." if not differences else f"Not as planned: {', '.join(each.name for each in differences)}."
     if unknown:
         answer += f" Not known from the scores, and not compared: {', '.join(unknown)}."
-    return Comparison(answer, hashlib.sha256(whole).hexdigest(), secret, tuple(differences), unknown)
+    status = Status.FAILED if differences else Status.AS_CLAIMED
+    return Comparison(status, answer, digest, secret, differences, unknown)
+
+
+@dataclass(frozen=True)
+class _PlanHead:
+    """The fields of a plan of any version that say what made it, and what it commits to."""
+
+    schema: str
+    version: str
+    seed_sha256: str
 
 
 def _read_secret(path: Path) -> Secret:
@@ -320,19 +305,26 @@ def _read_secret(path: Path) -> Secret:
 
 
 def _departures(planned: PlanFile, result: AuditResult, secret: Secret) -> Iterator[Departure]:
-    audited, canaries = _decisions_of_audit(result), result.request.canaries
-    if _commitment(secret) != planned.seed_sha256:
-        yield Departure("commitment to the seed", planned.seed_sha256, _commitment(secret))
-    if canaries is not None and canaries.seed != secret.seed:
-        # Both are secrets.
-        yield Departure("seed of the canaries", "one", "another")
+    audited = _decisions_of_audit(result)
+    yield from _departures_of_secret(planned, result, secret)
     skipped = {*_unknown_fields(planned.decided, audited), *_open_fields(planned.decided)}
     for name in (field.name for field in fields(Decided)):
         before, after = getattr(planned.decided, name), getattr(audited, name)
         if name not in skipped and not _are_equal(before, after):
             yield Departure(_NAMES.get(name, name), _show(before), _show(after))
-    if planned.bound != DEFAULT:
-        yield Departure("default lower bound", planned.bound, DEFAULT)
+    here = MethodVersion(DEFAULT, METHODS[DEFAULT].version)
+    if planned.bound != here:
+        before, after = (f"{bound.name}, version {bound.version}" for bound in (planned.bound, here))
+        yield Departure("default lower bound", before, after)
+
+
+def _departures_of_secret(planned: "PlanFile | _PlanHead", result: AuditResult, secret: Secret) -> Iterator[Departure]:
+    if _commitment(secret) != planned.seed_sha256:
+        yield Departure("commitment to the seed", planned.seed_sha256, _commitment(secret))
+    canaries = result.request.canaries
+    if canaries is not None and canaries.seed != secret.seed:
+        # Both are secrets.
+        yield Departure("seed of the canaries", "one", "another")
 
 
 # Fields that scores may not say.
@@ -360,8 +352,6 @@ def _are_equal(planned: Any, audited: Any) -> bool:
 
 
 def _show(value: Any) -> str:
-    if isinstance(value, dict):
-        return "; ".join(f"{verdict}: {rule}" for verdict, rule in value.items())
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "the default"
     return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
@@ -378,5 +368,7 @@ _NAMES = {
     "others_known": "knowledge of others' updates",
     "bounds": "lower bounds",
     "force": "force",
-    "verdicts": "rules of the verdict",
+    "notice": "share of the noise to be noticed",
+    "ask": "questions that are asked",
+    "rules": "version of the rules",
 }

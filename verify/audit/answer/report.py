@@ -22,8 +22,8 @@ import numpy as np
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer import text
-from canaryproof.verify.audit.answer.plan_file import Comparison
-from canaryproof.verify.audit.answer.result import VERDICT_RULES, AuditResult, EstimateRow, MechanismTest, Request
+from canaryproof.verify.audit.answer.plan_comparison import Comparison
+from canaryproof.verify.audit.answer.result import NOTICE, AuditResult, AuditRow, EstimateRow, MechanismTest, Request
 from canaryproof.verify.audit.answer.trade_off import trade_off_curve
 from canaryproof.verify.audit.canaries.round_scores import directions_of, layers_of
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Scores
@@ -32,7 +32,7 @@ from canaryproof.verify.audit.files.json_records import Count
 from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.audit.files.writing import replace_file
 
-SCHEMA = "canaryproof audit report 1.1.0"
+SCHEMA = "canaryproof audit report 2.0.0"
 SUFFIXES = (".html", ".md", ".json")
 # Packages that compute and draw.
 _PACKAGES = ("canaryproof", "numpy", "scipy", "numba", "statsmodels", "dp-accounting", "matplotlib")
@@ -93,7 +93,7 @@ class CanarySource:
 
 @dataclass(frozen=True)
 class RequestRecord:
-    """The arguments of the audit; ``epsilon`` is a claim that was a number."""
+    """The arguments of the audit; ``epsilon`` is a claim that was a number, and the rest are keywords."""
 
     delta: float
     confidence: float
@@ -103,6 +103,12 @@ class RequestRecord:
     bounds: tuple[str, ...]
     force: bool
     neighbours: str | None
+    rate: float | None
+    rounds: Count | None
+    participations: Count | None
+    data_norm: float | None
+    notice: float
+    ask: tuple[str, ...]
     canaries: CanarySource | None
 
 
@@ -114,8 +120,8 @@ class ReportRecord:
     ----------
     schema
         Name and version of the form; ``report_schema.json`` describes it.
-    answer, verdict, rule
-        The answer in words, the verdict on the claim, and its rule.
+    answer
+        The decision and what it rests on, in words; ``audit`` has it with its findings.
     claimed
         The claimed mechanism, its ε, the attacker whom it holds against, and the accounting of the ε.
     attacker
@@ -140,8 +146,6 @@ class ReportRecord:
 
     schema: str
     answer: str
-    verdict: str | None
-    rule: str | None
     claimed: Any
     attacker: str
     audit: Any
@@ -162,12 +166,15 @@ class ReportRecord:
 def numbers(result: AuditResult) -> dict[str, Any]:
     """Return all numbers of an audit in JSON's own types; infinite ones are None."""
     names = (
-        *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours", "verdict"),
+        *("count", "null_count", "dim", "delta", "confidence", "claim", "neighbours"),
         *("noise_multiplier", "withheld", "standardised_mean", "mean_error", "deviation_ratio", "ratio_error"),
         *("variance_p_value", "release_norm", "residual_norm", "dilution"),
     )
     document = {
         "answer": text.answer(result),
+        "decision": None if result.decision is None else asdict(result.decision),
+        "findings": [asdict(finding) for finding in result.findings],
+        "level": result.level,
         "noticed": result.noticed_share,
         "mechanism": None if result.mechanism is None else _mechanism_record(result.mechanism),
         "kind": result.scores.kind,
@@ -179,14 +186,19 @@ def numbers(result: AuditResult) -> dict[str, Any]:
         },
         "warnings": [asdict(warning) for warning in result.warnings],
         "coordinates": _coordinates(result.request),
-        "estimate": None if result.estimate is None else result.estimate.name,
+        "estimate": _headline(result.estimate),
         "no_estimate": text.no_estimate(result) or None,
-        "bound": None if result.bound is None else result.bound.name,
+        "bound": _headline(result.bound),
         "estimates": [_estimate_row(row) for row in result.estimates],
         "bounds": [asdict(row) for row in result.bounds],
     }
     finite: dict[str, Any] = _plain(document)
     return finite
+
+
+def _headline(row: AuditRow | None) -> dict[str, Any] | None:
+    """Name the row that an audit states, with the version of its method."""
+    return None if row is None else {"name": row.name, "version": row.version}
 
 
 def _coordinates(request: Request) -> dict[str, Any] | None:
@@ -228,7 +240,6 @@ def _plain(value: Any) -> Any:
 def record(
     result: AuditResult,
     file: FileRecord | None = None,
-    plan: Comparison | None = None,
     versions: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return an audit's record, of ``ReportRecord``'s fields in JSON's own types."""
@@ -236,8 +247,6 @@ def record(
     made = ReportRecord(
         schema=SCHEMA,
         answer=text.answer(result),
-        verdict=None if result.verdict is None else str(result.verdict),
-        rule=None if result.verdict is None else VERDICT_RULES[result.verdict],
         claimed=_claim_numbers(result),
         attacker=text.meaning(result),
         audit=numbers(result),
@@ -246,7 +255,7 @@ def record(
         curve=None if result.withheld else _curve(result),
         request=request,
         input=audited,
-        plan=plan,
+        plan=result.comparison,
         repeat=tuple(_repeat(result, audited)),
         versions=versions or versions_here(),
         sha256="",
@@ -287,6 +296,12 @@ def _request(result: AuditResult) -> RequestRecord:
         bounds=asked.bounds,
         force=asked.force,
         neighbours=asked.neighbours,
+        rate=asked.rate,
+        rounds=asked.rounds,
+        participations=asked.participations,
+        data_norm=asked.data_norm,
+        notice=asked.notice,
+        ask=tuple(map(str, asked.ask)),
         canaries=None
         if canaries is None
         else CanarySource(canaries.seed, canaries.count, canaries.dim, directions_of(canaries), layers_of(canaries)),
@@ -331,7 +346,8 @@ def scores_digest(scores: Scores) -> str:
 
 def _rounds(rounds: RoundsRecord) -> dict[str, Any]:
     names = ("participations", "left_out", "rounds", "missing", "skipped", "carry_over")
-    return {"score": str(rounds.score), **{name: getattr(rounds, name) for name in names}}
+    perhaps = {name: value for name in ("members", "taken") if (value := getattr(rounds, name)) is not None}
+    return {"score": str(rounds.score), **{name: getattr(rounds, name) for name in names}, **perhaps}
 
 
 def _claim_numbers(result: AuditResult) -> dict[str, Any] | None:
@@ -423,6 +439,10 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     given += [] if result.confidence == 0.95 else [("confidence", repr(result.confidence))]
     given += [] if asked.claim is None else [("claim", repr(float(asked.claim)))]  # type: ignore[arg-type]
     given += [] if asked.noise_multiplier is None else [("noise-multiplier", repr(float(asked.noise_multiplier)))]
+    for name in ("rate", "rounds", "participations", "data_norm"):
+        given += [] if getattr(asked, name) is None else [(name.replace("_", "-"), repr(getattr(asked, name)))]
+    given += [] if asked.notice == NOTICE else [("notice", repr(asked.notice))]
+    given += [("ask", question) for question in asked.ask]
     given += [("bound", name) for name in asked.bounds]
     line = "".join(f" --{option} {shlex.quote(str(value))}" for option, value in given)
     return line + (" --force" if asked.force else "")
@@ -453,11 +473,11 @@ def escape(document: str) -> str:
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
-def write(result: AuditResult, path: Path, plan: Comparison | None = None) -> None:
+def write(result: AuditResult, path: Path) -> None:
     """Write a report of an audit that is of no file; an ``OSError`` says that it cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path: must end in .html, .md or .json, not {path.name!r}")
-    made = render(result, record(result, plan=plan), path)
+    made = render(result, record(result), path)
     with replace_file(path) as target:
         target.write(made)
 

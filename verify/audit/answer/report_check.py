@@ -18,6 +18,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.answer.plan_comparison import minor
 from canaryproof.verify.audit.answer.release_sums import (
     ArrayRelease,
     ReadableRelease,
@@ -62,14 +63,17 @@ class ReportFile:
     whole
         The file's bytes.
     document, record
-        Its record in JSON's types and checked.
+        Its record in JSON's types and checked; unchecked (None) if another minor version made it.
+    made_by
+        Version of the package that made it.
     damage
         What shows that it was changed after it was written, in a sentence each.
     """
 
     whole: bytes
     document: dict[str, Any]
-    record: ReportRecord
+    record: ReportRecord | None
+    made_by: str
     damage: tuple[str, ...]
 
 
@@ -89,39 +93,40 @@ def read(path: Path) -> ReportFile:
             if hashlib.sha256(whole[: whole.rindex(SEAL.encode())]).hexdigest() != match[2]:
                 damage.append("The file's SHA-256 is not the one in its last line.")
         document = parsed_json(embedded)
-        checked = read_record(document)
+        head = json_records.read(_ReportHead, document)
         assert isinstance(document, dict)  # It was read into a record.
-        if seal(document)["sha256"] != checked.sha256:
+        if not head.schema.startswith(_FAMILY):
+            raise ValueError(f"schema: must begin with {_FAMILY!r}, not {short_repr(head.schema)}")
+        made_by = head.versions.get("canaryproof", "none")
+        same = minor(made_by) == minor(version("canaryproof"))
+        checked = json_records.read(ReportRecord, document) if same else None
+        if seal(document)["sha256"] != head.sha256:
             damage.append("The record's SHA-256 is not the one in its field sha256.")
         text_again = dump(document)
         if (escape(text_again).encode() if suffix != ".json" else f"{text_again}\n".encode()) != embedded:
             damage.append("The record is not written as this package writes it.")
-    return ReportFile(whole, document, checked, tuple(damage))
-
-
-def read_record(document: object) -> ReportRecord:
-    """Read a record from JSON's own types; a ``ValueError`` of one line names the field and the rule."""
-    head = json_records.read(_Head, document)
-    made, here = (head.schema, head.versions.get("canaryproof", "none")), (SCHEMA, version("canaryproof"))
-    if [*map(_minor, made)] != [*map(_minor, here)]:
-        raise ValueError(
-            "schema and versions.canaryproof: only the minor version that made a report can check it. This is "
-            f"{here[0]} of {here[1]}, and it was made as {short_repr(made[0])} by {short_repr(made[1])}"
-        )
-    return json_records.read(ReportRecord, document)
+    return ReportFile(whole, document, checked, made_by, tuple(damage))
 
 
 @dataclass(frozen=True)
-class _Head:
-    """The fields of a report of any version that say what made it."""
+class _ReportHead:
+    """The fields of a report of any version that say what made it, and its seal."""
 
     schema: str
     versions: dict[str, str]
+    sha256: str
 
 
-def _minor(whole: str) -> list[str]:
-    """Return a version up to its second number."""
-    return whole.split(".")[:2]
+# Name of the form, of any version.
+_FAMILY = SCHEMA.rpartition(" ")[0] + " "
+
+
+def find_digest(document: dict[str, Any], *keys: str) -> str | None:
+    """Return the SHA-256 under some keys of a record of any version; None if there is none."""
+    node: Any = document
+    for key in keys:
+        node = node.get(key) if isinstance(node, dict) else None
+    return node if isinstance(node, str) else None
 
 
 def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any, Any]") -> Audit:
@@ -129,9 +134,14 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
     asked = report.request
     try:
         claim = asked.epsilon if asked.claim is None else _check_claim(asked.claim)
-        options = (asked.delta, asked.confidence, claim, asked.noise_multiplier, asked.bounds, asked.force)
+        options: dict[str, Any] = {
+            name: getattr(asked, name)
+            for name in ("delta", "confidence", "noise_multiplier", "bounds", "force", "notice", "ask")
+        }
+        options["claim"] = claim
         if isinstance(given, Scores):
-            return audit(given, *options)
+            options |= {name: getattr(asked, name) for name in ("rate", "rounds", "participations")}
+            return audit(given, **options)
         if asked.canaries is None:
             raise ValueError("request.canaries: must be there for a release")
         made = asked.canaries
@@ -143,7 +153,8 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         coordinates = report.audit.get("coordinates") if isinstance(report.audit, dict) else None
         slices = coordinates.get("slices") if isinstance(coordinates, dict) else None
         source = given if slices is None else _sum_slices(as_source(given), canaries, slices)
-        result = audit_release(source, canaries, *options, neighbours=asked.neighbours)  # type: ignore[arg-type]
+        options |= {"neighbours": asked.neighbours, "data_norm": asked.data_norm}
+        result = audit_release(source, canaries, **options)
         # A report of an array in memory names no file.
         return result if coordinates else replace(result, request=replace(result.request, stored=None))
     except InputError:

@@ -2,15 +2,17 @@
 
 import math
 from dataclasses import dataclass, field, fields
-from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.public import set_module
-from canaryproof.verify.audit.answer.misuse import MisuseWarning, products_with_rest, trace_p_value
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.answer.findings import Decision, Finding, Question
+from canaryproof.verify.audit.answer.misuse import MisuseWarning, has_few_values, products_with_rest, trace_p_value
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
@@ -24,12 +26,16 @@ if TYPE_CHECKING:
 
     from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
     from canaryproof.verify.audit.answer.notice import BoundTest, Deciding
+    from canaryproof.verify.audit.answer.plan_comparison import Comparison
+    from canaryproof.verify.audit.answer.recorded import SamplingTest
     from canaryproof.verify.audit.blindspots.ranges import BlindSpots
     from canaryproof.verify.audit.bounds.participations import Crowd
     from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
     from canaryproof.verify.audit.estimators.noise_multiplier import NoiseMultiplier, RoundTraces
     from canaryproof.verify.audit.files.stored_release import StoredRelease
 
+# Share of the claimed noise that a gate asks to be noticed, unless another one is given.
+NOTICE = 0.5
 ESTIMATE = "estimate"
 # Estimate of the measured noise, composed by accounting, and the lower bound of its upper limit.
 COMPOSED, COMPOSED_BOUND = "composed", "composed-bound"
@@ -155,7 +161,7 @@ class Request:
 
     Attributes
     ----------
-    claim, noise_multiplier, bounds, force, neighbours
+    claim, noise_multiplier, bounds, force, neighbours, rate, rounds, participations, data_norm, notice, ask
         As given to ``audit`` or ``audit_release``; neighbours are None where they are those of the scores or the claim.
     canaries
         The canaries of a release; None where scores were given.
@@ -177,39 +183,30 @@ class Request:
     release: str | None = None
     stored: "StoredRelease | None" = None
     slices: tuple[tuple[int, ...], float] | None = None
+    rate: float | None = None
+    rounds: int | None = None
+    participations: int | None = None
+    data_norm: float | None = None
+    notice: float = NOTICE
+    ask: tuple[Question, ...] = ()
+
+    @property
+    def has_noise_alone(self) -> bool:
+        """Whether a noise multiplier was given, and neither sampling nor participations."""
+        return self.noise_multiplier is not None and self.rate is None and self.participations is None
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether the release is a difference of two models, which is no single noisy sum."""
+        return self.stored is not None and self.stored.base_path is not None
 
 
-@set_module("canaryproof.typing")
-class ClaimVerdict(StrEnum):
-    """The verdict of an audit on a claimed ε; the first that applies."""
-
-    WITHHELD = "withheld"
-    EXCEEDED = "exceeded"
-    REFUTED = "refuted"
-    NOTHING_SEEN = "nothing seen"
-    AT_ITS_CAP = "at its cap"
-    NOT_DECIDED = "not decided"
-    CONSISTENT = "consistent"
-
-
-# The rule of each verdict; the first that applies decides.
-VERDICT_RULES = {
-    ClaimVerdict.WITHHELD: "a sign of misuse takes the meaning of all numbers",
-    ClaimVerdict.EXCEEDED: "the lower bound is above the claimed ε",
-    ClaimVerdict.REFUTED: "the test of the claimed noise rejects it: there is less",
-    ClaimVerdict.NOTHING_SEEN: "the canaries leave no visible trace",
-    ClaimVerdict.AT_ITS_CAP: "no bound of so many scores can be above the claim, and no lack of noise would be noticed",
-    ClaimVerdict.NOT_DECIDED: "the estimate's interval is above the claim, and the lower bound is not",
-    ClaimVerdict.CONSISTENT: "the canaries are seen, and nothing contradicts the claim",
-}
-# Warnings that leave the tests their meaning and their power, which is computed.
-_HARMLESS = ("dilution", "large-delta", "too-few", "coin", "carry-over")
 # A trace is taken to be seen from this number of standard errors on.
 _SEEN = 3.0
 # A gate does not pass where canaries leave another trace than the release's norm says, at this level.
 _OTHER_TRACE = 1e-4
-# A claim that was rounded to two digits is not taken for another one than that of the noise.
-_ROUNDED = 1.05
+# Share of a test's level that the record's participations, or the length of a release, take from the test of the noise.
+_SIDE = 0.01
 
 
 @dataclass(frozen=True)
@@ -224,7 +221,12 @@ class AuditResult:
         As asked; a claim that was not given is that of the noise multiplier, where one vector is released or a training
         recorded its rounds.
     claimed
-        The claimed mechanism; None at δ = 0, or if nothing is claimed.
+        What is claimed: an ε, or a mechanism; None at δ = 0, or if nothing is claimed.
+    configured, recorded
+        The mechanism that the claim or the options state, and that mechanism in the rounds that were recorded; None
+        where none is stated. Without a record they are the same.
+    sampling_test
+        Test that canaries took part no more often than claimed; None where either is not known.
     neighbours
         Those of the claim, and of the scores if nothing is claimed: ``add-or-remove`` or ``replace``.
     mechanism
@@ -255,6 +257,12 @@ class AuditResult:
     bounds
         Lower bounds on ε and posterior intervals, those first whose coverage is proven. Before them is the bound by
         participations, where canaries took part in unequal numbers of rounds; after them that of the measured noise.
+    findings
+        The answers to the questions that an audit asks, one each.
+    decision
+        The decision on the claim; None without a claim, unless the input is wrong.
+    comparison
+        The comparison with a plan; None if it was held against none.
     """
 
     scores: Scores = field(repr=False, compare=False)
@@ -263,6 +271,9 @@ class AuditResult:
     confidence: float
     claim: float | None
     claimed: "Claim | None" = field(repr=False, compare=False)
+    configured: "Claim | None" = field(repr=False, compare=False)
+    recorded: "Claim | None" = field(repr=False, compare=False)
+    sampling_test: "SamplingTest | None"
     neighbours: str
     noise_multiplier: float | None
     mechanism: MechanismTest | None
@@ -278,6 +289,9 @@ class AuditResult:
     withheld: bool
     estimates: tuple[EstimateRow, ...]
     bounds: tuple[AuditRow, ...]
+    findings: tuple[Finding, ...] = ()
+    decision: Decision | None = None
+    comparison: "Comparison | None" = None
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields alone: a pickle leaves out what is computed from them."""
@@ -316,10 +330,13 @@ class AuditResult:
         """The best lower bound; None if there is none of proven or asymptotic coverage.
 
         It is the first of ``bounds``, chosen before the scores are seen: the largest of several would not keep its
-        confidence.
+        confidence. Of losses of one model whose members were fixed it is the default bound, whose coverage is
+        heuristic.
         """
         serving = (Coverage.PROVEN, Coverage.ASYMPTOTIC)
-        return next((row for row in self.bounds if row.kind == BoundKind.LOWER_BOUND and row.coverage in serving), None)
+        rows = [row for row in self.bounds if row.kind == BoundKind.LOWER_BOUND]
+        known = next((row for row in rows if row.coverage in serving), None)
+        return next((row for row in rows if row.name == DEFAULT), None) if known is None else known
 
     @property
     def level(self) -> float:
@@ -328,60 +345,37 @@ class AuditResult:
         return (1.0 - self.confidence) / tests
 
     @property
-    def verdict(self) -> ClaimVerdict | None:
-        """The verdict on the claimed ε, or None if none was claimed."""
-        if self.claim is None:
-            return None
-        if self.withheld:
-            return ClaimVerdict.WITHHELD
-        if self.bound is not None and self.bound.low > self.claim:
-            return ClaimVerdict.EXCEEDED
-        if self.is_refuted:
-            return ClaimVerdict.REFUTED
-        if not self.has_trace:
-            return ClaimVerdict.NOTHING_SEEN
-        known = (self._has_default_bound or self._has_participations_bound) and self.delta > 0.0
-        if self.noticed_share is None and (self.bound is None or self.bound.cap <= self.claim or known):
-            return ClaimVerdict.AT_ITS_CAP
-        if self.estimate is not None and self.estimate.low > self.claim:
-            return ClaimVerdict.NOT_DECIDED
-        return ClaimVerdict.CONSISTENT
+    def side_level(self) -> float:
+        """Level of the test of the record's participations, and of that of a release's length."""
+        return _SIDE * self.level
 
-    def can_pass(self, notice: float = 0.5) -> bool:
-        """Whether a gate lets this audit pass.
+    @property
+    def noise_level(self) -> float:
+        """Level of the test of the noise by the canaries' trace, without ``side_level``."""
+        return self.level - self.side_level
+
+    def finding(self, question: str) -> Finding:
+        """Return the finding on a question, such as ``"leak"``.
 
         Parameters
         ----------
-        notice
-            Share of the claimed noise, in (0, 1), that must be noticed with probability 90%.
+        question
+            One of ``Question``.
 
         Returns
         -------
-        Whether the verdict is consistent, so much less noise would have been noticed, and nothing is ``is_doubtful``.
+        The finding.
+
+        Raises
+        ------
+        ValueError
+            If it is no question, or this audit has no finding on it.
         """
-        return (
-            self.verdict is ClaimVerdict.CONSISTENT and (self.noticed_share or 0.0) >= notice and not self.is_doubtful
-        )
-
-    @property
-    def is_doubtful(self) -> bool:
-        """Whether the input may not be what it should be, so that a gate must not pass it.
-
-        A warning says so, or the trace that canaries leave in a release is another one than their norm's, at 1e-4. Or
-        the claimed noise of the release cannot give the claimed ε. Data that dilute the trace, few scores, a large δ
-        and later rounds that depend on canaries leave the tests their meaning.
-        """
-        others = self.has_other_trace or self.noise_epsilon is not None
-        return others or any(warning.kind not in _HARMLESS for warning in self.warnings)
-
-    @property
-    def noise_epsilon(self) -> float | None:
-        """The ε that the claimed noise implies, if it exceeds the claimed ε; else None."""
-        stated, noise = self.request.claim, self.noise_multiplier
-        if self.release_norm is None or noise is None or not self.delta or not isinstance(stated, int | float):
-            return None
-        epsilon = float(gaussian_mechanism.epsilon(self.delta, noise / (2.0 if self.neighbours == "replace" else 1.0)))
-        return epsilon if epsilon > _ROUNDED * stated else None
+        for finding in self.findings:
+            if finding.question == question:
+                return finding
+        names = ", ".join(each.question for each in self.findings)
+        raise ValueError(f"question: {rules.refusal(f'one of {names}', question)}")
 
     @property
     def has_other_trace(self) -> bool:
@@ -409,14 +403,15 @@ class AuditResult:
 
     @property
     def is_refuted(self) -> bool:
-        """Whether there is less noise than claimed, at ``level``."""
+        """Whether there is less noise than claimed, at ``noise_level``."""
         p_value = None if self.mechanism is None else self.mechanism.p_value
-        return p_value is not None and p_value < self.level
+        return p_value is not None and p_value < self.noise_level
 
     @property
     def has_trace(self) -> bool:
         """Whether the canaries leave a trace: in a lower bound, in the measured noise, or in their mean score."""
-        if self.bound is not None and self.bound.low > 0.0:
+        bound = self.bound
+        if bound is not None and bound.coverage != Coverage.HEURISTIC and bound.low > 0.0:
             return True
         if self.mechanism is not None:
             return bool(self.mechanism.traces.trace_p_value < special.ndtr(-_SEEN))
@@ -434,7 +429,7 @@ class AuditResult:
         """
         if self.claim is None or not self.delta:
             return None
-        shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.level)]
+        shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.noise_level)]
         if self._has_default_bound:
             noise = self.claimed_noise(self.claim)
             # Independent canaries of one release that are in each other's scores lengthen it, as more noise would.
@@ -545,6 +540,22 @@ class AuditResult:
     def has_equal_scores(self) -> bool:
         """Whether all scores of one kind are equal, so that no Gaussian fits."""
         return math.isnan(self.standardised_mean)
+
+    @property
+    def has_few_values(self) -> bool:
+        """Whether scores other than cosines take so few values that copies of rows cannot be seen."""
+        unobserved = self.scores.unobserved
+        if self.scores.kind is not ScoreKind.ANY or unobserved is None:
+            return False
+        return has_few_values(np.concatenate([self.scores.observed, unobserved]))
+
+    @property
+    def has_equal_means(self) -> bool:
+        """Whether both groups of scores have one mean, to nine digits of their deviation."""
+        observed, unobserved = self.scores.observed, self.scores.unobserved
+        if unobserved is None:
+            return False
+        return abs(float(observed.mean()) - float(unobserved.mean())) < 1e-9 * float(unobserved.std())
 
     @property
     def mean_error(self) -> float:

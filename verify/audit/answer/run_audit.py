@@ -14,13 +14,22 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels import null_cosine
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian
+from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian, poisson
 from canaryproof.verify.audit.answer import text
+from canaryproof.verify.audit.answer.findings import RULES, Question, decide
+from canaryproof.verify.audit.answer.judgement import judge
 from canaryproof.verify.audit.answer.misuse import Withheld, misuse, products_with_rest
+from canaryproof.verify.audit.answer.recorded import (
+    SamplingTest,
+    checked_rounds,
+    recorded_mechanism,
+    sampling_test,
+)
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     COMPOSED_BOUND,
     ESTIMATE,
+    NOTICE,
     PARTICIPATIONS,
     AuditResult,
     AuditRow,
@@ -44,12 +53,14 @@ from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_release, from_two_groups
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     import pandas as pd
     from dp_accounting import DpEvent
     from matplotlib.figure import Figure
 
+    from canaryproof.verify.audit.answer.plan_comparison import Comparison
     from canaryproof.verify.audit.answer.release_sums import ReleaseSums, Scoring
     from canaryproof.verify.audit.answer.trade_off import TradeOffCurve
     from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
@@ -64,8 +75,12 @@ class Audit(AuditResult):
 
     Attributes
     ----------
-    estimate, bound, verdict
-        The default estimate, the best lower bound, and what is to be said of the claim.
+    decision
+        The decision on the claim: passed, not passed or cannot say; None if nothing is claimed.
+    findings
+        The answers that it is made of, one a question.
+    estimate, bound
+        The default estimate, and the best lower bound.
     estimates, bounds
         All of both, as rows.
     warnings, withheld
@@ -79,8 +94,8 @@ class Audit(AuditResult):
     >>> import canaryproof as cp
     >>> observed = cp.exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0))
     >>> found = cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01)
-    >>> print(f"{found.estimate.epsilon:.2f}, at least {found.bound.low:.2f}")
-    2.98, at least 1.23
+    >>> print(f"{found.decision.outcome}: {found.estimate.epsilon:.2f}, at least {found.bound.low:.2f}")
+    PASSED: 2.98, at least 1.23
     >>> len(found.to_frame())
     6
     """
@@ -145,6 +160,28 @@ class Audit(AuditResult):
 
         return trade_off_curve(self)
 
+    def compare_with_plan(self, plan: str | os.PathLike[str]) -> "Audit":
+        """Hold the audit against a plan that was made before the run.
+
+        Parameters
+        ----------
+        plan
+            A file that ``canaryproof plan --out`` wrote; its file ``.secret.json`` must be next to it.
+
+        Returns
+        -------
+        The audit with one finding more, whether it is as planned, and the decision with it.
+
+        Raises
+        ------
+        InputError
+            If a file cannot be read.
+        """
+        # This import loads plans, which most audits do without.
+        from canaryproof.verify.audit.answer import plan_file
+
+        return with_comparison(self, plan_file.compare_with_plan(self, Path(plan)))
+
     def report(self, path: str | os.PathLike[str], plan: str | os.PathLike[str] | None = None) -> None:
         """Write a report that others can check by ``canaryproof check-report``.
 
@@ -166,9 +203,9 @@ class Audit(AuditResult):
         InputError
             If the plan cannot be read.
         """
-        from canaryproof.verify.audit.answer import plan_file, report
+        from canaryproof.verify.audit.answer import report
 
-        report.write(self, Path(path), plan=None if plan is None else plan_file.compare_with_plan(self, Path(plan)))
+        report.write(self if plan is None else self.compare_with_plan(plan), Path(path))
 
     def _repr_html_(self) -> str:
         # This import loads matplotlib.
@@ -190,6 +227,12 @@ def audit(
     noise_multiplier: float | None = None,
     bounds: Sequence[str] = (),
     force: bool = False,
+    *,
+    rate: float | None = None,
+    rounds: int | None = None,
+    participations: int | None = None,
+    notice: float = NOTICE,
+    ask: Sequence[str] = (),
 ) -> Audit:
     """Audit the scores of one run.
 
@@ -213,6 +256,15 @@ def audit(
         Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
     force
         Whether to compute estimates and bounds even where a warning makes them meaningless.
+    rate, rounds, participations
+        For scores with a record: what else the claimed mechanism is, beside the noise multiplier. Either rounds were
+        drawn by Poisson sampling at this rate, in so many rounds (by default those that were recorded), or a record
+        takes part so often.
+    notice
+        Share of the claimed noise, in (0, 1), that must be noticed with probability 90% for the claim to pass.
+    ask
+        Questions that must be answered as claimed for the claim to pass, of ``canaryproof.typing.Question``; by default
+        input and leak, and of scores with a record also sampling and accounting.
 
     Returns
     -------
@@ -231,15 +283,39 @@ def audit(
     >>> import canaryproof as cp
     >>> observed = cp.exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0))
     >>> found = cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01)
-    >>> print(found.verdict)
-    consistent
+    >>> print(found.decision.outcome)
+    PASSED
     """
     if not isinstance(scores, Scores):
         raise ValueError(f"scores: must be Scores, as made by Scores(observed, dim=...), not {type(scores).__name__}")
     names = rules.bounds(bounds, METHODS)
     traces = None if scores.record is None else scores.record.traces
     neighbours: Neighbours | None = "replace" if scores.neighbours == "replace" else None
-    return _audit(scores, delta, confidence, Request(claim, noise_multiplier, names, force, neighbours), None, traces)
+    request = Request(
+        *(claim, noise_multiplier, names, force, neighbours),
+        rate=None if rate is None else _RATE.number("rate", rate),
+        rounds=checked_rounds("rounds", rounds),
+        participations=checked_rounds("participations", participations),
+        notice=_SHARE.number("notice", notice),
+        ask=_check_questions(ask),
+    )
+    if scores.record is None and (rate, rounds, participations) != (None, None, None):
+        raise ValueError("rate, rounds and participations: are for scores with a record of rounds")
+    return _audit(scores, delta, confidence, request, None, traces)
+
+
+_SHARE = NumberRange("lie between 0 and 1", 0.0, 1.0, open=True)
+_RATE = NumberRange("be above 0 and at most 1", math.ulp(0.0), 1.0)
+_LENGTH = NumberRange("lie between 0 and 1e15", 0.0, 1e15)
+
+
+def _check_questions(ask: Sequence[str]) -> tuple[Question, ...]:
+    """Return the questions that a gate is to ask."""
+    if isinstance(ask, str) or not isinstance(ask, Sequence):
+        raise ValueError(f"ask: {rules.refusal('a sequence of questions', ask)}")
+    # A plan that is given is always asked for.
+    questions = [question for question in Question if question is not Question.PLAN]
+    return tuple(Question(rules.choice("ask", question, questions)) for question in ask)
 
 
 # The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
@@ -262,6 +338,10 @@ def audit_release(
     advance: Callable[[int], None] = lambda _: None,
     state: str | os.PathLike[str] | None = None,
     scoring: "Scoring | None" = None,
+    *,
+    data_norm: float | None = None,
+    notice: float = NOTICE,
+    ask: Sequence[str] = (),
 ) -> Audit:
     """Audit a released vector by the canaries that were added to it.
 
@@ -289,6 +369,11 @@ def audit_release(
     scoring
         How blocks are scored elsewhere: it is called with the name of a function and its tasks, pairs of a number and
         arguments, and gives pairs of a number and a result in any order. By default they are scored here.
+    data_norm
+        The most that others' data sum to in the release, in canary norms, if that is known: only then can the release
+        show that the claimed noise is there.
+    notice, ask
+        As for ``audit``.
 
     Returns
     -------
@@ -310,8 +395,8 @@ def audit_release(
     >>> noise = np.random.default_rng(1).normal(0, 1.54, 10_000)
     >>> release = canaries.sum(np.arange(300)) + noise
     >>> found = cp.audit_release(release, canaries, delta=1e-6, noise_multiplier=1.54)
-    >>> print(found.verdict)
-    consistent
+    >>> print(found.decision.outcome)
+    PASSED
     """
     # These imports load compiled kernels, which an audit of scores does not need.
     from canaryproof.kernels.canaries import Canaries
@@ -356,7 +441,12 @@ def audit_release(
         traces = release_traces(*sums.trace(count), canaries.dim)
     stored = release if isinstance(release, StoredRelease) else None
     slices = (sums.slices, sums.canary_norm) if isinstance(release, release_sums.ReleaseSums) else None
-    request = Request(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored, slices)
+    request = Request(
+        *(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored, slices),
+        data_norm=None if data_norm is None else _LENGTH.number("data_norm", data_norm),
+        notice=_SHARE.number("notice", notice),
+        ask=_check_questions(ask),
+    )
     return _audit(scores, delta, confidence, request, sums, traces)
 
 
@@ -389,17 +479,23 @@ def _audit(
         pure, claimed = None, None if claim is None else as_claim(claim, delta, neighbours)
         if claimed is not None and math.isinf(claimed.epsilon(delta)):
             raise ValueError(f"claim: must have a finite ε at δ = {delta:g}, and {claimed} has none")
+    _check_mechanism(request, claimed)
     if noise_multiplier is not None:
         if scores.kind is ScoreKind.ANY and record is None:
             raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
         noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
         if claimed is None and (release is not None or record is not None or scores.unobserved is None):
             taken = 1 if record is None else record.participations
-            claimed = gaussian(noise_multiplier, participations=taken, neighbours=neighbours or "add-or-remove")
+            claimed = _configure(request, record) or gaussian(
+                noise_multiplier, participations=taken, neighbours=neighbours or "add-or-remove"
+            )
     elif claimed is not None and (record is not None or release is not None):
         noise_multiplier = claimed.noise_multiplier
     if record is not None and claimed is not None:
         _check_attacker(record, claimed, delta)
+    configured = claimed
+    if claimed is not None and claimed.statement is not None:
+        configured = _configure(request, record, claimed.neighbours)
     mechanism = None
     if traces is not None:
         mechanism = MechanismTest(traces, traces.noise_multiplier(confidence), noise_multiplier)
@@ -432,6 +528,7 @@ def _audit(
         release_dim=None if release is None else release.dim,
         record=record,
         inserted=scores.inserted,
+        is_sum=not request.is_difference,
     )
     meaningless = {Withheld.NOTHING} if request.force else {warning.withholds for warning in warnings}
     withheld = Withheld.ALL in meaningless
@@ -442,6 +539,9 @@ def _audit(
         confidence=confidence,
         claim=pure if claimed is None else claimed.epsilon(delta),
         claimed=claimed,
+        configured=configured,
+        recorded=configured,
+        sampling_test=None,
         neighbours=scores.neighbours if claimed is None else claimed.neighbours,
         noise_multiplier=noise_multiplier,
         mechanism=mechanism,
@@ -458,8 +558,12 @@ def _audit(
         estimates=(),
         bounds=(),
     )
+    if record is not None:
+        test = sampling_test(configured, record, result.side_level)
+        mechanism_of_record = recorded_mechanism(configured, record, sampled=_is_sampled_as_claimed(result, test))
+        result = replace(result, sampling_test=test, recorded=mechanism_of_record)
     if withheld:
-        return result
+        return finish(result)
     # Coins that the numbers of scores refute prove no bound.
     inclusion = Inclusion.FIXED if any(warning.kind == "coin" for warning in warnings) else scores.inclusion
     estimates: tuple[EstimateRow, ...] = ()
@@ -471,18 +575,81 @@ def _audit(
         if math.isfinite(moments.distance) and math.isfinite(moments.ratio):
             estimates = _estimates(moments, residual, delta, confidence)
     if record is not None and mechanism is not None:
-        composed = _compose(mechanism, record, claimed, delta)
+        composed = _compose(mechanism, record, result.recorded, delta)
         # It comes first where it is for the attacker who has these scores.
-        first = record.score == _ATTACKERS["known rounds" if claimed is None else claimed.attacker]
+        first = record.score == _ATTACKERS["known rounds" if configured is None else configured.attacker]
         estimates = (composed, *estimates) if first else (*estimates, composed)
     bounds = _bounds(scores, inclusion, delta, 1.0 - result.level, request.bounds)
     if record is not None and not request.bounds and delta > 0.0:
         bounds = (
             *_bound_by_participations(scores, record, claimed, delta, result.level),
             *bounds,
-            *_composed_bound(mechanism, record, claimed, delta, result.level),
+            # A lower bound for an attacker who knows the rounds is none for the one of a claim that counts on sampling.
+            *_composed_bound(
+                mechanism, record, recorded_mechanism(configured, record, sampled=True), delta, result.level
+            ),
         )
-    return replace(result, estimates=estimates, bounds=bounds)
+    return finish(replace(result, estimates=estimates, bounds=bounds))
+
+
+def _configure(request: Request, record: RoundsRecord | None, neighbours: Neighbours | None = None) -> Claim | None:
+    """Return the mechanism that the options state; None where they do not."""
+    noise, relation = request.noise_multiplier, neighbours or request.neighbours or "add-or-remove"
+    if noise is None:
+        return None
+    if record is None:
+        return gaussian(noise, neighbours=relation)
+    rounds = request.rounds or max(record.rounds + record.missing, 1)
+    if request.rate is not None:
+        return poisson(noise, rate=request.rate, rounds=rounds, neighbours=relation)
+    taken = record.participations if request.participations is None else request.participations
+    return gaussian(noise, participations=taken, rounds=max(rounds, taken), neighbours=relation)
+
+
+def _check_mechanism(request: Request, claimed: Claim | None) -> None:
+    """Refuse options that state a mechanism in part, twice, or next to a claim that says its own."""
+    given = [name for name in ("rate", "rounds", "participations") if getattr(request, name) is not None]
+    if not given:
+        return
+    if request.noise_multiplier is None:
+        raise ValueError(f"{given[0]}: needs noise_multiplier")
+    if claimed is not None and claimed.statement is None:
+        raise ValueError(f"{given[0]}: must not be given with a claim that says its mechanism")
+    if request.rate is not None and request.participations is not None:
+        raise ValueError("participations: must not be given with rate, at which rounds are drawn")
+    if request.rounds is not None and request.rate is None:
+        raise ValueError("rounds: needs rate, at which they are drawn")
+
+
+def _is_sampled_as_claimed(result: Audit, test: SamplingTest | None) -> bool:
+    """Tell whether recorded participations are those of the claimed sampling, and would have shown another one."""
+    if test is None:
+        return False
+    return test.p_value >= result.side_level and test.noticed_rate * result.request.notice <= test.rate
+
+
+def finish(result: Audit) -> Audit:
+    """Judge an audit: its findings, and the decision."""
+    findings = judge(result)
+    if result.comparison is not None:
+        findings = (*findings, result.comparison.finding)
+    asked: tuple[Question, ...] = (Question.INPUT, Question.LEAK)
+    if result.scores.record is not None:
+        asked = (*asked, Question.SAMPLING, Question.ACCOUNTING)
+    decision = decide(findings, result.request.ask or asked, _level_of(result), result.request.notice)
+    if result.claim is None and decision.rule != RULES[0].name:
+        return replace(result, findings=findings, decision=None)
+    return replace(result, findings=findings, decision=decision)
+
+
+def _level_of(result: Audit) -> float:
+    """Return the level of all tests together, without the rounding of 1 − 0.95."""
+    return float(f"{1.0 - result.confidence:.10g}")
+
+
+def with_comparison(result: Audit, comparison: "Comparison | None") -> Audit:
+    """Return an audit that is held against a plan, as one more finding."""
+    return finish(replace(result, comparison=comparison))
 
 
 def _pure_claim(claim: "float | Claim | DpEvent | None", noise_multiplier: float | None) -> float | None:
@@ -508,10 +675,6 @@ def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:
             "claim: counts on rounds that the attacker does not know, and does not hold against scores of known rounds"
             + instead
         )
-    if claim.participations is not None and claim.participations < taken:
-        raise ValueError(
-            f"claim: must be for {taken} participations, as a canary has so many, not for {claim.participations}"
-        )
 
 
 # The score of the attacker whom a claim holds against.
@@ -526,10 +689,8 @@ def epsilon_at(noise_multiplier: float, claim: Claim, delta: float) -> float:
 
 
 def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
-    """Compose the measured noise over the rounds of the claim, or of the canary that took part most often."""
-    measured = mechanism.measured
-    if claim is None or claim.noise_multiplier is None:
-        claim = gaussian(1.0, participations=record.participations)
+    """Compose the measured noise over the recorded rounds, amplified by sampling where that is as claimed."""
+    measured, claim = mechanism.measured, _composable(record, claim)
     epsilon = partial(epsilon_at, claim=claim, delta=delta)
     value, low, high = (epsilon(each) for each in (measured.value, measured.high, measured.low))
     error = measured.standard_error
@@ -541,7 +702,7 @@ def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None
         fit = "pinned", (delta, distance)
     return EstimateRow(
         name=COMPOSED,
-        version=2,
+        version=3,
         kind=ESTIMATE,
         epsilon=value,
         low=low,
@@ -557,11 +718,10 @@ def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None
 def _composed_bound(
     mechanism: MechanismTest | None, record: RoundsRecord, claim: Claim | None, delta: float, level: float
 ) -> Iterator[AuditRow]:
-    """Yield ε of the upper limit of the measured noise, by the claim's accounting."""
+    """Yield ε of the upper limit of the measured noise, over the recorded rounds."""
     if mechanism is None:
         return
-    if claim is None or claim.noise_multiplier is None:
-        claim = gaussian(1.0, participations=record.participations)
+    claim = _composable(record, claim)
     limit, epsilon = mechanism.traces.largest_noise(level), 0.0
     if limit <= rules.NOISE_MULTIPLIER.high:
         # Below its range an accounting has no value, and the bound is that of the end of the range. What records reach
@@ -569,7 +729,31 @@ def _composed_bound(
         least = claim.with_noise_multiplier(max(limit, rules.NOISE_MULTIPLIER.low))
         epsilon = least.attained_epsilon(delta)
     assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded"
-    yield _uncapped_row(COMPOSED_BOUND, 2, epsilon, Coverage.PROVEN, assumes)
+    # A bound proves nothing where the rounds refute its condition.
+    coverage = Coverage.HEURISTIC if _is_no_single_gaussian(mechanism) else Coverage.PROVEN
+    yield _uncapped_row(COMPOSED_BOUND, 3, epsilon, coverage, assumes)
+
+
+def _composable(record: RoundsRecord, recorded: Claim | None) -> Claim:
+    """Return the recorded mechanism if it has one noise multiplier, or else known rounds of one."""
+    if recorded is not None and recorded.noise_multiplier is not None:
+        return recorded
+    relation: Neighbours = "add-or-remove" if recorded is None else recorded.neighbours
+    return gaussian(1.0, participations=record.participations, neighbours=relation)
+
+
+# Level of each test of the rounds' noise at which it is not taken for one Gaussian of one multiplier.
+_ONE_GAUSSIAN = 0.01
+
+
+def _is_no_single_gaussian(mechanism: MechanismTest) -> bool:
+    """Tell whether rounds differ in their noise, depend on each other, or are not normal."""
+    traces, value = mechanism.traces, mechanism.measured.value
+    p_values = [mechanism.measured.spread_p_value]
+    if 0.0 < value < math.inf:
+        fit = normality(traces.z_scores(value))
+        p_values += [traces.independence_p_value(value), None if fit is None else fit.p_value]
+    return any(p_value is not None and p_value < _ONE_GAUSSIAN for p_value in p_values)
 
 
 def _bound_by_participations(
@@ -665,10 +849,13 @@ def _bounds(
     null = cosine_null(scores.dim) if scores.unobserved is None and scores.dim is not None else None
     # Scores of one run are not independent.
     sample = prepare(scores.observed, scores.unobserved, null, inclusion=inclusion)
-    return tuple(map(_bound_row, lower_bounds(sample, delta, confidence, names)))
+    # Losses of one model depend on each other in a way that no dimension makes vanish.
+    dependent = scores.kind is ScoreKind.ANY and scores.record is None and inclusion is Inclusion.FIXED
+    return tuple(_bound_row(bound, dependent=dependent) for bound in lower_bounds(sample, delta, confidence, names))
 
 
-def _bound_row(bound: LowerBound) -> AuditRow:
+def _bound_row(bound: LowerBound, *, dependent: bool) -> AuditRow:
+    limit = dependent and bound.coverage is Coverage.ASYMPTOTIC
     return AuditRow(
         name=bound.method,
         version=METHODS[bound.method].version,
@@ -676,7 +863,7 @@ def _bound_row(bound: LowerBound) -> AuditRow:
         epsilon=bound.value,
         low=bound.value,
         high=math.inf if bound.upper is None else bound.upper,
-        coverage=str(bound.coverage),
+        coverage=str(Coverage.HEURISTIC if limit else bound.coverage),
         cap=bound.cap,
         assumes=", ".join(bound.assumptions),
     )

@@ -8,24 +8,23 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from canaryproof.verify.audit.answer.misuse import has_few_values
+from canaryproof.verify.audit.answer.findings import RULES, Decision, Finding, GateOutcome, Quantity, Question, Status
+from canaryproof.verify.audit.answer.judgement import NOISE_WARNINGS, clause
+from canaryproof.verify.audit.answer.misuse import MisuseWarning
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     PARTICIPATIONS,
     AuditResult,
     AuditRow,
-    ClaimVerdict,
     EstimateRow,
     MechanismTest,
 )
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
-from canaryproof.verify.audit.bounds.lower_bound import Coverage
-from canaryproof.verify.audit.canaries.scores import Score
+from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error
 
@@ -37,6 +36,8 @@ Say = Callable[[str], str]
 
 WIDTH, MOST_LINES = 80, 25
 _LABEL = 10
+# Below this width, findings are no table.
+_NARROW = 60
 # Replacements of symbols that a terminal cannot show; a pair of symbols comes before its parts.
 _PLAIN = (
     ("√d", "sqrt(d)"),
@@ -80,104 +81,65 @@ def _speaker(encoding: str) -> Say:
 
 
 def answer(result: AuditResult) -> str:
-    """State the result in one or two sentences that a person can repeat."""
-    return " ".join(filter(None, (_noise_sentence(result), _estimate_sentence(result), _claim_sentence(result))))
+    """State the decision and what it rests on, in a sentence or two that a person can repeat."""
+    return f"{headline(result)} {_cause(result)}".strip()
 
 
-def _noise_sentence(result: AuditResult) -> str:
-    mechanism = result.mechanism
-    if mechanism is None or result.withheld:
+def headline(result: AuditResult) -> str:
+    """State the decision, or without a claim what this attacker learns."""
+    decision = result.decision
+    if decision is None:
+        return f"{_sentence(result.finding(Question.LEAK).because)} Nothing is claimed, so nothing is decided."
+    asked = f" (asked: {', '.join(decision.asked)})" if result.request.ask else ""
+    return f"{decision.outcome}{asked}: {_ruling(result, decision)}."
+
+
+def _ruling(result: AuditResult, decision: Decision) -> str:
+    claim = "" if result.claim is None else f"the {claim_text(result.claim)} (δ = {result.delta:g})"
+    match decision.rule:
+        case "wrong-input":
+            return "the input looks wrong, so that none of the numbers can be trusted"
+        case "failed":
+            return f"{claim} does not hold"
+        case "undecided":
+            return f"{claim} is not decided"
+    noise = result.finding(Question.NOISE).status
+    if noise is Status.AS_CLAIMED:
+        return f"nothing contradicts {claim}, and the claimed noise is there"
+    if noise is not Status.CANNOT_SAY and result.release_norm is None:
+        return f"nothing contradicts {claim}"
+    only = "for an attacker who does not know the others' data"
+    where = ", only the training shows" if result.release_norm is not None else " is not decided"
+    return f"nothing contradicts {claim}, {only}; whether the noise is there{where}"
+
+
+def _cause(result: AuditResult) -> str:
+    """Say what the decision rests on: what failed, what is open, or what would have been noticed."""
+    decision = result.decision
+    if decision is None:
         return ""
-    subject = "training" if result.release_norm is None else "release"
-    value, low, high = _noise_digits(mechanism)
-    claimed_noise = "" if mechanism.claimed is None else f"; claimed {mechanism.claimed:.4g}"
-    return (
-        f"The {subject} behaves as if its noise multiplier were {value} ({percent(result.confidence)}: {low} to {high})"
-        f"{claimed_noise}."
-    )
+    if decision.outcome is GateOutcome.PASSED:
+        noticed = result.finding(Question.LEAK).noticed
+        open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
+        unless = ", unless others' data stood in for it" if open_noise else ""
+        caught = f"If only {noticed} had been added, this audit would have caught it nine times out of ten{unless}."
+        return caught if noticed else ""
+    failed = [finding for finding in result.findings if finding.status is Status.FAILED]
+    if decision.rule == RULES[0].name:
+        failed = failed[:1]
+    deciding = failed or [finding for finding in result.findings if is_open(finding, decision)]
+    return " ".join(f"{finding.question.capitalize()}: {finding.because}." for finding in deciding)
 
 
-def _noise_digits(mechanism: MechanismTest) -> tuple[str, str, str]:
-    """Print a measured noise multiplier and its interval."""
-    measured = mechanism.measured
-    value, low, high = (
-        round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
-    )
-    return value, low, high
+def is_open(finding: Finding, decision: Decision) -> bool:
+    """Tell whether a gate is not passed for this finding."""
+    asked = finding.question in decision.asked or finding.question is Question.PLAN
+    return finding.status is Status.FAILED or (asked and finding.status is not Status.AS_CLAIMED)
 
 
-def _estimate_sentence(result: AuditResult) -> str:
-    estimate, confidence = result.estimate, percent(result.confidence)
-    if result.withheld:
-        return f"No ε̂: {result.warnings[0].message}"
-    bound = _bound_clause(result.bound, percent(1.0 - result.level))
-    if estimate is None:
-        why = "" if result.estimates or not result.delta else f" No ε̂: {no_estimate(result)}"
-        return f"{bound[0].upper()}{bound[1:]}.{why}"
-    value, _, low, high = estimate_digits(estimate)
-    return f"ε̂ = {value} ({confidence}: {low} to {high}); {bound}."
-
-
-def _bound_clause(bound: AuditRow | None, confidence: str) -> str:
-    if bound is None:
-        return "there is no lower bound of known coverage"
-    if bound.low == 0.0:
-        return "no lower bound above 0"
-    # A bound of asymptotic coverage keeps its confidence in the limit only.
-    about = "" if bound.coverage == Coverage.PROVEN else "about "
-    return f"at least {round_down(bound.low, 2)} with {about}{confidence} confidence{bound.condition}"
-
-
-def _claim_sentence(result: AuditResult) -> str:
-    if result.claim is None:
-        return ""
-    claim = claim_text(result.claim)
-    match result.verdict:
-        case ClaimVerdict.WITHHELD:
-            return f"The {claim} is not tested: no bound is given."
-        case ClaimVerdict.EXCEEDED:
-            proven = result.bound is not None and result.bound.coverage == Coverage.PROVEN
-            which = "a valid" if proven else "an asymptotic"
-            return f"The {claim} is exceeded by {which} lower bound."
-        case ClaimVerdict.REFUTED:
-            return f"The {claim} is refuted: there is less noise than claimed."
-        case ClaimVerdict.NOTHING_SEEN:
-            return f"Nothing of the canaries is seen, so that the {claim} is not tested."
-        case ClaimVerdict.NOT_DECIDED:
-            return f"The {claim} is not decided: the estimate is above it, no lower bound is."
-        case ClaimVerdict.AT_ITS_CAP:
-            return f"The {claim} is not tested: {_out_of_reach(result, result.claim)}."
-        case _:
-            if result.noticed_share is None:
-                return f"Consistent with the {claim}; which fault this bound notices is not known."
-            # A share that is rounded up might not have been noticed.
-            share = math.floor(100.0 * result.noticed_share)
-            power = f"{share}% of the claimed noise or less would have been noticed"
-            return f"Consistent with the {claim}; {power}.{_doubt(result)}"
-
-
-def _doubt(result: AuditResult) -> str:
-    """Say what keeps a gate from passing."""
-    if result.warnings:
-        return " But a sign of misuse puts the input in doubt, and no gate passes." if result.is_doubtful else ""
-    if result.noise_epsilon is not None:
-        alone = f"the claimed noise alone has ε = {round_down(result.noise_epsilon)} for somebody who takes part"
-        return f" But {alone}, and no gate passes."
-    if result.trace_test is None or not result.has_other_trace:
-        return ""
-    norm, error, p_value = result.trace_test
-    trace = f"the trace in this release is that of canaries of norm {plus_minus(norm, error)}"
-    return f" But {trace}, not 1 ({shown_p_value(p_value, '1e-300')}): some may be missing, and no gate passes."
-
-
-def _out_of_reach(result: AuditResult, claim: float) -> str:
-    """Say why a claim cannot be exceeded."""
-    if result.masking_variance:
-        return "others' data, or more noise than claimed, would have hidden any lack of noise"
-    bound = result.bound
-    if bound is not None and bound.cap <= claim:
-        return f"a bound from so many scores ends at {round_down(bound.cap)}"
-    return "so few scores would have noticed no share of the claimed noise"
+def _sentence(text: str) -> str:
+    # A symbol keeps its case.
+    return f"{text if text.startswith('ε') else text[:1].upper() + text[1:]}."
 
 
 def claim_text(claim: float) -> str:
@@ -191,48 +153,115 @@ def shown_bound(bound: AuditRow) -> str:
 
 
 def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *, shell: bool = False) -> str:
-    """Print the result in at most 25 lines of 80 columns, or more lines of fewer columns, the answer first.
+    """Print the result in at most 25 lines of 80 columns, or more lines of fewer columns, the decision first.
 
     Calls that print more are named as a shell has them, or as Python does.
     """
-    say, width = _speaker(encoding), min(width, WIDTH)
+    say, width, calls = _speaker(encoding), min(width, WIDTH), _SHELL if shell else _PYTHON
 
     def block(label: str, text: str) -> list[str]:
-        return _wrap(say(text), width, f"{label:{_LABEL}}")
+        return _wrap(say(text), width, f"{label:{_LABEL}}") if text else []
 
-    head = _wrap(say(answer(result)), width)
-    before = [*block("Audited", _audit_text(result)), *block("Checked", _check_text(result))]
-    after = [
+    decision = result.decision
+    head = [*_wrap(say(headline(result)), width), *_wrap(say(_cause(result)), width)]
+    rows = [
         line
-        for label, text in (
-            ("Noise", _noise(result)),
-            ("Estimate", _estimate(result)),
-            ("Bound", _bound(result)),
-            ("Means", meaning(result)),
-            ("Next", _next(result, _SHELL if shell else _PYTHON)),
-        )
-        if text
-        for line in block(label, text)
+        for finding in result.findings
+        if finding.status is not Status.NOT_LOOKED_AT or (result.claim is None and finding.question is Question.LEAK)
+        for line in _row(finding, width, say)
     ]
-    room = MOST_LINES - len(head) - len(before) - len(after) - 1
-    return "\n".join([*head, "", *before, *_warnings(result, room, block), *after])
+    before = [*block("Audited", _audit_text(result)), *block("Unchecked", _unanswered_text(result))]
+    wrong = decision is not None and decision.rule == RULES[0].name
+    do = block("Do", _do(result))
+    more = block("More", f"{calls.details} has all numbers, tests and blind spots; {calls.plot} draws them.")
+    room = MOST_LINES - len(head) - len(rows) - len(before) - len(do) - len(more) - 2
+    # The details have these, too.
+    where_there_is_room: list[str] = []
+    for label, text in (("Attacker", "" if wrong else meaning(result)), ("Level", _level(result))):
+        lines = block(label, text)
+        if len(where_there_is_room) + len(lines) <= room:
+            where_there_is_room += lines
+    after = [*do, *where_there_is_room, *more]
+    room -= len(where_there_is_room)
+    return "\n".join([*head, "", *rows, "", *before, *_notes(result, room, block), *after])
+
+
+def _row(finding: Finding, width: int, say: Say) -> list[str]:
+    """Print a finding: its question and status stand in columns where there is room for them."""
+    question, status = str(finding.question), say(_status_text(finding))
+    if width < _NARROW:
+        return _wrap(say(f"{question}: {status}: {finding.because}"), width)
+    return _wrap(say(finding.because), width, f"  {question:12}{status:12}")
+
+
+def _status_text(finding: Finding) -> str:
+    if finding.status is Status.FAILED:
+        return "FAILED"
+    return "–" if finding.status is Status.NOT_LOOKED_AT else str(finding.status)
+
+
+def _unanswered_text(result: AuditResult) -> str:
+    """List the questions that were not looked at, each with the reason; equal reasons stand once."""
+    reasons: dict[str, list[str]] = {}
+    for finding in result.findings:
+        if finding.status is Status.NOT_LOOKED_AT and not (result.claim is None and finding.question is Question.LEAK):
+            reasons.setdefault(finding.because, []).append(str(finding.question))
+    return "; ".join(f"{', '.join(questions)} ({because})" for because, questions in reasons.items())
+
+
+def _do(result: AuditResult) -> str:
+    """Say what to do: of what failed or is open, and first of what decides."""
+    decision = result.decision
+    if decision is None:
+        return "Say what is claimed (an ε, or a noise multiplier), and the audit decides on it."
+    if decision.rule == RULES[0].name:
+        return " ".join(finding.do for finding in result.findings[:1])
+    failed = [finding for finding in result.findings if finding.status is Status.FAILED]
+    deciding = [finding.do for finding in failed or result.findings if is_open(finding, decision)]
+    others = [finding.do for finding in result.findings if finding.status is Status.CANNOT_SAY]
+    return " ".join(dict.fromkeys(do for do in deciding or others if do))
+
+
+def _level(result: AuditResult) -> str:
+    """Say how often an honest run fails, and which tests share that."""
+    if result.claim is None or result.withheld:
+        return ""
+    level = percent(1.0 - result.confidence)
+    tests = "by the bound or the test of the noise"
+    if result.mechanism is None or result.mechanism.claimed is None:
+        tests = "by the bound"
+    return f"At most {level} of honest runs are NOT PASSED by chance, {tests}."
 
 
 def _wrap(text: str, width: int, label: str = "") -> list[str]:
     """Wrap a text to the right of a label, without breaking an equation."""
     whole = re.sub(r" ([=±≥]) ", "\u00a0\\1\u00a0", text)
-    lines = textwrap.wrap(whole, width, initial_indent=label, subsequent_indent=" " * len(label))
+    indent = " " * len(label)
+    lines = textwrap.wrap(whole, width, initial_indent=label, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _warnings(result: AuditResult, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
+def notes(result: AuditResult) -> list[MisuseWarning]:
+    """Return the warnings that no finding states."""
+    stated = {finding.because for finding in result.findings}
+    noise = {finding.question: finding.status for finding in result.findings}.get(Question.NOISE)
+    # A release's length is the finding on noise, or not judged.
+    length = ("less-noise",) if noise is Status.FAILED else NOISE_WARNINGS if noise is Status.NOT_LOOKED_AT else ()
+    return [
+        warning for warning in result.warnings if clause(warning.message) not in stated and warning.kind not in length
+    ]
+
+
+def _notes(result: AuditResult, room: int, block: Callable[[str, str], list[str]]) -> list[str]:
     """Print the warnings that fit, and the number of the others."""
-    blocks = [block("Warning", f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
+    blocks = [block("Note", f"{warning.message} {warning.what_to_do}") for warning in notes(result)]
     shown: list[str] = []
+    if room < 1:
+        return shown
     for i, lines in enumerate(blocks):
         last = i == len(blocks) - 1
         if len(shown) + len(lines) + (not last) > room:
-            return [*shown, *block("Warning", f"{len(blocks) - i} more, in the details.")]
+            return [*shown, *block("Note", f"{len(blocks) - i} more, in the details.")]
         shown += lines
     return shown
 
@@ -256,44 +285,16 @@ def _audit_text(result: AuditResult) -> str:
     return f"{subject}{ranks}{dim}, at δ = {result.delta!r}{neighbours}"
 
 
-def _check_text(result: AuditResult) -> str:
-    parts = ["no sign of misuse" if not result.warnings else f"signs of misuse: {len(result.warnings)}"]
-    fits = (("normal scores", result.normality), ("null law", result.null_law))
-    parts += [f"{name} {shown_p_value(fit.p_value, '1e-30')}" for name, fit in fits if fit is not None]
-    if not result.has_equal_scores:
-        parts.append(f"equal variances {shown_p_value(result.variance_p_value, '1e-300')}")
-    return "; ".join(parts)
-
-
 def _noise(result: AuditResult) -> str:
     mechanism = result.mechanism
     if mechanism is None or result.withheld:
         return ""
-    traces, (value, _, _) = mechanism.traces, _noise_digits(mechanism)
-    error = mechanism.measured.standard_error
+    traces, error = mechanism.traces, mechanism.measured.standard_error
+    value = round_to_error(mechanism.measured.value, error)
     shown = f"{value} ± {round_to_error(error, error)}" if math.isfinite(error) else value
     rounds = "1 round" if len(traces.cosines) == 1 else f"{len(traces.cosines):,} rounds"
     test = "" if mechanism.p_value is None else f"; less than claimed: {shown_p_value(mechanism.p_value, '1e-300')}"
     return f"{shown}, of {traces.noise_source}, from {rounds}{test}"
-
-
-def _estimate(result: AuditResult) -> str:
-    if result.estimates and result.estimate is None:
-        return f"in the details alone: {no_estimate(result)}"
-    if result.estimate is None:
-        # The answer says why an estimate is withheld.
-        return "" if result.delta else f"none: {no_estimate(result)}"
-    value, error, low, high = estimate_digits(result.estimate)
-    if result.estimate.name == COMPOSED:
-        which = "the measured noise, in the rounds of the claim or record"
-    else:
-        which = (
-            "here pinned: no sign of another variance"
-            if result.has_equal_variances
-            else "here fitted: variances differ"
-        )
-    interval = f"{percent(result.confidence)} interval {low} to {high}"
-    return f"{result.estimate.name} {value} ± {error}, {interval} ({which})"
 
 
 def no_estimate(result: AuditResult) -> str:
@@ -314,50 +315,39 @@ def no_estimate(result: AuditResult) -> str:
     return f"the estimators take scores for normal. {result.shape.reason}"
 
 
-def _bound(result: AuditResult) -> str:
-    if result.withheld:
-        return ""
-    if result.bound is None:
-        return "none of those asked for has a known coverage"
-    confidence = percent(1.0 - result.level)
-    added = result.neighbours != result.scores.neighbours
-    few = "; each row counts as a canary, as so few values do not show copies" if _has_few_values(result) else ""
-    weak = "; canaries were only added, which moves a sum half as far as replacing" if added else ""
-    return f"{shown_bound(result.bound)} at {confidence}, {result.bound.basis}; needs {result.bound.assumes}{few}{weak}"
-
-
-def _has_few_values(result: AuditResult) -> bool:
-    """Tell whether scores other than cosines take so few values that copies of rows cannot be seen."""
-    scores = result.scores
-    if scores.kind is not ScoreKind.ANY or scores.unobserved is None:
-        return False
-    return has_few_values(np.concatenate([scores.observed, scores.unobserved]))
-
-
 def meaning(result: AuditResult) -> str:
     """Say for which attacker the numbers are, and what they do not mean."""
-    if result.withheld:
-        return "The scores are not what they are said to be, so that an estimate would mean nothing."
+    wrong = result.decision is not None and result.decision.rule == RULES[0].name
+    if result.withheld or (wrong and not result.request.force):
+        return "The input is not what it is said to be, so no number says anything of an attacker."
     if result.estimate is None and result.bound is None:
-        return "No number here has a known coverage, so that none says what an attacker learns, or does not learn."
+        return "No number here has a known coverage, so none says what an attacker learns, or does not learn."
+    noun, record = _noun(result), result.scores.record
+    if result.release_norm is not None:
+        who = "knows one canary's direction and sees this release"
+    elif record is not None:
+        who = f"knows one canary's direction, sees all releases, and knows {_KNOWN[_score_of(result, record)]}"
+        who += ", and all others' data" if record.traces is not None and record.traces.residual else ""
+    elif result.scores.kind is ScoreKind.COSINE:
+        who = f"knows one canary's direction and sees these {noun} alone"
+    else:
+        who = f"sees these {noun} alone and guesses who took part"
+    who = f"{who[:1].upper()}{who[1:]}."
     if result.estimate is None:
-        return (
-            f"The bound is for an attacker who knows a random canary and sees these {_noun(result)} alone. It holds "
-            "under every rising transform of the scores. A low value excludes no other attack."
-        )
-    seen = "this release" if result.release_norm is not None else f"these {_noun(result)} alone"
-    record = result.scores.record
-    if record is not None:
-        seen = f"all releases, and knows {_KNOWN[record.score]}"
-        seen += ", and all others' data" if record.traces is not None and record.traces.residual else ""
+        order = "The bound takes nothing but the order of the scores; another" if result.null_count else "Another"
+        return f"{who} {order} attack may learn more."
     added = (
         result.neighbours == "replace" and result.scores.neighbours != "replace" and result.estimate.name != COMPOSED
     )
     whose = " It is of adding or removing a record, while the claim is of replacing one." if added else ""
-    return (
-        f"ε̂ is an estimate for an attacker who knows a random canary and sees {seen}.{whose} It is neither an upper "
-        "nor a lower bound, and a low value excludes no other attack."
-    )
+    return f"{who}{whose} The estimate is a best guess and no limit: another attack may learn more."
+
+
+def _score_of(result: AuditResult, record: RoundsRecord) -> Score:
+    """Return the score of the attacker whom the numbers are for: a composed estimate may be for a stronger one."""
+    composed = result.estimate is not None and result.estimate.name == COMPOSED
+    sampled = result.recorded is not None and result.recorded.attacker == "sampling"
+    return Score.KNOWN_ROUNDS if composed and not sampled else record.score
 
 
 # Knowledge of a canary's rounds that a score needs.
@@ -374,49 +364,10 @@ class _Calls:
 
     details: str
     plot: str
-    force: str
-    claim: str
 
 
-_SHELL = _Calls("--details", "--plot FILE.svg", "--force", "--claim EPSILON")
-_PYTHON = _Calls("details()", "plot()", "force=True", "claim=EPSILON")
-
-
-def _next(result: AuditResult, calls: _Calls) -> str:
-    if result.withheld:
-        return f"Fix the cause and audit again; {calls.force} computes the estimates anyway."
-    shown = f"shows all estimates, bounds and tests; {calls.plot} draws them."
-    more = f"{calls.details} {shown}"
-    if not result.has_trace:
-        # Scores alone do not decide whether canaries are missing (see ``misuse``).
-        cosines = result.scores.kind is ScoreKind.COSINE
-        absent = (
-            "they are not in this release (check seed, order of coordinates and file)" if cosines else "none took part"
-        )
-        if _has_equal_means(result):
-            absent += ", or each group was standardised alone, as their means are equal to nine digits"
-        decides = "An audit of the released vector decides it. " if cosines and result.release_norm is None else ""
-        return f"Nothing of the canaries is seen: ε is near 0, or data hide them, or {absent}. {decides}{more}"
-    match result.verdict:
-        case None:
-            return f"What is claimed? {calls.claim} compares it. {more}"
-        case ClaimVerdict.CONSISTENT:
-            blind = " and the faults that this audit misses" if result.has_blind_spots else ""
-            return f"{calls.details} shows all estimates, bounds and tests{blind}; {calls.plot} draws them."
-        case ClaimVerdict.EXCEEDED | ClaimVerdict.REFUTED:
-            return f"Look for less noise, or less clipping, than was claimed. {more}"
-        case ClaimVerdict.AT_ITS_CAP if result.masking_variance:
-            return f"Take others' data out of what is audited, or audit each round. {more}"
-        case _:
-            return f"Take more canaries: {calls.details} says how many notice half of the claimed noise, and {shown}"
-
-
-def _has_equal_means(result: AuditResult) -> bool:
-    """Tell whether both groups of scores have one mean, to nine digits of their deviation."""
-    observed, unobserved = result.scores.observed, result.scores.unobserved
-    if unobserved is None:
-        return False
-    return abs(float(observed.mean()) - float(unobserved.mean())) < 1e-9 * float(unobserved.std())
+_SHELL = _Calls("--details", "--plot FILE.svg")
+_PYTHON = _Calls("details()", "plot()")
 
 
 # The details.
@@ -441,6 +392,8 @@ def details(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") ->
 
 def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     yield _heading(result)
+    behind = [(str(finding.question), _behind(finding)) for finding in result.findings]
+    yield _listing([(question, words) for question, words in behind if words], say)
     if result.warnings:
         yield _listing([(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in result.warnings], say)
     if result.estimates:
@@ -454,10 +407,27 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield _listing([(row.name, f"needs {row.assumes}") for row in result.bounds], say)
     yield _listing(checks(result), say)
     yield from _blind_spots(result, say)
+    yield meaning(result)
+    if level := _level(result):
+        yield level
     yield from remarks(result)
     if result.release_norm is not None:
         yield "The release is taken to be in units of the canary norm, in which canaries are taken out of it."
     yield "Estimates and bounds are averages over canaries, which must have taken part just as clients do."
+
+
+def _behind(finding: Finding) -> str:
+    """Print the numbers behind a finding, and the fault that it would have noticed nine times out of ten."""
+    shown = (f"{each.name} {_quantity_digits(each)}{each.unit and f' {each.unit}'}" for each in finding.numbers)
+    noticed = (f"would have been noticed nine times out of ten: {finding.noticed}",) if finding.noticed else ()
+    return "; ".join([*shown, *noticed])
+
+
+def _quantity_digits(quantity: Quantity) -> str:
+    if quantity.value is None:
+        return "∞"
+    # A lower bound that is rounded up is invalid.
+    return round_down(quantity.value, 6) if quantity.name == "lower bound" else number(quantity.value, 6)
 
 
 def _heading(result: AuditResult) -> str:
@@ -618,15 +588,21 @@ def _part(part: "Range") -> str:
 _COVERAGE = {
     "proven": "A bound of proven coverage is above ε in at most the stated share of audits, if what it needs holds.",
     "asymptotic": (
-        "A bound of asymptotic coverage is proven for independent scores. Those of one run depend on each other, ever "
-        "less as the dimension grows."
+        "A bound of asymptotic coverage is proven for scores that are independent given what the run draws once and "
+        "shows. Those of one release depend on each other, ever less as the dimension grows."
     ),
-    "heuristic": "No proof covers a heuristic bound: it may be above ε in any share of audits.",
+    "heuristic": (
+        "No proof covers a heuristic bound. Losses of one model whose members were fixed depend on each other in ways "
+        "that nobody knows: the bound may be above ε in any share of audits. If a fair coin decides for each record "
+        "whether it takes part, it is proven."
+    ),
 }
 
 
 def remarks(result: AuditResult) -> Iterator[str]:
     """Yield remarks on the meaning of the numbers."""
+    if result.bound is not None and result.neighbours != result.scores.neighbours:
+        yield "Canaries were only added, which moves a sum half as far as replacing: the bound is weak for the claim."
     if result.estimates and result.has_equal_variances:
         yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
     elif result.estimates:
@@ -639,7 +615,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
             f"{result.shape.reason} The estimates and their intervals are of ε of two Gaussians with the scores' means "
             "and variances, which is not the mechanism's."
         )
-    undecided = result.verdict in (ClaimVerdict.AT_ITS_CAP, ClaimVerdict.NOT_DECIDED)
+    undecided = result.decision is not None and result.finding(Question.LEAK).status is Status.CANNOT_SAY
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
     if undecided and by_default and result.claim is not None and result.delta and not result.masking_variance:
         yield _enough(result, result.claim)

@@ -93,8 +93,8 @@ class CanaryClients:
     >>> for t in range(8):
     ...     clients.add(clients.total(t, clip_norm=1.0) + rng.normal(size=2000), round=t)
     >>> claim = cp.accounting.poisson(1.0, rate=0.5, rounds=8)
-    >>> print(cp.audit(clients.scores("likelihood"), delta=1e-5, claim=claim).verdict)
-    consistent
+    >>> print(cp.audit(clients.scores("likelihood"), delta=1e-5, claim=claim).decision.outcome)
+    PASSED
     """
 
     def __init__(
@@ -282,6 +282,8 @@ class CanaryClients:
             skipped=self.skipped_rounds,
             traces=self.traces,
             carry_over=self._carry_over(),
+            members=len(counts),
+            taken=int(counts.sum()),
         )
         inclusion = self.participation.inclusion
         if score == Score.LARGEST:

@@ -56,6 +56,9 @@ class RoundsRecord:
     carry_over
         How far observed canaries' cosines are off after their first round, in standard errors, at most. It is near 0
         unless later rounds depend on canaries; above by momentum, say, below where others' updates undo them.
+    members, taken
+        Number of observed canaries, and of rounds in which they took part, all together; None where they were not
+        recorded.
     """
 
     score: Score
@@ -67,6 +70,8 @@ class RoundsRecord:
     traces: RoundTraces | None
     counts: OmittedIfNone[NDArray[np.int64]] = None
     carry_over: float = 0.0
+    members: OmittedIfNone[Count] = None
+    taken: OmittedIfNone[Count] = None
 
 
 @set_module("canaryproof")

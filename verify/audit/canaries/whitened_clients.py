@@ -62,8 +62,8 @@ class WhitenedClients(CanaryClients):
     >>> for t in range(rounds):
     ...     clients.add(clients.total(t, clip_norm=1.0) + noise[t], t, known=np.zeros(dim))
     >>> claim = cp.accounting.gaussian(2.0 / clients.sensitivity)
-    >>> print(cp.audit(clients.scores("known rounds"), delta=1e-5, claim=claim).verdict)
-    consistent
+    >>> print(cp.audit(clients.scores("known rounds"), delta=1e-5, claim=claim).decision.outcome)
+    PASSED
     """
 
     def __init__(self, canaries: AnyCanaries, participation: Participation, strategy: ArrayLike) -> None:

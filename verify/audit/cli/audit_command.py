@@ -14,6 +14,7 @@ import numpy as np
 from rich.filesize import decimal
 
 from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_score_columns, read_scores
@@ -111,14 +112,35 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
 @click.option(
     "--fail-above-claim",
     is_flag=True,
-    help="Exit with 1 if the claim is exceeded or refuted, 3 if the audit does not decide, 4 if it is withheld.",
+    help="Be a gate: exit with 1 if the claim is not passed, 3 if nobody can say, 4 if the input is wrong.",
 )
 @click.option(
     "--notice",
-    type=_number(NumberRange("lie between 0 and 1", 0.0, 1.0)),
+    type=_number(NumberRange("lie between 0 and 1", 0.0, 1.0, open=True)),
     default=0.5,
     show_default=True,
-    help="Share of the claimed noise that --fail-above-claim asks to be noticed with probability 90%.",
+    help="Share of the claimed noise that must be noticed with probability 90% for the claim to pass.",
+)
+@click.option(
+    "--ask",
+    multiple=True,
+    type=click.Choice([question.value for question in Question if question is not Question.PLAN]),
+    help="Question that must be answered as claimed; may be repeated. By default input and leak, and of scores with a "
+    "record also sampling and accounting.",
+)
+@click.option(
+    "--rate",
+    type=_number(NumberRange("be above 0 and at most 1", 5e-324, 1.0)),
+    help="Claimed Poisson sampling rate of a round.",
+)
+@click.option("--rounds", type=_number(rules.ROUNDS), help="Claimed number of rounds; with --rate.")
+@click.option(
+    "--participations", type=_number(rules.ROUNDS), help="Claimed number of rounds that a record takes part in."
+)
+@click.option(
+    "--data-norm",
+    type=_number(NumberRange("lie between 0 and 1e15", 0.0, 1e15)),
+    help="The most that others' data sum to in the released vector, in canary norms.",
 )
 @junit_option
 @click.option(
@@ -206,7 +228,10 @@ def audit_command(
     score: str | None,
     member: str | None,
     fail_above_claim: bool,
-    notice: float,
+    rate: float | None,
+    rounds: int | None,
+    participations: int | None,
+    data_norm: float | None,
     junit: Path | None,
     details: bool,
     as_json: bool,
@@ -229,9 +254,9 @@ def audit_command(
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
 
-    The answer comes first, then what was checked, what looks wrong, and what to ask next; --details prints the rest.
-    In continuous integration, --claim EPSILON --fail-above-claim passes a job only where nothing contradicts the claim
-    and a share of its noise, --notice, would have been noticed.
+    The decision comes first, then the findings that it rests on, and what to do; --details prints the rest. In
+    continuous integration, --claim EPSILON --fail-above-claim passes a job only where every question that is asked is
+    answered as claimed, and a share of its noise, --notice, would have been noticed.
     """
     if junit is not None:
         # This import loads a writer of XML, which an audit without the option does without; so below.
@@ -263,7 +288,10 @@ def audit_command(
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
         given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
         given["inserted"] = inserted
-        result = _audit_scores(file, columns, given, **asked)
+        if data_norm is not None:
+            raise InputError("--data-norm: must be given with --canaries and --canary-seed alone")
+        mechanism: dict[str, Any] = {"rate": rate, "rounds": rounds, "participations": participations}
+        result = _audit_scores(file, columns, given, **asked, **mechanism)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
@@ -272,50 +300,36 @@ def audit_command(
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     elif inserted is not None:
         raise InputError("--inserted: must not be given with --canaries, as others are taken out of each score")
+    elif (rate, rounds, participations) != (None, None, None):
+        raise InputError("--rate, --rounds and --participations: are for scores with a record of rounds")
     else:
         # Audits of scores do without; so below.
         from canaryproof.verify.audit.files.stored_release import open_release
 
         release = open_release(file, only, skip, base, canary_norm)
-        asked |= {"state": state, "neighbours": neighbours}
+        asked |= {"state": state, "neighbours": neighbours, "data_norm": data_norm}
         result = _audit_release(file, release, count, seed, directions, engine_name, **asked)
     if fail_above_claim and result.claim is None:
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
+    if plan is not None:
+        result = result.compare_with_plan(plan)
     if plot is not None:
         # Loads matplotlib.
         from canaryproof.verify.audit.answer import picture
 
         drawn = picture.data(result, plot.suffix[1:].lower())
         write_new(plot, lambda target: target.write(drawn))
-    comparison = None
-    if plan is not None:
-        from canaryproof.verify.audit.answer import plan_file
-
-        comparison = plan_file.compare_with_plan(result, plan)
     if report is not None:
         from canaryproof.verify.audit.answer import report as reports
 
-        made = reports.render(result, reports.record(result, reports.file_record(file, columns), comparison), report)
+        made = reports.render(result, reports.record(result, reports.file_record(file, columns)), report)
         write_new(report, lambda target: target.write(made))
     _print(result, details=details, as_json=as_json)
-    if comparison is not None:
-        click.echo(f"\n{comparison}", err=as_json)
-    planned = comparison is None or not comparison.differences
     if junit is not None:
         from canaryproof.verify.audit.cli import junit as junit_file
 
-        junit_file.write(junit, junit_file.of_audit(result, notice, comparison))
-    return _status(result, notice, planned=planned) if fail_above_claim else 0
-
-
-def _status(result: "Audit", notice: float, *, planned: bool) -> int:
-    """Return the exit status of a gate, which an audit that is not as planned does not pass."""
-    match result.verdict:
-        case "exceeded" | "refuted":
-            return 1
-        case "withheld":
-            return 4
-    return 0 if planned and result.can_pass(notice) else 3
+        junit_file.write(junit, junit_file.of_audit(result))
+    return result.decision.status if fail_above_claim and result.decision is not None else 0
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
@@ -432,7 +446,7 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
     saved = file.suffix.lower() == ".json"
     if saved:
         for name, value in given.items():
-            if value != _UNASKED[name]:
+            if value != UNASKED[name]:
                 raise InputError(f"--{name}: must not be given with {file}, which says it")
         if columns is not None:
             raise InputError(f"--score: must not be given with {file}, which has no columns")
@@ -455,7 +469,7 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
 
 
 # Values of options that a file with its own leaves alone.
-_UNASKED = {
+UNASKED = {
     "dim": None,
     "inclusion": "fixed",
     "kind": ScoreKind.COSINE,

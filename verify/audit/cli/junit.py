@@ -6,7 +6,7 @@ them ``failure``, ``skipped`` and ``system-out``.
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from canaryproof.verify.audit.files.errors import InputError
 
 if TYPE_CHECKING:
-    from canaryproof.verify.audit.answer.plan_file import Comparison
+    from canaryproof.verify.audit.answer.findings import Finding
     from canaryproof.verify.audit.answer.result import AuditResult
 
 # XML 1.0 has none of these characters, not even escaped.
@@ -88,35 +88,33 @@ def _legal(text: str) -> str:
     return _FORBIDDEN.sub("\ufffd", text)
 
 
-def of_audit(
-    result: "AuditResult", notice: float, comparison: "Comparison | None" = None
-) -> dict[str, list[JUnitCase]]:
-    """Return a case for each question of a gate; one fails exactly where the gate does not pass."""
-    cases = list(_of_audit(result, notice))
-    if comparison is not None:
-        text = str(comparison)
-        cases.append(JUnitCase("the audit is as planned", text, text if comparison.differences else ""))
-    return {"audit": cases}
+def of_audit(result: "AuditResult") -> dict[str, list[JUnitCase]]:
+    """Return a case for each question; some fail exactly where a gate does not pass."""
+    return {"audit": [_of_finding(result, finding) for finding in result.findings]}
 
 
-def _of_audit(result: "AuditResult", notice: float) -> Iterator[JUnitCase]:
+def _of_finding(result: "AuditResult", finding: "Finding") -> JUnitCase:
     # Loads compiled kernels.
-    from canaryproof.verify.audit.answer.result import ClaimVerdict
-    from canaryproof.verify.audit.answer.text import answer
-    from canaryproof.verify.audit.markup.digits import round_down
+    from canaryproof.verify.audit.answer.text import answer, is_open
 
-    answered = answer(result)
-    signs = "\n".join(f"{warning.kind}: {warning.message} {warning.what_to_do}" for warning in result.warnings)
-    failure = "a sign of misuse" if result.withheld or result.is_doubtful else ""
-    yield JUnitCase("the input has no sign of misuse", signs or (answered if failure else "none"), failure)
-    if result.claim is None:
-        yield JUnitCase("the audit", answered, skipped="nothing is claimed")
-        return
-    failed = result.verdict in (ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
-    yield JUnitCase("nothing contradicts the claim", answered, str(result.verdict) if failed else "")
-    decided = result.verdict in (ClaimVerdict.CONSISTENT, ClaimVerdict.EXCEEDED, ClaimVerdict.REFUTED)
-    yield JUnitCase("the audit decides", answered, "" if decided else str(result.verdict))
-    noticed = result.noticed_share or 0.0
-    # A share that is rounded up might not have been noticed.
-    text = f"noise at {round_down(noticed)} of the claim would be noticed with probability 90%; {notice:g} is asked for"
-    yield JUnitCase("missing noise would be noticed", text, "" if noticed >= notice else text)
+    rest = (finding.noticed and f"would have been noticed: {finding.noticed}", finding.do, answer(result))
+    text = "\n".join([f"{finding.status}: {finding.because}", *filter(None, rest)])
+    name = _QUESTIONS[finding.question]
+    if result.decision is None:
+        return JUnitCase(name, text, skipped="nothing is claimed")
+    # Where the input is wrong, nothing else is judged.
+    judged = result.decision.rule != "wrong-input" or finding.question == "input"
+    if judged and is_open(finding, result.decision):
+        return JUnitCase(name, text, f"{finding.status}: {finding.because}")
+    return JUnitCase(name, text, skipped="" if finding.status == "as claimed" else str(finding.status))
+
+
+_QUESTIONS = {
+    "input": "the input is what it is said to be",
+    "noise": "the claimed noise is there",
+    "clipping": "every record was clipped",
+    "sampling": "rounds were drawn as claimed",
+    "accounting": "the recorded mechanism has the claimed epsilon",
+    "leak": "nothing contradicts the claim, and missing noise would be noticed",
+    "plan": "the audit is as planned",
+}

@@ -65,7 +65,8 @@ def plain(value: Any) -> Any:
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    in_words = isinstance(value, StrEnum) or (isinstance(value, float) and not math.isfinite(value))
+    return str(value) if in_words else value
 
 
 def restore(value: Any, depth: int = 0) -> Any:

@@ -14,14 +14,15 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Neighbours
-from canaryproof.verify.audit.answer import page, picture, report
-from canaryproof.verify.audit.answer import run_audit as module
+from canaryproof.verify.audit.answer import judgement, page, picture, report
+from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.answer.model_card import model_card
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
 from canaryproof.verify.audit.answer.text import details, estimate_digits
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.cli import junit
 from canaryproof.verify.audit.markup.digits import percent, round_down
 
 DELTAS, CLAIMS = (0.0, 1e-6, 1e-6, 1e-5, 1e-3, 0.05), (None, 0.1, 1.0, 3.0, 8.0, 40.0, 2000.0)
@@ -127,16 +128,26 @@ def of_rounds(sizes: np.random.Generator, rng: np.random.Generator) -> Audit:
         if which == 0 and options["delta"]
         else accountant.epsilon_delta(4.0, options["delta"])
         if which == 1 and options["delta"]
+        else accountant.poisson(claimed, rate=float(sizes.choice([0.1, 0.3, 0.5])), rounds=int(sizes.choice([3, 6, 9])))
+        if which == 2 and options["delta"] and score != "known rounds"
         else None
     )
+    options["notice"] = float(sizes.choice([0.2, 0.5, 0.8]))
+    options["ask"] = [(), (), ("leak",), ("input", "noise")][sizes.integers(4)]
     return audit(scores, **options)
+
+
+def headed(result: Audit) -> str:
+    """Return what stands above the findings, in one line."""
+    return " ".join(str(result).partition("\n\n")[0].split())
 
 
 def contradictions(result: Audit) -> Iterator[str]:
     """Yield each pair of statements of one answer that cannot both be true."""
     summary, full = (" ".join(text.split()) for text in (str(result), details(result)))
-    answer, document = summary.split("Audited")[0], json.loads(result.to_json())
-    bound, estimate, verdict = result.bound, result.estimate, result.verdict
+    answer, document = headed(result), json.loads(result.to_json())
+    bound, estimate, decision = result.bound, result.estimate, result.decision
+    status = {finding.question: finding.status for finding in result.findings}
     both = summary + full
 
     def unless(truth: bool, statement: str) -> Iterator[str]:
@@ -144,56 +155,81 @@ def contradictions(result: Audit) -> Iterator[str]:
             yield statement
 
     yield from unless(document["answer"].split() == answer.split(), "the answer of JSON is another one")
-    yield from unless(document["verdict"] == verdict, "the verdict of JSON is another one")
-    yield from unless(("no sign of misuse" in summary) == (not result.warnings), "misuse is denied beside warnings")
+    written = [(each["question"], each["status"], each["because"]) for each in document["findings"]]
+    here = [(finding.question, finding.status, finding.because) for finding in result.findings]
+    yield from unless(written == here, "the findings of JSON are others")
+    outcome = None if document["decision"] is None else document["decision"]["outcome"]
+    yield from unless(outcome == (None if decision is None else decision.outcome), "JSON has another decision")
+    for finding in result.findings:
+        shown = finding.because if finding.status != "not looked at" or result.claim is None else f"({finding.because}"
+        yield from unless(shown in summary, f"the text does not state the finding on {finding.question}")
+    # The table of rules, spelled out once more.
+    failed = {question for question, answered in status.items() if answered == "failed"}
+    yield from unless(len(status) == len(result.findings), "a question has two findings")
+    if decision is not None:
+        open_question = any(status[question] != "as claimed" for question in decision.asked)
+        expected = 4 if "input" in failed else 1 if failed else 3 if open_question else 0
+        yield from unless(decision.status == expected, "another rule of the decision applies")
+        starts = summary.startswith((f"{decision.outcome}:", f"{decision.outcome} ("))
+        yield from unless(starts, "the decision does not come first")
+    yield from unless((decision is None) == (result.claim is None and "input" not in failed), "a decision on nothing")
+    yield from unless(result.withheld <= ("input" in failed), "numbers are withheld of a sound input")
     if result.withheld:
         yield from unless(not result.estimates and not result.bounds, "withheld numbers are shown")
-        yield from unless("at least" not in answer and "ε̂ =" not in answer, "withheld numbers are in the answer")
+        yield from unless("at least" not in answer and "estimate" not in answer, "withheld numbers are in the answer")
+        yield from unless(set(status.values()) <= {"failed", "not looked at"}, "something is judged of a wrong input")
+        return
+    leak = result.finding("leak")
+    if "input" in failed and not result.request.force:
         return
     if bound is not None:
-        shown = f"at least {round_down(bound.low, 2)}" if bound.low else "no lower bound above 0"
-        yield from unless(shown in answer.lower() or shown in answer, "the bound's line differs from the answer")
-        yield from unless((bound.low > 0.0) <= ("Nothing of the canaries" not in both), "nothing seen beside a bound")
+        shown = f"at least {round_down(bound.low)}" if bound.low else "no lower bound on ε above 0"
+        yield from unless(shown in leak.because, "the finding has another bound")
         level = percent(1.0 - result.level)
-        yield from unless(f"{level} confidence" in answer or not bound.low, "the answer's confidence is another one")
-        yield from unless(f"at {level}, {bound.basis}" in summary, "the bound's confidence is another one")
-        if result.claim is not None and bound.low > result.claim:
-            yield from unless(verdict == "exceeded", "a bound above the claim does not decide")
+        heuristic = bound.coverage == "heuristic"
+        words = "heuristic: unproven, so that it fails no claim" if heuristic else f"{level} confidence"
+        yield from unless(f"{words})" in leak.because or not bound.low, "the finding's confidence is another one")
+        above = result.claim is not None and bound.low > result.claim
+        yield from unless((leak.status == "failed") == (above and not heuristic), "a bound above the claim decides")
+        yield from unless(not (above and leak.status == "as claimed"), "as claimed below a bound")
         yield from unless(bound.low <= bound.cap, "a bound is above its cap")
     proven = [row for row in result.bounds if row.coverage == "proven"]
     coin = any(warning.kind == "coin" for warning in result.warnings)
     yield from unless(not (coin and any("coin" in row.assumes for row in proven)), "refuted coins prove a bound")
     if estimate is None:
-        yield from unless("ε̂ =" not in answer, "an estimate that means nothing is in the answer")
+        yield from unless("estimate " not in leak.because, "an estimate that means nothing is in the finding")
     else:
         yield from unless(estimate.low <= estimate.epsilon <= estimate.high, "an estimate is outside its interval")
     mechanism = result.mechanism
     if mechanism is not None and mechanism.claimed is not None and mechanism.p_value is not None:
-        rejected = mechanism.p_value < result.level
-        yield from unless(not rejected or verdict in {"refuted", "exceeded"}, "a rejected mechanism does not decide")
-        yield from unless(verdict != "refuted" or rejected, "a mechanism is refuted that no test rejects")
-    if verdict == "consistent":
-        yield from unless(estimate is None or estimate.low <= result.claim, "consistent below the whole interval")
-        yield from unless("nothing of the canaries" not in both.lower(), "consistent where nothing is seen")
+        rejected = mechanism.p_value < result.noise_level
+        yield from unless(rejected <= (status[Question.NOISE] == "failed"), "a rejected mechanism does not decide")
+    if leak.status == "as claimed":
+        yield from unless(result.has_trace, "as claimed where nothing is seen")
+        yield from unless(estimate is None or estimate.low <= result.claim, "as claimed below the whole interval")
         noticed = result.noticed_share
+        yield from unless(noticed is not None and noticed >= result.request.notice, "as claimed without power")
         if noticed is not None:
-            yield from unless(f"{math.floor(100.0 * noticed)}% of the claimed noise" in answer, "another share")
+            yield from unless(f"{math.floor(100.0 * noticed)}% of the " in leak.noticed, "another share")
             spots = result.blind_spots
             for part in () if spots is None else spots.noticed:
                 if part.mechanism == "less-noise" and result.claim == pytest.approx(spots.epsilon):
                     yield from unless(part.high == pytest.approx(noticed, rel=0.05), "the list has another share")
-    if verdict == "nothing seen":
-        yield from unless("At least" not in answer, "a bound beside nothing seen")
-    if "Take more canaries" in summary:
-        yield from unless(verdict in {"at its cap", "not decided"}, "more canaries are asked for without need")
-    yield from unless(verdict is None or result.claim is not None, "a verdict without a claim")
-    yield from unless(("ε̂ is an estimate for" in summary) == (estimate is not None), "an estimate has another meaning")
-    yield from unless(("bound is for an attacker" in summary) <= (bound is not None), "a missing bound has a meaning")
+    if status[Question.ACCOUNTING] == "as claimed":
+        recorded = result.recorded
+        yield from unless(recorded is not None, "an accounting of nothing is as claimed")
+        if recorded is not None and result.claim is not None:
+            epsilon = recorded.epsilon(result.delta)
+            limit = result.claim + max(0.01 * result.claim, 1e-3)
+            yield from unless(epsilon <= limit * (1.0 + 1e-9), "the recorded mechanism has a larger ε")
+    guess, order = "The estimate is a best guess" in full, "The bound takes nothing but" in full
+    yield from unless(guess == (estimate is not None), "an estimate has another meaning")
+    yield from unless(order <= (bound is not None), "a missing bound has a meaning")
     enough = re.search(r"Some ([\d,]+) canaries.* would notice half of the noise", full)
     if enough is not None and "of either kind" not in enough[0] and result.noticed_share is not None:
         more = int(enough[1].replace(",", "")) > result.count
         yield from unless(not (more and result.noticed_share >= 0.5), "more canaries are asked for than suffice")
-    for share in re.findall(r"(\d+)% of the claimed noise or less would have been noticed", both):
+    for share in re.findall(r"If only (\d+)% of the ", both):
         yield from unless(
             int(share) == math.floor(100.0 * (result.noticed_share or 0.0)), "a share differs from the record"
         )
@@ -203,7 +239,12 @@ def card_contradictions(result: Audit) -> Iterator[str]:
     """Yield what the JSON or the model card says otherwise than the audit's own estimate and bound."""
     document = json.loads(result.to_json())
     for name, row in (("estimate", result.estimate), ("bound", result.bound)):
-        stated = [each for each in document[f"{name}s"] if each["name"] == document[name]]
+        named = document[name] or {"name": None, "version": None}
+        stated = [
+            each
+            for each in document[f"{name}s"]
+            if (each["name"], each["version"]) == (named["name"], named["version"])
+        ]
         numbers = () if row is None else (row.epsilon, row.low, row.high, row.cap)
         here = [None if math.isinf(number) else number for number in numbers]
         there = [each[key] for each in stated for key in ("epsilon", "low", "high", "cap")]
@@ -213,6 +254,12 @@ def card_contradictions(result: Audit) -> Iterator[str]:
         yield "JSON has a reason for an estimate, or none for no estimate"
     lines = [line[2:-2].split(" | ") for line in model_card(result).splitlines() if line.startswith("| ")]
     card = {fact: known for fact, known, _ in lines}
+    outcome = "none, as nothing is claimed" if result.decision is None else str(result.decision.outcome)
+    if card["decision"] != outcome:
+        yield "the card has another decision"
+    for finding in result.findings:
+        if not card[str(finding.question)].replace("\\", "").startswith(f"{finding.status}: "):
+            yield f"the card has another finding on {finding.question}"
     estimate, bound = "none: ", "none"
     if result.estimate is not None:
         value, _, low, high = (digits.replace("inf", "∞") for digits in estimate_digits(result.estimate))
@@ -230,15 +277,16 @@ def card_contradictions(result: Audit) -> Iterator[str]:
 
 def drawn_contradictions(result: Audit) -> Iterator[str]:
     """Yield what the picture or the page says otherwise than the answer."""
-    figure, words = picture.draw(result), " ".join(str(result).split())
-    answer, legend = words.split(" Audited ")[0], figure.axes[1].get_legend()
+    figure, answer = picture.draw(result), headed(result)
+    legend = figure.axes[1].get_legend()
     labels = [] if legend is None else [text.get_text() for text in legend.get_texts()]
     shown = [label for label in labels if " ≥ " in label]
     if figure.get_suptitle() != answer:
         yield "the picture has another answer"
-    if any(label not in words for label in shown) or bool(shown) != (result.bound is not None):
+    bound = [] if result.bound is None else [f"{result.bound.name} ≥ {round_down(result.bound.low)}"]
+    if shown != bound:
         yield "the picture has another bound"
-    if any(label.startswith("estimate") for label in labels) != ("ε̂ =" in answer):
+    if any(label.startswith("estimate") for label in labels) != (result.estimate is not None):
         yield "the picture has another estimate"
     if any(label.startswith("claimed") for label in labels) != (result.claim is not None):
         yield "the picture has another claim"
@@ -247,12 +295,19 @@ def drawn_contradictions(result: Audit) -> Iterator[str]:
     page_words = " ".join(page_of_html.split())
     if answer not in page_words:
         yield "the page has another answer"
-    if ("No sign of misuse" in page_words) != ("no sign of misuse" in words):
+    if ("No sign of misuse" in page_words) != (not result.warnings):
         yield "the page has other signs of misuse"
+    for finding in result.findings:
+        if f"{finding.question} {finding.status} {finding.because}" not in page_words:
+            yield f"the page has another finding on {finding.question}"
     if ("Nothing was claimed" in page_words) != (result.claim is None):
         yield "the page has another claim"
-    if ("consistent with the claim" in page_words.split(answer)[0]) != (result.verdict == "consistent"):
-        yield "the page's title is of another verdict"
+    title = "nothing claimed" if result.decision is None else result.decision.outcome.lower()
+    if f"Privacy audit: {title} " not in page_words.partition(answer)[0]:
+        yield "the page's title is of another decision"
+    failing = {case.name for case in junit.of_audit(result)["audit"] if case.failure}
+    if bool(failing) != (result.decision is not None and result.decision.status > 0):
+        yield "JUnit has another decision"
     for share in re.findall(r"(\d+)% of the claimed noise or less would have been noticed", page_words):
         if int(share) != math.floor(100.0 * (result.noticed_share or 0.0)):
             yield "the page has another share"
@@ -295,7 +350,7 @@ def test_no_answer_of_ten_thousand_contradicts_itself() -> None:
 
 
 def test_a_contradiction_would_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = audit(Scores(np.random.default_rng(0).normal(0.7, 1.0, 300) / 1e3, dim=10**6), 1e-6, claim=3.0)
-    assert list(contradictions(result)) == []
-    monkeypatch.setattr(module.text, "round_down", lambda value, _=3: f"{value + 0.3:.2g}")
-    assert "the bound's line differs from the answer" in list(contradictions(result))
+    scores = Scores(np.random.default_rng(0).normal(0.7, 1.0, 300) / 1e3, dim=10**6)
+    assert list(contradictions(audit(scores, 1e-6, claim=3.0))) == []
+    monkeypatch.setattr(judgement, "round_down", lambda value, _=3: f"{value + 0.3:.2g}")
+    assert "the finding has another bound" in list(contradictions(audit(scores, 1e-6, claim=3.0)))

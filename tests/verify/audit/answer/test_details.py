@@ -16,7 +16,6 @@ from canaryproof.verify.audit.answer.text import (
     claim_of_faults,
     details,
     noticed_rows,
-    summary,
     unnoticed_rows,
 )
 from canaryproof.verify.audit.blindspots.ranges import BlindSpots, Range
@@ -138,7 +137,7 @@ def test_each_bound_is_spoken_of_at_the_level_that_it_has(monkeypatch):
         _enough(result, 8.0)
         assert asked.pop() == pytest.approx(1.0 - float(percent[:-1]) / 100.0)
         assert f"ε, {percent}" in details(result)
-        assert f" at {percent}, " in " ".join(summary(result).partition("Bound")[2].split())
+        assert f" {percent} confidence)" in result.finding("leak").because or not result.bound.low
         assert f"and bounds {percent}." in page.markdown(result, report.record(result)).replace("\\", "")
 
 

@@ -7,6 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 import canaryproof as cp
+from canaryproof.verify.audit.answer import model_card as model_card_module
+from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.markup.digits import round_down
 from canaryproof.verify.command_line import main
@@ -20,14 +22,23 @@ def audited():
 
 
 def rows(card):
-    lines = [line for line in card.splitlines() if line.startswith("| ")][1:]
-    return {fact: (known, unknown) for fact, known, unknown in (line[2:-2].split(" | ") for line in lines)}
+    lines = [line[2:-2].split(" | ") for line in card.splitlines() if line.startswith("| ")][1:]
+    found = {fact: (known, unknown) for fact, known, unknown in lines}
+    # No two rows have one name.
+    assert len(found) == len(lines)
+    return found
+
+
+def test_every_question_has_what_its_answer_leaves_unknown():
+    assert list(model_card_module._UNKNOWN) == list(Question)
 
 
 def test_facts_are_those_of_the_audit(audited):
     facts = rows(cp.model_card(audited))
     assert facts["claim"][0] == "ε = 3.01 at δ = 1e-06, neighbours: add-or-remove"
-    assert facts["verdict"][0] == audited.verdict
+    assert facts["decision"][0] == audited.decision.outcome
+    for finding in audited.findings:
+        assert facts[finding.question][0] == f"{finding.status}: {finding.because}"
     assert f"ε ≥ {round_down(audited.bound.low)} at δ = 1e-06" in facts["lower bound"][0]
     assert f"{int(100 * audited.noticed_share)}%" in facts["would have been noticed"][0]
     assert all(unknown for _, unknown in facts.values())
@@ -97,7 +108,8 @@ def test_each_figure_is_the_records():
     row = {"coverage": "asymptotic", "name": "another"}
     record = {
         "answer": "",
-        "verdict": "consistent",
+        "decision": {"outcome": "PASSED"},
+        "findings": [{"question": "leak", "status": "as claimed", "because": "none is seen", "do": "Nothing."}],
         "claim": 4.3216,
         "delta": 2e-5,
         "confidence": 0.82,
@@ -110,21 +122,22 @@ def test_each_figure_is_the_records():
         "mechanism": {"claimed": 1.7543, "value": 1.41, "low": 1.21, "high": None, "standard_error": 0.143},
         "noticed": 0.479,
         "warnings": [],
-        "estimate": "some",
+        "estimate": {"name": "some", "version": 7},
         "no_estimate": None,
-        "bound": "another",
+        "bound": {"name": "another", "version": 8},
         "estimates": [OTHER, {"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some", "standard_error": 0.31}],
         "bounds": [OTHER, row | {"low": 1.6189, "cap": 5.559}],
     }
     facts = rows(cp.model_card(record))
     assert {fact: known for fact, (known, _) in facts.items()} == {
         "claim": "ε = 4.322 at δ = 2e-05, neighbours: replace",
-        "verdict": "consistent",
+        "decision": "PASSED",
+        "leak": "as claimed: none is seen",
         "estimate": "ε̂ = 2.24 at δ = 2e-05 (82%: 1.73 to 2.65; `some`)",
         "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`another`, asymptotic, at most 5.55 from so many canaries)",
         "canaries": "1,234 took part against 2,345 that did not, in 34,567 dimensions; chosen in advance; "
         "scores: cosine",
-        "noise": "noise multiplier 1.41 (1.21 to ∞); claimed 1.754",
+        "measured noise": "noise multiplier 1.41 (1.21 to ∞); claimed 1.754",
         "would have been noticed": "noise at 47% of the claim or less, with probability 90%",
         "signs of misuse": "none",
         **dict.fromkeys(
@@ -133,7 +146,8 @@ def test_each_figure_is_the_records():
         ),
     }
     less = record | {
-        "verdict": None,
+        "decision": None,
+        "findings": [],
         "claim": None,
         "null_count": None,
         "dim": None,
@@ -157,11 +171,11 @@ def test_each_figure_is_the_records():
         "one; two",
     ]
     nothing = rows(cp.model_card(less | {"mechanism": None, "bound": None}))
-    assert (nothing["noise"][0], nothing["lower bound"][0]) == ("not measured", "none")
+    assert (nothing["measured noise"][0], nothing["lower bound"][0]) == ("not measured", "none")
     figures = {fact: numbers(known) for fact, (known, _) in facts.items()}
     assert figures["claim"] == ["4.322", "2e-05"]
     assert figures["estimate"] == ["2.24", "2e-05", "82", "1.73", "2.65"]
     assert figures["lower bound"] == ["1.61", "2e-05", "5.55"]
     assert figures["canaries"] == ["1234", "2345", "34567"]
-    assert figures["noise"] == ["1.41", "1.21", "1.754"]
+    assert figures["measured noise"] == ["1.41", "1.21", "1.754"]
     assert figures["would have been noticed"] == ["47", "90"]

@@ -17,6 +17,7 @@ from canaryproof.verify.audit.bounds.lower_bound import Inclusion, normal_null, 
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import noise_multiplier
 from canaryproof.verify.audit.levels import LEVEL, POWER
+from tests.statuses import ruling
 
 NOISE = 5.0
 # Scores that are simulated at once.
@@ -186,7 +187,7 @@ def test_an_audit_notices_what_it_says_of_the_largest_of_several_rounds(rounds):
     honest = drawn(1.0)
     sigma = honest.claimed_noise(3.0)
     for _ in range(audits):
-        exceeded += drawn(drawn(sigma).noticed_share * sigma).verdict == "exceeded"
+        exceeded += drawn(drawn(sigma).noticed_share * sigma).finding("leak").status == "failed"
     # Each of these shares was taken from an honest audit, whose number of rounds is estimated.
     assert stats.binom.cdf(exceeded, audits, POWER) > LEVEL
     assert stats.binom.sf(exceeded - 1, audits, 0.2) < LEVEL
@@ -325,12 +326,16 @@ def test_where_no_test_decides_there_is_no_list():
 
 def test_what_scores_of_few_values_notice_is_not_known():
     rng = np.random.default_rng(8)
-    labels = Scores((rng.random(1000) < 0.9).astype(float), (rng.random(1000) < 0.7).astype(float), kind="any")
+    labels = Scores(
+        (rng.random(1000) < 0.9).astype(float),
+        (rng.random(1000) < 0.7).astype(float),
+        kind="any",
+        inclusion="independent",
+    )
     # Their ε at δ = 0 is log 3.
     found = audit(labels, 1e-5, claim=2.0)
-    assert (found.verdict, found.noticed_share) == ("consistent", None)
-    assert "which fault this bound notices is not known" in " ".join(str(found).split())
-    assert not found.can_pass(notice=0.01)
+    assert (ruling(found), found.noticed_share) == ("CANNOT SAY: leak", None)
+    assert "how much missing noise it would have noticed is not known" in " ".join(str(found).split())
     # Whole numbers that are a quarter of a deviation apart lose next to nothing.
     numbers = Scores(*np.rint(4.0 * (np.array([[0.7], [0.0]]) + rng.standard_normal((2, 1000)))), kind="any")
     assert audit(numbers, 1e-5, claim=1.0).noticed_share is not None

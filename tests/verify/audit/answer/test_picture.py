@@ -11,6 +11,7 @@ from scipy import stats
 
 from canaryproof.verify.audit.answer import picture
 from canaryproof.verify.audit.answer.run_audit import audit
+from canaryproof.verify.audit.answer.text import notes
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.markup.figures import GREEN
 
@@ -130,10 +131,13 @@ def test_a_notebook_shows_the_answer_the_rows_and_the_picture(found, drawn):
     page = found._repr_html_()
     root = ElementTree.fromstring(page)
     assert root.find("p/strong").text == repr(found).removeprefix("<Audit: ").removesuffix(">")
-    rows = [[cell.text for cell in row] for row in root.findall("table/tbody/tr")]
+    findings, *tables = root.findall("table")
+    answers = [[cell.text for cell in row] for row in findings.findall("tbody/tr")]
+    assert answers == [[each.question, each.status, each.because] for each in found.findings]
+    rows = [[cell.text for cell in row] for table in tables for row in table.findall("tbody/tr")]
     assert [row[0] for row in rows] == [row.name for row in (*found.estimates, *found.bounds)]
     # No bound is shown larger than it is.
     assert all(float(row[3]) <= bound.low for row, bound in zip(rows[-len(found.bounds) :], found.bounds, strict=True))
-    assert len(root.findall("p")) == 1 + len(found.warnings)
+    assert len(root.findall("p")) == 1 + len(notes(found))
     image = base64.b64decode(re.search('base64,([^"]*)', page)[1])
     assert image == drawn

@@ -9,8 +9,8 @@ import pytest
 
 import canaryproof as cp
 from canaryproof.verify.audit.answer import plan_file
+from canaryproof.verify.audit.answer.findings import RULES_VERSION
 from canaryproof.verify.audit.answer.plan import plan
-from canaryproof.verify.audit.answer.result import VERDICT_RULES
 from canaryproof.verify.audit.answer.rounds_plan import plan_rounds
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
@@ -77,9 +77,10 @@ def test_a_plan_whose_own_lines_are_carried_out_is_kept(name, tmp_path):
     planned = PLANS[name]()
     path = written(planned, tmp_path)
     jsonschema.validate(json.loads(path.read_text()), SCHEMA)
-    comparison = plan_file.compare_with_plan(carried_out(planned), path)
+    result = carried_out(planned).compare_with_plan(path)
+    comparison = result.comparison
     assert comparison.differences == ()
-    assert comparison.answer.startswith("As planned.")
+    assert result.finding("plan").status == comparison.status == "as claimed"
     # Of a release everything is known.
     assert (comparison.unknown == ()) == (name in ("release", "replace", "sum"))
     assert comparison.secret == SECRET
@@ -103,6 +104,12 @@ CHANGES = {
     ),
     "lower bounds": lambda release: cp.audit_release(*other(release), 1e-4, noise_multiplier=1.0, bounds=["andrew"]),
     "force": lambda release: cp.audit_release(*other(release), 1e-4, noise_multiplier=1.0, force=True),
+    "share of the noise to be noticed": lambda release: cp.audit_release(
+        *other(release), 1e-4, noise_multiplier=1.0, notice=0.01
+    ),
+    "questions that are asked": lambda release: cp.audit_release(
+        *other(release), 1e-4, noise_multiplier=1.0, ask=["input"]
+    ),
     "subject": lambda release: cp.audit(
         cp.Scores(other(release)[1].cosines(release), dim=DIM), 1e-4, claim=PLANNED.claim
     ),
@@ -119,10 +126,12 @@ def other(release, seed=5, count=None):
 def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
     canaries = cp.Canaries(5, PLANNED.count, DIM)
     release = canaries.sum(np.arange(PLANNED.count)) + np.random.default_rng(0).normal(size=DIM)
-    comparison = plan_file.compare_with_plan(CHANGES[name](release), written(PLANNED, tmp_path))
-    assert name in [each.name for each in comparison.differences]
-    assert name in comparison.answer
-    assert comparison.answer.startswith("Not as planned: ")
+    result = CHANGES[name](release).compare_with_plan(written(PLANNED, tmp_path))
+    assert name in [each.name for each in result.comparison.differences]
+    assert name in result.comparison.answer
+    assert name in result.finding("plan").because
+    assert result.finding("plan").status == "failed"
+    assert result.decision.outcome != "PASSED"
 
 
 def recorded(count=None, null_count=None, dim=DIM, **changes):
@@ -174,25 +183,51 @@ def test_a_file_that_is_no_plan_or_no_secret_is_refused_by_its_name(tmp_path):
     with pytest.raises(InputError, match=r"plan\.secret\.json: nonce"):
         plan_file.compare_with_plan(result, path)
     document = json.loads(path.read_text())
-    path.write_text(json.dumps(document | {"schema": "canaryproof audit plan 2.0.0"}))
-    with pytest.raises(InputError, match=r"plan\.json: schema: must begin with 'canaryproof audit plan 1\.', not"):
+    path.write_text(json.dumps(document | {"schema": "canaryproof audit report 2.0.0"}))
+    with pytest.raises(InputError, match=r"plan\.json: schema: must begin with 'canaryproof audit plan ', not"):
         plan_file.compare_with_plan(result, path)
 
 
 def test_departures_are_shown_as_they_are_asked_for():
     shown = {(): "the default", ("band", "andrew"): "band, andrew", None: "none", 0.123456789: "0.123457", 7: "7"}
     assert {value: plan_file._show(value) for value in shown} == shown
-    assert plan_file._show({"one": "a rule", "two": "another"}) == "one: a rule; two: another"
 
 
 def test_another_rule_than_the_packages_is_named(tmp_path):
     path = written(PLANNED, tmp_path)
     document = json.loads(path.read_text())
-    document["decided"]["verdicts"]["exceeded"] = "never"
-    document["bound"] = "andrew"
+    document["decided"]["rules"] += 1
+    document["bound"]["version"] += 1
     path.write_text(json.dumps(document))
-    names = [each.name for each in plan_file.compare_with_plan(carried_out(PLANNED), path).differences]
-    assert names == ["rules of the verdict", "default lower bound"]
+    differences = plan_file.compare_with_plan(carried_out(PLANNED), path).differences
+    assert [each.name for each in differences] == ["version of the rules", "default lower bound"]
+    name, version = document["bound"]["name"], document["bound"]["version"]
+    assert differences[1].planned == f"{name}, version {version}"
+    assert differences[1].audited == f"{name}, version {version - 1}"
+
+
+@pytest.mark.parametrize("made_by", ["0.2.9", "1.3.0", "0.30.0", "none"])
+def test_a_plan_of_another_minor_version_is_held_to_its_seed_alone(made_by, tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    document = json.loads(path.read_text()) | {"schema": "canaryproof audit plan 9.0.0", "version": made_by}
+    del document["decided"], document["bound"]
+    path.write_text(json.dumps(document))
+    held = result.compare_with_plan(path)
+    assert held.finding("plan").status == "cannot say"
+    assert f" by canaryproof {made_by}, " in held.finding("plan").because
+    assert (held.decision.outcome == "PASSED", held.comparison.differences) == (False, ())
+    other = plan_file.compare_with_plan(result, path, plan_file.Secret(4, "00ff"))
+    assert (other.status, [each.name for each in other.differences]) == (
+        "failed",
+        ["commitment to the seed", "seed of the canaries"],
+    )
+
+
+def test_a_plan_of_another_release_of_this_minor_version_is_held_against_the_audit(tmp_path):
+    path, result = written(PLANNED, tmp_path), carried_out(PLANNED)
+    here = json.loads(path.read_text())["version"].split(".")
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": f"{here[0]}.{here[1]}.99"}))
+    assert plan_file.compare_with_plan(result, path).status == "as claimed"
 
 
 def test_a_report_of_python_is_held_against_a_plan(tmp_path):
@@ -200,7 +235,7 @@ def test_a_report_of_python_is_held_against_a_plan(tmp_path):
     scores = cp.Scores(np.linspace(-1.0, 1.0, 30), np.linspace(-1.0, 1.0, 30), kind="any")
     cp.audit(scores, 1e-4).report(tmp_path / "report.json", plan=path)
     document = json.loads((tmp_path / "report.json").read_text())
-    assert document["plan"]["answer"].startswith("Not as planned: subject, ")
+    assert (document["plan"]["status"], document["plan"]["differences"][0]["name"]) == ("failed", "subject")
     comparison = json_records.read(plan_file.Comparison, document["plan"])
     assert dataclasses.asdict(comparison)["secret"] == {"seed": 5, "nonce": "00ff"}
 
@@ -211,8 +246,8 @@ def test_numbers_that_are_equal_to_five_digits_are_as_planned(factor, named, tmp
     result = dataclasses.replace(result, claim=factor * PLANNED.claim)
     comparison = plan_file.compare_with_plan(result, path)
     assert [each.name for each in comparison.differences] == named
-    shown = [f"  claimed ε: {PLANNED.claim:.6g} planned, {result.claim:.6g} audited"] if named else []
-    assert str(comparison).splitlines()[1:] == shown
+    shown = f"claimed ε: {PLANNED.claim:.6g} planned, {result.claim:.6g} audited" if named else "as planned"
+    assert comparison.finding.because == shown
 
 
 def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):
@@ -269,8 +304,15 @@ ROUNDS = {
 )
 def test_a_plan_decides_what_its_audit_is_held_against(planned, decided, tmp_path):
     found = json.loads(written(planned, tmp_path).read_text())["decided"]
-    assert set(found.pop("verdicts")) == set(map(str, VERDICT_RULES))
     always = {"count": 23, "dim": DIM, "delta": 1e-4, "confidence": 0.95, "claim": 3.25, "neighbours": "add-or-remove"}
     left_open = dict.fromkeys(("null_count", "noise_multiplier", "rounds", "participations", "others_known"))
-    options = {"directions": "independent", "inclusion": "fixed", "bounds": [], "force": False}
+    options = {
+        "directions": "independent",
+        "inclusion": "fixed",
+        "bounds": [],
+        "force": False,
+        "notice": 0.5,
+        "ask": [],
+    }
+    options |= {"rules": RULES_VERSION}
     assert found == always | left_open | options | decided

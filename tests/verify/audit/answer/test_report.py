@@ -18,7 +18,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.answer import page, report, report_check
-from canaryproof.verify.audit.answer.result import ClaimVerdict
+from canaryproof.verify.audit.answer.findings import RULES, GateOutcome
 from canaryproof.verify.audit.answer.run_audit import audit, audit_release
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
@@ -110,7 +110,7 @@ def test_a_record_is_of_the_published_form(made):
 
 def test_every_number_is_derived_anew(made):
     saved = json.loads(report.dump(made.document))
-    again = report_check.derive(report_check.read_record(saved), made.given)
+    again = report_check.derive(json_records.read(report.ReportRecord, saved), made.given)
     assert report.record(again) == made.document
     assert not list(report_check.differences(saved, report.record(again)))
 
@@ -231,12 +231,15 @@ def test_what_is_added_or_cut_is_noticed(tmp_path, suffix):
 def test_who_computes_the_seals_again_is_found_by_the_numbers():
     result, given = KINDS["refuted"]()
     document = json.loads(report.dump(report.record(result)))
-    document["verdict"], document["audit"]["bounds"][0]["low"] = "consistent", 0.5
+    document["audit"]["decision"]["outcome"], document["audit"]["bounds"][0]["low"] = "PASSED", 0.5
+    document["audit"]["findings"][1]["status"] = "as claimed"
     sealed = report.seal(document)
-    assert report_check.read_record(sealed).sha256 == sealed["sha256"]
-    derived = report.record(report_check.derive(report_check.read_record(sealed), given))
+    read = json_records.read(report.ReportRecord, sealed)
+    assert read.sha256 == sealed["sha256"]
+    derived = report.record(report_check.derive(read, given))
     names = {each.name for each in report_check.differences(sealed, derived)}
-    assert names == {"verdict", "audit.bounds[0].low", "sha256"}
+    changed = {"audit.decision.outcome", "audit.findings[1].status", "audit.bounds[0].low"}
+    assert names == {*changed, "sha256"}
 
 
 def test_the_smallest_differences_are_rounding_and_no_larger_ones():
@@ -331,9 +334,9 @@ def test_saved_scores_are_the_same(tmp_path):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"schema": "canaryproof audit report 1.0.0"}, "it was made as 'canaryproof audit report 1.0.0' by "),
-        ({"versions": {"canaryproof": "0.1.9"}}, "of {here}, and it was made as {schema!r} by '0.1.9'"),
-        ({"versions": {}}, "by 'none'"),
+        ({"schema": "canaryproof audit plan 2.0.0"}, "schema: must begin with 'canaryproof audit report ', not "),
+        ({"schema": 2}, "schema: must be text"),
+        ({"versions": {"canaryproof": 2}}, "versions"),
         ({"repeat": 1}, "repeat: must be a list"),
         ({"input": None}, "input: must be an object"),
     ],
@@ -342,9 +345,44 @@ def test_another_form_is_refused_in_a_line(tmp_path, change, rule):
     path = tmp_path / "report.json"
     audit(TWO, 1e-5).report(path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
-    rule = rule.format(here=report.versions_here()["canaryproof"], schema=report.SCHEMA)
     with pytest.raises(InputError, match=re.escape(rule)):
         report_check.read(path)
+
+
+HERE = report.versions_here()["canaryproof"].split(".")
+
+
+@pytest.mark.parametrize(
+    ("made_by", "same"),
+    [
+        (".".join(HERE), True),
+        (f"{HERE[0]}.{HERE[1]}.99", True),
+        (f"{HERE[0]}.{HERE[1]}0.0", False),
+        (f"{HERE[0]}.99.{HERE[2]}", False),
+        (f"99.{HERE[1]}.{HERE[2]}", False),
+        (HERE[0], False),
+        ("", False),
+    ],
+)
+def test_a_report_of_another_minor_version_is_read_up_to_its_seal(tmp_path, made_by, same):
+    path = tmp_path / "report.json"
+    document = report.record(audit(TWO, 1e-5)) | {"versions": {"canaryproof": made_by}}
+    for each in (document, {name: document[name] for name in ("schema", "versions", "sha256")}):
+        path.write_text(report.dump(report.seal(each)) + "\n")
+        if each is not document and same:
+            with pytest.raises(InputError, match="answer: is missing"):
+                report_check.read(path)
+        else:
+            read = report_check.read(path)
+            assert (read.made_by, read.record is not None, read.damage) == (made_by, same, ())
+
+
+def test_a_digest_is_found_where_a_record_of_any_version_has_one():
+    document = report.record(KINDS["consistent"]()[0])
+    assert report_check.find_digest(document, "input", "sha256") == document["input"]["sha256"]
+    assert report_check.find_digest(document, "input", "file", "sha256") is None
+    assert report_check.find_digest({"input": [1]}, "input", "file", "sha256") is None
+    assert report_check.find_digest({"input": {"file": {"sha256": 3}}}, "input", "file", "sha256") is None
 
 
 @pytest.mark.parametrize(
@@ -460,7 +498,6 @@ CLAIM_ROWS = [
     ("mechanism", "some noise"),
     ("accounting of ε", "some accounting"),
     ("holds against", "an attacker who knows how rounds were drawn, and not which"),
-    ("verdict", "consistent: some rule"),
 ]
 CURVE_ROWS = [
     ("true positive rate at a false positive rate of 0.02", "0.345", "0.234"),
@@ -498,8 +535,6 @@ def test_each_line_of_a_page_stands_under_its_name():
     plan["differences"] = [{"name": "δ", "planned": "1", "audited": "2"}]
     made = report.record(result) | {
         "claimed": claimed,
-        "verdict": "consistent",
-        "rule": "some rule",
         "curve": CURVE,
         "evidence": EVIDENCE,
         "rounds": {"score": "some score", "rounds": 4321, "missing": 234, "skipped": 9, "participations": 1567},
@@ -538,19 +573,30 @@ def test_each_line_of_a_page_stands_under_its_name():
 
 
 @pytest.mark.parametrize(
-    ("verdict", "passes", "title", "tone"),
+    ("outcome", "title", "tone"),
     [
-        ("consistent", True, "consistent with the claim", "good"),
-        ("consistent", False, "consistent with the claim", "unsure"),
-        ("exceeded", False, "exceeded", "bad"),
-        ("refuted", False, "refuted", "bad"),
-        ("nothing seen", False, "nothing seen", "unsure"),
-        (None, False, "nothing claimed", "unsure"),
+        (GateOutcome.PASSED, "passed", "good"),
+        (GateOutcome.NOT_PASSED, "not passed", "bad"),
+        (GateOutcome.CANNOT_SAY, "cannot say", "unsure"),
+        (None, "nothing claimed", "unsure"),
     ],
 )
-def test_a_page_has_the_tone_of_its_verdict(verdict, passes, title, tone):
-    result = SimpleNamespace(verdict=verdict and ClaimVerdict(verdict), can_pass=lambda: passes)
+def test_a_page_has_the_title_and_the_tone_of_its_decision(outcome, title, tone):
+    result = SimpleNamespace(decision=outcome and SimpleNamespace(outcome=outcome))
     assert (page._title(result), page._tone(result)) == (f"Privacy audit: {title}", tone)
+
+
+def test_a_page_has_all_findings_and_the_rule_that_decided(made):
+    result, words = made.result, page.markdown(made.result, made.document).replace("\\", "")
+    for finding in result.findings:
+        assert f"| {finding.question} | {finding.status} | " in words
+    rules = [rule.name for rule in RULES if f"{rule.outcome}, as {rule.applies}." in words]
+    assert rules == ([] if result.decision is None else [result.decision.rule])
+    section = words.partition("## What was found")[2].partition("## ")[0]
+    if result.decision is not None:
+        asked = ", ".join(result.decision.asked)
+        assert f"Asked: {asked}." in section
+        assert numbers(section)[:2] == [f"{result.decision.level:.4g}", f"{100.0 * result.decision.notice:g}"]
 
 
 @pytest.mark.parametrize("scores", [ANY, KNOWN])
@@ -580,7 +626,7 @@ def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
     traces, counts = KNOWN.record.traces, KNOWN.record.counts
     rounds = {"score": "known rounds", "dim": DIM, "residual": traces.residual, "traced": traces.rounds}
     rounds |= {name: getattr(KNOWN.record, name) for name in ("participations", "left_out", "rounds", "missing")}
-    rounds |= {"skipped": KNOWN.record.skipped, "carry_over": KNOWN.record.carry_over}
+    rounds |= {name: getattr(KNOWN.record, name) for name in ("skipped", "carry_over", "members", "taken")}
     known = [KNOWN.observed, *([] if KNOWN.unobserved is None else [KNOWN.unobserved]), traces.cosines, traces.lengths]
     known += [] if counts is None else [counts]
     for scores, record, arrays in ((ANY, None, [ANY.observed, ANY.unobserved]), (KNOWN, rounds, known)):

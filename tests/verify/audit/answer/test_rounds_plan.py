@@ -87,7 +87,7 @@ def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
 def test_an_honest_training_by_the_plans_lines_is_consistent():
     scores, line = trained(once(), 1.0, 3, False)
     found = eval(line, {"cp": cp, "scores": scores})
-    assert found.verdict == "consistent"
+    assert found.decision.outcome == "PASSED"
     assert found.noticed_share == pytest.approx(once().short_noise, abs=0.05)
 
 

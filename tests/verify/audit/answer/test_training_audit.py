@@ -78,7 +78,7 @@ def test_a_checkpoint_has_the_audit_of_its_steps_and_the_end_that_of_all(tmp_pat
     assert read(tmp_path / f"checkpoint-{STEPS}") == read(tmp_path)
     assert "6 rounds" in read(tmp_path / "checkpoint-6")
     result = trained.audit.result()
-    assert (result.verdict, trained.audit.alarm()) == ("consistent", None)
+    assert (result.decision.outcome, trained.audit.alarm()) == ("PASSED", None)
     # The command line reads the same scores.
     again = cp.Scores.load(tmp_path / "scores.json")
     assert np.array_equal(again.observed, result.scores.observed)

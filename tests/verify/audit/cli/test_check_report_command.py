@@ -3,6 +3,7 @@ import hashlib
 import json
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import dp_accounting
@@ -15,13 +16,15 @@ from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.answer import report, report_check
 from canaryproof.verify.audit.answer.release_sums import release_sums
 from canaryproof.verify.audit.answer.run_audit import audit_release
+from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.command_line import main
 
 STEP = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.0))
 EVENT = dp_accounting.ComposedDpEvent([dp_accounting.SelfComposedDpEvent(STEP, 3), dp_accounting.LaplaceDpEvent(2.0)])
-DIM, COUNT = 300, 40
+DIM, COUNT, ROUNDS = 300, 40, 9
 RNG = np.random.default_rng(0)
 OBSERVED, UNOBSERVED = RNG.normal(1.0, 1.0, 60), RNG.normal(size=50)
 RELEASE = ("release.npy", "--canaries", COUNT, "--canary-seed", 7, "--delta", "1e-5", "--noise-multiplier", "1.5")
@@ -32,6 +35,16 @@ def call(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
+@cache
+def trained():
+    """Train on nothing but noise and 30 canaries, each in half of the rounds."""
+    rounds, rng = bernoulli(0, 0.5, ROUNDS, 3, Insertion(60, observed=30)), np.random.default_rng(3)
+    clients = CanaryClients(Canaries(3, 60, DIM), rounds, noise_multiplier=1.0)
+    for t in range(ROUNDS):
+        clients.add(clients.total(t, 1.0) + rng.normal(size=DIM), t)
+    return clients
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -39,6 +52,8 @@ def folder(tmp_path, monkeypatch):
     np.save("release.npy", Canaries(7, COUNT, DIM).sum(np.arange(COUNT)) + noise)
     np.savez("scores.npz", observed=OBSERVED, unobserved=UNOBSERVED)
     Scores(OBSERVED, UNOBSERVED, kind="any").save("scores.json")
+    np.save("cosines.npy", OBSERVED / 30.0)
+    trained().scores("likelihood").save("rounds.json")
     rows = [f"{score!r},{member}" for scores, member in ((OBSERVED, 1), (UNOBSERVED, 0)) for score in scores.tolist()]
     Path("table.csv").write_text("loss,in\n" + "\n".join(rows) + "\n")
     return tmp_path
@@ -64,13 +79,23 @@ def seal(path, document):
 @pytest.mark.deep(beyond=1)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("suffix", report.SUFFIXES)
-def test_a_report_of_a_release_holds_in_every_form(suffix):
+def test_a_report_of_a_release_is_true_in_every_form_and_the_decision_comes_first(suffix):
     path = audited(f"audit{suffix}", *RELEASE)
     status, text = checked(path, "--release", "release.npy")
     assert status == 0
+    decision, same = text.splitlines()
+    assert decision == report_check.read(path).document["answer"]
     assert re.fullmatch(
-        rf"audit\{suffix} holds: all \d+ values are derived anew from release\.npy and are the same\.\n", text
+        rf"audit\{suffix} is true: all \d+ values are derived anew from release\.npy and are the same\.", same
     )
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_of_an_audit_that_did_not_pass_is_true_and_says_that_it_did_not():
+    path = audited("audit.json", *SCORES[:-1], "0.1", "--inclusion", "coin")
+    status, text = checked(path, "--scores", "scores.npz")
+    assert json.loads(path.read_text())["audit"]["decision"]["status"] == 1
+    assert (status, text.partition(":")[0]) == (0, "NOT PASSED")
 
 
 @pytest.mark.usefixtures("folder")
@@ -80,9 +105,12 @@ def test_a_report_of_a_release_holds_in_every_form(suffix):
         SCORES,
         ("scores.json", "--delta", "1e-5", "--bound", "band", "--confidence", "0.9"),
         ("table.csv", "--score", "loss", "--member", "in", "--kind", "any", "--inclusion", "coin", "--delta", "0"),
+        ("cosines.npy", "--dim", "900", "--inserted", "1", "--delta", "1e-5", "--ask", "leak", "--notice", "0.3"),
+        ("rounds.json", "--delta", "1e-5", "--claim", "9", "--noise-multiplier", "1", "--rate", "0.5", "--rounds", "9"),
+        ("rounds.json", "--delta", "1e-5", "--noise-multiplier", "1", "--participations", "5"),
     ],
 )
-def test_a_report_of_scores_holds_and_its_own_lines_repeat_it(arguments):
+def test_a_report_of_scores_is_true_and_its_own_lines_repeat_it(arguments):
     path = audited("audit.json", *arguments)
     assert checked(path, "--scores", arguments[0])[0] == 0
     again, check = json.loads(path.read_text())["repeat"]
@@ -125,7 +153,7 @@ def test_the_lines_of_a_checkpoint_repeat_it():
 
 
 @pytest.mark.usefixtures("folder")
-def test_a_report_of_an_array_or_of_sums_holds_for_the_file_with_its_numbers():
+def test_a_report_of_an_array_or_of_sums_is_true_of_the_file_with_its_numbers():
     release, canaries, half = np.load("release.npy"), Canaries(7, COUNT, DIM), DIM // 2
     sums = [release_sums(part, canaries, start) for part, start in ((release[:half], 0), (release[half:], half))]
     for name, given in (("whole.html", release), ("sums.html", sums[0] + sums[1])):
@@ -155,13 +183,13 @@ def test_numbers_that_differ_are_named_however_well_they_are_sealed():
     document = json.loads(path.read_text())
     true = document["audit"]["bounds"][0]["low"]
     document["audit"]["bounds"][0]["low"] = 0.25
-    document["verdict"] = "consistent"
+    document["audit"]["decision"]["outcome"] = "PASSED"
     seal(path, document)
     status, text = checked(path, "--scores", "scores.npz")
     assert status == 1
-    assert text.startswith("audit.json does not hold.\n")
+    assert text.startswith("audit.json is not true.\n")
     assert f"  audit.bounds[0].low: 0.25 in the report, {true!r} derived\n" in text
-    assert "  verdict: 'consistent' in the report, 'exceeded' derived\n" in text
+    assert "  audit.decision.outcome: 'PASSED' in the report, 'CANNOT SAY' derived\n" in text
     assert "SHA-256 is not" not in text
 
 
@@ -255,7 +283,7 @@ def test_a_report_of_scores_takes_no_release():
 
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[1]", "{", '{"schema": "canaryproof audit report 1.0.0"}', "null", "\xff", '{"a": 1e400}']
+    "text", ["", "{}", "[1]", "{", '{"schema": "canaryproof audit report 2.0.0"}', "null", "\xff", '{"a": 1e400}']
 )
 @pytest.mark.parametrize("suffix", report.SUFFIXES)
 def test_what_is_no_report_is_one_line(text, suffix):
@@ -292,7 +320,8 @@ def test_no_value_of_a_report_leaves_a_traceback(value):
     path = audited("audit.json", *SCORES)
     whole = json.loads(path.read_text())
     secret = {"seed": 1, "nonce": "a"}
-    whole["plan"] = {"answer": "", "sha256": "0" * 64, "secret": secret, "differences": [], "unknown": []}
+    whole["plan"] = {"status": "as claimed", "answer": "", "sha256": "0" * 64, "secret": secret}
+    whole["plan"] |= {"differences": [], "unknown": []}
     whole["request"]["claim"] = json_records.to_document(accountant.from_event(EVENT))
     for part in ("schema", "request", "input", "plan", "versions"):
         for place in places(whole[part]):
@@ -303,10 +332,10 @@ def test_no_value_of_a_report_leaves_a_traceback(value):
             inner[(part, *place)[-1]] = value
             seal(path, document)
             result = call("check-report", path, "--scores", "scores.npz")
-            # A value may be what it was.
-            assert result.exit_code in (0, 1, 2), place
+            # A value may be what it was, and another version is not judged.
+            assert result.exit_code in (0, 1, 2, 3), place
             assert result.exception is None or isinstance(result.exception, SystemExit), place
-            assert result.exit_code < 2 or result.output.count("\n") == 1
+            assert result.exit_code != 2 or result.output.count("\n") == 1
 
 
 @pytest.mark.usefixtures("folder")
@@ -318,7 +347,99 @@ def test_a_report_never_replaces_a_file():
     assert result.output == "Error: audit.pdf: the file's name must end in .html or .md or .json\n"
 
 
+# What another version made.
+
+OLD = Path(__file__).with_name("made_by_0_2_0")
+OLD_RELEASE, OLD_PLAN = OLD / "release.npy", OLD / "plan.json"
+OLD_AUDIT = ("--delta", "1e-6", "--noise-multiplier", "1.54", "--notice", "0.4", "--fail-above-claim")
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.html"])
+@pytest.mark.parametrize("plan", [(), ("--plan", OLD_PLAN)])
+def test_a_report_of_another_version_is_not_judged_and_the_version_is_named(name, plan):
+    result = call("check-report", OLD / name, "--release", OLD_RELEASE, *plan)
+    assert (result.exit_code, result.stderr) == (3, "")
+    assert " made by canaryproof 0.2.0, " in result.stdout
+    assert "true" not in result.stdout
+    assert f"{OLD / name} was not changed " in result.stdout
+    assert f"{OLD_RELEASE} is the file that was audited" in result.stdout
+
+
+@pytest.mark.parametrize("name", ["report.json", "report.html"])
+def test_a_changed_byte_of_a_report_of_another_version_is_noticed(name, tmp_path):
+    whole = (OLD / name).read_bytes()
+    # One each in what is read first, in a number, and in a sentence.
+    for old, new in (
+        (b"audit report 1.0.0", b"audit report 1.0.1"),
+        (b"0.95", b"0.96"),
+        (b"consistent", b"Consistent"),
+    ):
+        (tmp_path / name).write_bytes(whole.replace(old, new, 1))
+        status, text = checked(tmp_path / name, "--release", OLD_RELEASE)
+        assert (status, text.splitlines()[0]) == (1, f"{tmp_path / name} is not true.")
+        assert "SHA-256 is not the one" in text
+
+
+@pytest.mark.usefixtures("folder")
+def test_another_file_or_plan_than_those_of_a_report_of_another_version_is_noticed():
+    status, text = checked(OLD / "report.json", "--release", "release.npy")
+    assert status == 1
+    assert "  release.npy is not the audited file: its SHA-256 is " in text
+    Path("plan.json").write_bytes(OLD_PLAN.read_bytes().replace(b'"count": 99', b'"count": 98', 1))
+    status, text = checked(OLD / "report.json", "--release", OLD_RELEASE, "--plan", "plan.json")
+    assert status == 1
+    assert "  plan.json is not the plan that the audit was held against: its SHA-256 is " in text
+    # A careful forger's record, from which the plan was taken.
+    document = json.loads((OLD / "report.json").read_text())
+    seal(Path("forged.json"), document | {"plan": None})
+    result = call("check-report", "forged.json", "--release", OLD_RELEASE, "--plan", OLD_PLAN)
+    assert result.output == "Error: --plan: must not be given, as the report is of an audit without a plan\n"
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_report_of_a_version_to_come_is_not_judged():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    document["schema"], document["versions"]["canaryproof"] = "canaryproof audit report 3.1.0", "1.0.0"
+    del document["audit"], document["input"]
+    seal(path, document)
+    result = call("check-report", path, "--scores", "scores.npz")
+    assert (result.exit_code, " made by canaryproof 1.0.0, " in result.stdout) == (3, True)
+    assert "audited" not in result.stdout
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_audit_of_a_plan_of_another_version_cannot_be_said_to_be_as_planned():
+    asked = ("--canaries", 99, "--canary-seed", 7, *OLD_AUDIT)
+    assert call("audit", OLD_RELEASE, *asked).exit_code == 0
+    result = call("audit", OLD_RELEASE, *asked, "--plan", OLD_PLAN, "--json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["decision"]["outcome"]) == (3, "CANNOT SAY")
+    plan = finding({"audit": document}, "plan")
+    assert (plan["status"], " by canaryproof 0.2.0, " in plan["because"]) == ("cannot say", True)
+
+
+@pytest.mark.usefixtures("folder")
+def test_another_seed_than_a_plan_of_another_version_commits_to_fails():
+    canaries = Canaries(8, 99, 1000)
+    noise = 1.54 * np.random.default_rng(1).normal(size=1000)
+    np.save("other.npy", canaries.sum(np.arange(99)) + noise)
+    asked = ("--canaries", 99, "--canary-seed", 8, *OLD_AUDIT, "--plan", OLD_PLAN, "--json")
+    result = call("audit", "other.npy", *asked)
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["decision"]["rule"]) == (3, "undecided")
+    plan = finding({"audit": document}, "plan")
+    assert (plan["status"], plan["because"]) == ("failed", "seed of the canaries: one planned, another audited")
+
+
 # Plans.
+
+
+def finding(record, question):
+    """The one finding of a record on a question."""
+    (found,) = [each for each in record["audit"]["findings"] if each["question"] == question]
+    return found
+
 
 ALL_ROUNDS = ("--noise-multiplier", "1.54", "--rounds", "2", "--dim", "2000", "--delta", "1e-5", "--all-rounds")
 
@@ -337,12 +458,11 @@ def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
     rng = np.random.default_rng(2)
     np.savez("rounds.npz", observed=0.03 * rng.normal(size=count), unobserved=0.03 * rng.normal(size=count))
     asked = ("rounds.npz", "--delta", "1e-5", "--claim", f"{claim:.6g}", "--plan", "plan.json")
-    shown = call("audit", *asked, "--report", "audit.json").stdout
-    assert shown.endswith(
-        "\nPlan: As planned. Not known from the scores, and not compared: score, rounds, participations, directions, "
-        "dimension, seed of the canaries.\n"
-    )
+    assert call("audit", *asked, "--report", "audit.json").exit_code == 0
     record = report_check.read(Path("audit.json")).document
+    assert finding(record, "plan")["status"] == "as claimed"
+    unknown = ["score", "rounds", "participations", "directions", "dimension", "seed of the canaries"]
+    assert sorted(record["plan"]["unknown"]) == sorted(unknown)
     assert record["plan"]["sha256"] == hashlib.sha256(Path("plan.json").read_bytes()).hexdigest()
     assert record["plan"]["secret"] == json.loads(Path("plan.secret.json").read_text())
     # The report has the seed and the nonce.
@@ -361,13 +481,18 @@ def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
 def test_what_differs_from_a_plan_is_named_and_passes_no_gate():
     planned("--noise-multiplier", "1.5", "--dim", "1000", "--delta", "1e-4", "--canary-seed", "8")
     result = call("audit", *RELEASE, "--plan", "plan.json", "--fail-above-claim", "--notice", "0.01")
-    assert result.exit_code == 3
-    assert "\nPlan: Not as planned: seed of the canaries, number of canaries, dimension, δ, " in result.stdout
-    assert "  seed of the canaries: one planned, another audited\n" in result.stdout
-    assert "  δ: 0.0001 planned, 1e-05 audited\n" in result.stdout
-    as_json = call("audit", *RELEASE, "--plan", "plan.json", "--json")
-    assert json.loads(as_json.stdout)["delta"] == 1e-5
-    assert as_json.stderr.startswith("\nPlan: Not as planned: ")
+    assert (result.exit_code, result.stdout.partition(":")[0]) == (3, "CANNOT SAY")
+    as_json = call("audit", *RELEASE, "--notice", "0.01", "--plan", "plan.json", "--json")
+    assert as_json.stderr == ""
+    document = json.loads(as_json.stdout)
+    assert (document["delta"], document["decision"]["rule"]) == (1e-5, "undecided")
+    differs = finding({"audit": document}, "plan")
+    assert differs["status"] == "failed"
+    assert [line.partition(":")[0] for line in differs["because"].split("; ")][:4] == [
+        *("seed of the canaries", "number of canaries", "dimension", "δ")
+    ]
+    assert "seed of the canaries: one planned, another audited; " in differs["because"]
+    assert "; δ: 0.0001 planned, 1e-05 audited; " in differs["because"]
 
 
 @pytest.mark.usefixtures("folder")

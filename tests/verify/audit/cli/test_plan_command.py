@@ -62,7 +62,7 @@ def faulty(fault, planned, rng):
 
 
 def audited(planned, count, folder, residual, weight, seed):
-    """Carry out the plan's own lines of the shell with so many canaries; return the audit's verdict and warnings."""
+    """Carry out the plan's own lines of the shell with so many canaries; return the audit's answers and warnings."""
     *made, audit = planned["commands"]
     made, audit = (line.replace(f" {planned['count']} ", f" {count} ") for line in (made[0], audit))
     made, audit = (line.replace("seed 7", f"seed {seed}") for line in (made, audit))
@@ -74,7 +74,13 @@ def audited(planned, count, folder, residual, weight, seed):
     result = CliRunner().invoke(main, [*audit.split()[1:], "--json"])
     assert result.exit_code == 0, result.output
     answer = json.loads(result.output)
-    return answer["verdict"], [warning["kind"] for warning in answer["warnings"]]
+    statuses = {finding["question"]: finding["status"] for finding in answer["findings"]}
+    return statuses, [warning["kind"] for warning in answer["warnings"]]
+
+
+def noticed(statuses):
+    """Tell whether missing noise was noticed, in a release whose canaries are there."""
+    return statuses["input"] != "failed" and "failed" in (statuses["noise"], statuses["leak"])
 
 
 def rows_of(planned, most):
@@ -95,8 +101,8 @@ def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
     """At most 1 of 8 is noticed with probability 7e-7 if each is with 90%, and with 99% if each is with 2%."""
     planned, rng = json.loads(run(*words, "--json").output), np.random.default_rng(5)
     fault = min(rows_of(planned, 100), key=lambda row: row["count"])
-    verdicts = [audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(8)]
-    assert sum(verdict in ("refuted", "exceeded") for verdict in verdicts) >= 2
+    answers = [audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(8)]
+    assert sum(map(noticed, answers)) >= 2
 
 
 @pytest.mark.deep
@@ -105,16 +111,16 @@ def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
 def test_every_row_of_a_plan_is_noticed_with_the_stated_probability(words, tmp_path):
     planned, rng, runs = json.loads(run(*words, "--json").output), np.random.default_rng(6), 60
     for fault in rows_of(planned, 2000):
-        verdicts = [
+        answers = [
             audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(runs)
         ]
-        noticed = sum(verdict in ("refuted", "exceeded") for verdict in verdicts)
-        assert stats.binom.cdf(noticed, runs, POWER) > LEVEL, fault
+        assert stats.binom.cdf(sum(map(noticed, answers)), runs, POWER) > LEVEL, fault
     absent = present = 0
     for seed in range(runs):
         noise = planned["release_noise"] * rng.standard_normal(planned["dim"])
         absent += "absent" in audited(planned, planned["present"], tmp_path, noise, 0.0, seed)[1]
-        present += audited(planned, planned["count"], tmp_path, noise, 1.0, seed)[0] == "consistent"
+        statuses = audited(planned, planned["count"], tmp_path, noise, 1.0, seed)[0]
+        present += statuses["input"] == "as claimed" and "failed" not in statuses.values()
     assert stats.binom.cdf(absent, runs, POWER) > LEVEL
     # An honest release is refuted with 5% at most.
     assert stats.binom.cdf(present, runs, POWER) > LEVEL

@@ -11,6 +11,9 @@ import numpy as np
 from click.testing import CliRunner
 
 from canaryproof.kernels import exact_law
+from canaryproof.kernels.canaries import Canaries
+from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.command_line import main, one_line
 from tests.refusals import refusals
@@ -62,11 +65,25 @@ def invoke(name: str, options: dict[str, object]) -> tuple[int, str, str, bytes]
             np.savez(file, **arrays)
         for file, text in TEXTS.items():
             Path(file).write_text(text)
+        Path("rounds.json").write_bytes(rounds())
         if name == "check-report":
             Path("report.json").write_bytes(report())
         result = CliRunner().invoke(main, [name, *words], prog_name="canaryproof")
         written = Path("written.json")
         return result.exit_code, result.stdout, result.stderr, written.read_bytes() if written.exists() else b""
+
+
+@cache
+def rounds() -> bytes:
+    """Scores with a record of rounds: of 20 canaries in noise alone, each in half of the rounds."""
+    drawn, rng = bernoulli(0, 0.5, 9, 3, Insertion(40, observed=20)), np.random.default_rng(3)
+    clients = CanaryClients(Canaries(3, 40, 300), drawn, noise_multiplier=1.0)
+    for t in range(9):
+        clients.add(clients.total(t, 1.0) + rng.normal(size=300), t)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rounds.json"
+        clients.scores("likelihood").save(path)
+        return path.read_bytes()
 
 
 @cache
@@ -98,6 +115,9 @@ CANARIES = {"seed": 1, "count": 3, "out": "o.npy"}
 PLAN = {"noise_multiplier": 1.54, "dim": 100_000}
 ROUNDS = {"noise_multiplier": 1, "dim": 2000, "rounds": 10}
 SELF_TEST = {"members": 10, "dim": 40, "noise_multiplier": 1, "clip_norm": 1, "divisor": 1}
+ROUNDS_AUDIT = {"file": "rounds.json", "delta": "1e-5", "noise_multiplier": 1, "rate": 0.5, "claim": 9}
+MECHANISM = ("rate", "rounds", "participations")
+OF_RECORDS = "rate, rounds and participations: are for scores with a record of rounds"
 WITH_CANARIES = "must be given with --canaries and --canary-seed alone"
 TOGETHER = "--canaries and --canary-seed: must be given together"
 SUBJECT = "--release or --scores: must be given, and not both"
@@ -134,8 +154,24 @@ TABLE = {
                 "state": "s.npz",
                 "directions": "orthonormal",
                 "engine": "dask",
+                "data_norm": 3,
             }.items()
         ),
+        *((option, 0.5 if option == "rate" else 3, f"c.npy: {OF_RECORDS}") for option in MECHANISM),
+        *(
+            (option, value, f"Invalid value for '--{option.replace('_', '-')}': must ")
+            for option, values in {
+                "notice": ("0", "1", "-0.1", "nan", "x"),
+                "rate": ("-0.1", "1.1", "nan", "x"),
+                "rounds": ("0", "-1", "2.5", "1e10", "x"),
+                "participations": ("0", "-1", "2.5", "1e10", "x"),
+                "data_norm": ("-1", "nan", "inf", "1e16", "x"),
+            }.items()
+            for value in values
+        ),
+        ("ask", "leaks", "Invalid value for '--ask': 'leaks' is not one of 'input', 'noise', "),
+        ("ask", "plan", "Invalid value for '--ask': 'plan' is not one of "),
+        ("ask", "", "Invalid value for '--ask': '' is not one of "),
         ("bound", "nope", "--bound: there is no bound 'nope'; there are fixed-sequence, band"),
         ("bound", "one-run", "c.npy: one-run needs unobserved scores"),
         ("inclusion", "dice", "'dice' is not one of 'fixed', 'coin', 'independent'"),
@@ -196,6 +232,10 @@ TABLE = {
         ("engine", "dask://", "--engine: must be local, dask or dask://HOST:PORT, not 'dask://'"),
         ("dim", 3, "--dim: must not be given with --canaries, as a released vector has its own length"),
         ("kind", "any", "--kind: must not be given with --canaries"),
+        *(
+            (option, 0.5 if option == "rate" else 3, "--rate, --rounds and --participations: are for scores with ")
+            for option in MECHANISM
+        ),
         ("file", "zero.npy", "zero.npy: the release must not be the zero vector"),
         ("file", "tiny.npy", "tiny.npy: the release's largest coordinate must lie"),
         (
@@ -203,6 +243,18 @@ TABLE = {
             "alone.npz",
             "alone.npz: the file's name must end in .npy or .safetensors or .safetensors.index.json",
         ),
+    ],
+    command("audit", **ROUNDS_AUDIT): [
+        ("participations", 3, "rounds.json: participations: must not be given with rate, at which rounds are drawn"),
+        ("noise_multiplier", None, "rounds.json: rate: needs noise_multiplier"),
+        ("dim", 300, "--dim: must not be given with rounds.json, which says it"),
+        ("data_norm", 3, f"--data-norm: {WITH_CANARIES}"),
+    ],
+    command("audit", **ROUNDS_AUDIT | {"rounds": 9}): [
+        ("rate", None, "rounds.json: rounds: needs rate, at which they are drawn"),
+    ],
+    command("audit", **ROUNDS_AUDIT | {"rate": None, "participations": 5}): [
+        ("noise_multiplier", None, "rounds.json: participations: needs noise_multiplier"),
     ],
     command("canaries", **CANARIES, dim=5): [
         ("dim", None, "--dim: must be given, or --add"),

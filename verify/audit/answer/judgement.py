@@ -1,0 +1,439 @@
+"""Findings of an audit: for each kind of input, which questions it can answer, and how.
+
+Scores answer about their input, the accounting of the claim and the leak; a release also about its noise; scores with a
+record of rounds about the noise of a training and how its rounds were drawn. A finding is *as claimed* where the audit
+has the power to see otherwise, and no test objects.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
+from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, visible_norm
+from canaryproof.verify.audit.answer.recorded import holds, least_noise_share, mechanism_text
+from canaryproof.verify.audit.bounds.lower_bound import Coverage
+from canaryproof.verify.audit.files.reading import ScoreKind
+from canaryproof.verify.audit.levels import LEVEL
+from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.answer.misuse import MisuseWarning
+    from canaryproof.verify.audit.answer.result import AuditResult
+
+# Where every warning of ``misuse`` counts. These say that the input is not what it is said to be, …
+WRONG_INPUT = frozenset(
+    (
+        *("not-cosines", "repeated", "shared", "order", "swapped", "sign", "narrow", "absent"),
+        *("missing", "clusters", "wide", "units"),
+    )
+)
+# … these that it may not be, …
+DOUBTFUL_INPUT = frozenset(("no-trace", "weak-trace", "null-law", "crowded", "zeros", "coarse-grid", "skipped-rounds"))
+# … this is the finding on noise, and these leave the tests their meaning and their power, which is computed.
+NOISE_WARNINGS = frozenset(("less-noise", "dilution"))
+NOTES = frozenset(("large-delta", "too-few", "coin", "carry-over", "missing-rounds"))
+
+# A trace is seen from this number of its standard errors on.
+_SEEN = 3.0
+
+
+def judge(result: "AuditResult") -> tuple[Finding, ...]:
+    """Return the findings of an audit, one a question but for its plan."""
+    judge_of = _RoundsJudge if result.scores.record is not None else _ScoresJudge
+    judge_of = _ReleaseJudge if result.release_norm is not None else judge_of
+    each = judge_of(result)
+    first = each.input()
+    rest = (each.noise, each.clipping, each.sampling, each.accounting, each.leak)
+    if first.status is Status.FAILED and not result.request.force:
+        # Nothing else is judged.
+        unjudged = "the input is not what it is said to be"
+        return (first, *(Finding(question, Status.NOT_LOOKED_AT, unjudged) for question in list(Question)[1:6]))
+    return (first, *(find() for find in rest))
+
+
+@dataclass(frozen=True)
+class _ScoresJudge:
+    """The judge of scores without a record."""
+
+    result: "AuditResult"
+
+    # The input.
+
+    def input(self) -> Finding:
+        """Judge whether the input is what it is said to be."""
+        for kinds, status in ((WRONG_INPUT, Status.FAILED), (DOUBTFUL_INPUT, Status.CANNOT_SAY)):
+            for warning in self.result.warnings:
+                # Some warnings say that numbers mean nothing, or only that they may not.
+                wrong = warning.kind in WRONG_INPUT or warning.withholds is Withheld.ALL
+                if wrong if status is Status.FAILED else warning.kind in kinds:
+                    return _of_warning(Question.INPUT, status, warning)
+        return self._sound_input()
+
+    def _sound_input(self) -> Finding:
+        result = self.result
+        noun = "cosines" if result.scores.kind is ScoreKind.COSINE else "scores"
+        because = (
+            f"nothing looks wrong with the {result.count:,} {noun} (at most {LEVEL:g} of honest audits look wrong)"
+        )
+        return Finding(Question.INPUT, Status.AS_CLAIMED, because)
+
+    # The mechanism.
+
+    def noise(self) -> Finding:
+        """Judge whether the claimed noise is there."""
+        return Finding(
+            Question.NOISE,
+            Status.NOT_LOOKED_AT,
+            "scores alone do not show it",
+        )
+
+    def clipping(self) -> Finding:
+        """Judge whether every record was clipped."""
+        return Finding(
+            Question.CLIPPING, Status.NOT_LOOKED_AT, "the canaries do not show it; canaryproof self-test does"
+        )
+
+    def sampling(self) -> Finding:
+        """Judge whether rounds were drawn as claimed."""
+        return Finding(Question.SAMPLING, Status.NOT_LOOKED_AT, "no rounds were recorded")
+
+    def accounting(self) -> Finding:
+        """Judge whether the recorded mechanism has the claimed ε."""
+        result, mechanism = self.result, self.result.recorded
+        if result.claim is None:
+            return Finding(Question.ACCOUNTING, Status.NOT_LOOKED_AT, "nothing is claimed")
+        if mechanism is None or not result.delta:
+            return self._without_mechanism()
+        epsilon = mechanism.epsilon(result.delta)
+        exact = not isinstance(result.request.claim, int | float)
+        verdict = holds(mechanism, result.claim, result.delta, exact=exact)
+        numbers = (Quantity("epsilon of the mechanism", _finite(epsilon), "nats"), _claim_quantity(result))
+        of = mechanism_text(mechanism)
+        words = f"ε = {number(epsilon)} follows from {of}"
+        if verdict is None:
+            reached = number(mechanism.attained_epsilon(result.delta))
+            because = f"records reach ε = {reached} and at most {number(epsilon)} is proven, of {of}"
+            return Finding(Question.ACCOUNTING, Status.CANNOT_SAY, because, numbers=numbers)
+        if verdict:
+            return Finding(Question.ACCOUNTING, Status.AS_CLAIMED, words, numbers=numbers)
+        if self._has_open_mechanism:
+            return self._without_mechanism()
+        return Finding(
+            Question.ACCOUNTING,
+            Status.FAILED,
+            f"{words}; claimed {number(result.claim)}",
+            do=self._check_accounting,
+            numbers=numbers,
+        )
+
+    _check_accounting = "Claim this ε, or check the noise multiplier that the claim was computed from."
+
+    @property
+    def _has_open_mechanism(self) -> bool:
+        """Whether a mechanism was not stated in full, so that a larger ε says nothing."""
+        return False
+
+    def _without_mechanism(self) -> Finding:
+        because = "the claim is an ε alone, without the noise behind it"
+        return Finding(Question.ACCOUNTING, Status.NOT_LOOKED_AT, because, do=f"Give {self._options}.")
+
+    _options = "the noise multiplier (--noise-multiplier)"
+
+    # The leak.
+
+    def leak(self) -> Finding:
+        """Judge whether this attacker learns more than the claim allows."""
+        result, claim = self.result, self.result.claim
+        bound, estimate = result.bound, result.estimate
+        because = _leak_text(result)
+        numbers = [
+            *((Quantity("lower bound", bound.low, "nats"),) if bound is not None else ()),
+            *((Quantity("estimate", _finite(estimate.epsilon), "nats"),) if estimate is not None else ()),
+            *((_claim_quantity(result),) if claim is not None else ()),
+        ]
+        if claim is None:
+            return Finding(Question.LEAK, Status.NOT_LOOKED_AT, because, numbers=tuple(numbers))
+        share = result.noticed_share
+        numbers.append(Quantity("share of the claimed noise that would have been noticed", share))
+        noticed, do = _noise_share_text(result, share), ""
+        if bound is not None and bound.low > claim and bound.coverage != Coverage.HEURISTIC:
+            do = "Check whether there was less noise, or less clipping, than claimed."
+            return Finding(Question.LEAK, Status.FAILED, because, noticed, do, tuple(numbers))
+        status = Status.CANNOT_SAY
+        if bound is None:
+            do = "Ask for a bound of known coverage: the default is one."
+        elif bound.low > claim:
+            do = _COINS
+        elif not result.has_trace:
+            because = f"nothing of the canaries is seen; {because}"
+            do = _unseen_text(result)
+        elif (share or 0.0) < result.request.notice:
+            because = f"{because}; {_weak_text(result)}"
+            do = _more_power(result)
+        elif estimate is not None and estimate.low > claim:
+            because = f"{because}; the estimate is above the claim, but only the bound decides"
+            do = _MORE_CANARIES
+        elif bound.coverage == Coverage.HEURISTIC:
+            do = _COINS
+        else:
+            status = Status.AS_CLAIMED
+        return Finding(Question.LEAK, status, because, noticed, do, tuple(numbers))
+
+
+class _ReleaseJudge(_ScoresJudge):
+    """The judge of a released vector."""
+
+    def _sound_input(self) -> Finding:
+        result = self.result
+        if result.trace_test is None:
+            return super()._sound_input()
+        norm, error, p_value = result.trace_test
+        seen = f"norm {plus_minus(norm, error)}"
+        numbers = (Quantity("norm of the canaries", norm, "canary norms"), Quantity("its standard error", error))
+        noticed = f"canaries of a norm that is off by {visible_norm(error):.2g}"
+        if result.has_other_trace:
+            because = f"the trace in this release is that of canaries of {seen}, not 1 (p = {p_value:.2g})"
+            do = "Check how many canaries took part, and that the release is in units of the canary norm."
+            return Finding(Question.INPUT, Status.CANNOT_SAY, because, noticed, do, numbers)
+        if norm < _SEEN * error:
+            because = f"the canaries' trace does not tell whether they are in this release ({seen})"
+            do = "Take more canaries, and check the canary seed, the order of the coordinates and the file."
+            return Finding(Question.INPUT, Status.CANNOT_SAY, because, noticed, do, numbers)
+        because = f"the {result.count:,} canaries are in it, with {seen} (1 is right)"
+        return Finding(Question.INPUT, Status.AS_CLAIMED, because, noticed, numbers=numbers)
+
+    def noise(self) -> Finding:
+        """Judge whether the claimed noise is there, by the release's length and the canaries' trace."""
+        result, claimed, residual = self.result, self.result.noise_multiplier, self.result.residual_norm
+        if claimed is None or residual is None or result.mechanism is None:
+            return Finding(
+                Question.NOISE, Status.NOT_LOOKED_AT, "no noise multiplier is claimed", do=f"Give {self._options}."
+            )
+        dim = result.mechanism.traces.dim
+        most = residual / math.sqrt(dim)
+        numbers = (Quantity("noise multiplier, at most", most), Quantity("noise multiplier, claimed", claimed))
+        whole = not result.request.is_difference
+        noticed = _noise_share_text(result, least_noise_share(claimed, dim, 0.0, EACH_LEVEL)) if whole else ""
+        if whole and (warning := _find(result, "less-noise")) is not None:
+            because = (
+                f"the release is {most / claimed:.3g} times as long as its claimed noise alone, so that its noise "
+                f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
+            )
+            do = "Check that the release and the multiplier are in units of the canary norm; if so, noise is missing."
+            quantity = Quantity("p-value of the length", warning.p_value)
+            return Finding(Question.NOISE, Status.FAILED, because, noticed, do, (*numbers, quantity))
+        if result.is_refuted:
+            return _refuted_noise(result, numbers)
+        if result.request.data_norm is None or not whole:
+            alone = " a difference of models may be shorter, and" if not whole else ""
+            long = f"the release is {number(most / claimed)} times as long as its claimed noise alone"
+            because = f"{long}, but{alone} others' data could stand in for missing noise"
+            do = "" if not whole else "State the most that others' data can sum to (--data-norm), or audit the rounds."
+            return Finding(Question.NOISE, Status.CANNOT_SAY, because, noticed, do, numbers)
+        data = result.request.data_norm
+        share = least_noise_share(claimed, dim, data, EACH_LEVEL)
+        enough = share >= result.request.notice
+        because = f"the release is no shorter than the claimed noise, with data of norm {number(data)} at most"
+        do = "" if enough else "Audit a release with less data, or each round."
+        status = Status.AS_CLAIMED if enough else Status.CANNOT_SAY
+        return Finding(Question.NOISE, status, because, _noise_share_text(result, share), do, numbers)
+
+    def sampling(self) -> Finding:
+        """Say that one release has no rounds."""
+        return Finding(Question.SAMPLING, Status.NOT_LOOKED_AT, "one release has no rounds")
+
+
+class _RoundsJudge(_ScoresJudge):
+    """The judge of scores with a record of rounds."""
+
+    def noise(self) -> Finding:
+        """Judge whether the claimed noise is in each round, by the canaries' trace."""
+        result, mechanism = self.result, self.result.mechanism
+        if mechanism is None or mechanism.claimed is None:
+            because = "no round could be measured" if mechanism is None else "no noise multiplier is claimed"
+            return Finding(Question.NOISE, Status.NOT_LOOKED_AT, because, do=f"Give {self._options}.")
+        measured, claimed = mechanism.measured, mechanism.claimed
+        numbers = (
+            Quantity("noise multiplier, measured", _finite(measured.value)),
+            Quantity("noise multiplier, claimed", claimed),
+            Quantity("p-value of the claimed noise", mechanism.p_value),
+        )
+        if result.is_refuted:
+            return _refuted_noise(result, numbers)
+        value, low, high = (
+            round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
+        )
+        share = mechanism.noticed_share(result.noise_level)
+        count = len(mechanism.traces.cosines)
+        rounds = "1 round" if count == 1 else f"{count:,} rounds"
+        words = f"noise multiplier measured in {rounds} as {value} ({low} to {high}), claimed {claimed:.4g}"
+        if not mechanism.traces.residual:
+            because = f"{words}; others' data are measured with it, and could stand in for missing noise"
+            do = "Hand over the others' updates (known=), or watch the rounds with a self-test."
+            return Finding(Question.NOISE, Status.CANNOT_SAY, because, "", do, numbers)
+        status = Status.AS_CLAIMED if share >= result.request.notice else Status.CANNOT_SAY
+        do = "" if status is Status.AS_CLAIMED else "Take more canaries a round."
+        return Finding(Question.NOISE, status, words, _noise_share_text(result, share), do, numbers)
+
+    def sampling(self) -> Finding:
+        """Judge whether canaries took part no more often than the claim says."""
+        result, record, configured = self.result, self.result.scores.record, self.result.configured
+        assert record is not None
+        sampling = None if configured is None else configured.sampling
+        asked = result.request
+        if configured is None or sampling is None or (asked.has_noise_alone and asked.claim is not None):
+            because = "the claim does not say how rounds were drawn"
+            return Finding(Question.SAMPLING, Status.NOT_LOOKED_AT, because, do=f"Give {self._options}.")
+        most = Quantity("participations of a canary, at most", record.participations)
+        if sampling.rate is None:
+            claimed = configured.epochs or configured.participations or 0
+            numbers = (most, Quantity("participations, claimed", claimed))
+            words = f"no canary took part more than {_times(record.participations)}"
+            words += ", which is taken as claimed" if asked.has_noise_alone else f", claimed {_times(claimed)}"
+            if record.participations <= claimed:
+                return Finding(Question.SAMPLING, Status.AS_CLAIMED, words, numbers=numbers)
+            because = f"a canary took part {_times(record.participations)}, claimed {_times(claimed)} at most"
+            do = "Claim for as many participations as there were."
+            return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
+        test = result.sampling_test
+        if test is None:
+            return Finding(Question.SAMPLING, Status.CANNOT_SAY, "the record does not say how often canaries took part")
+        expected = test.members * test.rounds * test.rate
+        tested = (
+            most,
+            Quantity("participations of all canaries", test.taken),
+            Quantity("participations of all canaries, expected", expected),
+            Quantity("p-value of the claimed rate", test.p_value),
+        )
+        words = (
+            f"{test.members:,} canaries took part {test.taken:,} times in {test.rounds:,} rounds, where rate "
+            f"{number(test.rate)} gives {number(expected)}"
+        )
+        noticed = "" if math.isinf(test.noticed_rate) else f"a rate of {number(test.noticed_rate)}"
+        if test.p_value < result.side_level:
+            do = "Check the rate that the claim was computed from, and how batches are drawn."
+            return Finding(Question.SAMPLING, Status.FAILED, words, noticed, do, tested)
+        if test.noticed_rate * result.request.notice > test.rate:
+            do = "Take more canaries: so few participations do not show the rate."
+            return Finding(Question.SAMPLING, Status.CANNOT_SAY, words, noticed, do, tested)
+        return Finding(Question.SAMPLING, Status.AS_CLAIMED, words, noticed, numbers=tested)
+
+    _check_accounting = "Compute the claim from the rounds and the sampling that were recorded, or fix the training."
+    _options = "the mechanism (--noise-multiplier with --rate and --rounds, or with --participations)"
+
+    @property
+    def _has_open_mechanism(self) -> bool:
+        # Known rounds have the larger ε, and sampling was not stated.
+        asked = self.result.request
+        return asked.has_noise_alone and isinstance(asked.claim, int | float)
+
+
+# Words that findings share.
+
+_COINS = "In the next run let a fair coin decide for each canary whether it takes part: then the bound is proven."
+_MORE_CANARIES = "Take more canaries in the next run: canaryproof plan says how many."
+
+
+def _of_warning(question: Question, status: Status, warning: "MisuseWarning") -> Finding:
+    numbers = () if warning.p_value is None else (Quantity("p-value", warning.p_value),)
+    return Finding(question, status, clause(warning.message), do=warning.what_to_do, numbers=numbers)
+
+
+def clause(message: str) -> str:
+    """Return a sentence as a clause."""
+    first = message[:1] if message[1:2].isupper() else message[:1].lower()
+    return first + message[1:].rstrip(".")
+
+
+def _find(result: "AuditResult", kind: str) -> "MisuseWarning | None":
+    return next((warning for warning in result.warnings if warning.kind == kind), None)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _claim_quantity(result: "AuditResult") -> Quantity:
+    return Quantity("epsilon, claimed", result.claim, "nats")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _refuted_noise(result: "AuditResult", numbers: tuple[Quantity, ...]) -> Finding:
+    """Return the finding that the canaries' trace is larger than the claimed noise lets it be."""
+    mechanism = result.mechanism
+    assert mechanism is not None
+    assert mechanism.claimed is not None
+    measured = mechanism.measured
+    value, low, high = (
+        round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
+    )
+    claimed = f"claimed {mechanism.claimed:.4g}"
+    because = f"the canaries' trace is that of a noise multiplier of {value} ({low} to {high}), {claimed}"
+    do = "Check the claimed multiplier and its unit, the clip norm; if they are right, noise is missing."
+    noticed = _noise_share_text(result, mechanism.noticed_share(result.noise_level))
+    return Finding(Question.NOISE, Status.FAILED, because, noticed, do, numbers)
+
+
+def _noise_share_text(result: "AuditResult", share: float | None) -> str:
+    noise = "the claimed noise" if result.noise_multiplier is not None else "the noise that such an ε needs"
+    # A share that is rounded up might not have been noticed.
+    return f"{math.floor(100.0 * share)}% of {noise}" if share else ""
+
+
+def _leak_text(result: "AuditResult") -> str:
+    """State the bound, the claim and the estimate."""
+    bound, estimate = result.bound, result.estimate
+    if bound is None:
+        parts = ["no lower bound of known coverage"]
+    elif bound.low == 0.0:
+        parts = ["no lower bound on ε above 0"]
+    else:
+        about = "" if bound.coverage == Coverage.PROVEN else "about "
+        at = f"{about}{percent(1.0 - result.level)} confidence"
+        at = "heuristic: unproven, so that it fails no claim" if bound.coverage == Coverage.HEURISTIC else at
+        parts = [f"ε is at least {round_down(bound.low)} ({at}){bound.condition}"]
+    if result.claim is not None:
+        parts[0] += f", claimed {number(result.claim)}"
+    if estimate is not None:
+        value, low, high = (
+            round_to_error(each, estimate.standard_error) for each in (estimate.epsilon, estimate.low, estimate.high)
+        )
+        parts.append(f"estimate {value} ({percent(result.confidence)}: {low} to {high})")
+    if bound is not None and result.has_few_values:
+        parts.append("each row counts as a canary, as so few values do not show copies")
+    return "; ".join(parts)
+
+
+def _weak_text(result: "AuditResult") -> str:
+    """Say why too little would have been noticed."""
+    if result.masking_variance:
+        return "others' data, or more noise than claimed, would have hidden missing noise"
+    bound, share = result.bound, result.noticed_share
+    if bound is not None and result.claim is not None and bound.cap <= result.claim:
+        return f"a bound from so few scores ends at {round_down(bound.cap)}"
+    if share is None:
+        return "how much missing noise it would have noticed is not known"
+    left = f"{math.floor(100.0 * share)}% of it were left"
+    return f"missing noise would be noticed only if at most {left}, and {percent(result.request.notice)} is asked for"
+
+
+def _more_power(result: "AuditResult") -> str:
+    if result.masking_variance:
+        return "Take others' data out of what is audited, or audit each round."
+    return _MORE_CANARIES
+
+
+def _unseen_text(result: "AuditResult") -> str:
+    """Say what it may mean that nothing of the canaries is seen."""
+    # Scores alone do not decide whether canaries are missing (see ``misuse``).
+    if result.has_equal_means:
+        return "Check whether each group was standardised alone: their means are equal to nine digits."
+    if result.scores.kind is not ScoreKind.COSINE:
+        return "Check that canaries took part: ε may be near 0, or data hide them, or none took part."
+    decides = "" if result.release_norm is not None else " An audit of the released vector decides it."
+    why = "ε may be near 0, data may hide canaries, or they are not there"
+    return f"Check seed, order of coordinates and file: {why}.{decides}"
