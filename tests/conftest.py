@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from canaryproof.verify.audit.cli import progress
 from canaryproof.verify.papers.check.results import Result, Run
 
 # Tests train tiny models for a few rounds: compiling takes most of their time. What one test has compiled, others and
@@ -42,6 +43,10 @@ settings.load_profile(PROFILE)
 
 # What is imported stays to the end. Looking through it for garbage, again and again, would take a tenth of the time.
 gc.disable()
+
+
+# Commands say off a terminal how far they are, which on a busy machine they would do in any test.
+progress._LINE_EVERY = 3600.0
 
 
 @pytest.hookimpl(trylast=True)

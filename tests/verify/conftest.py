@@ -15,8 +15,11 @@ import os
 import fake_suites
 from canaryproof.verify.papers.cli import verify_command
 from canaryproof.verify.papers.runs import expected
+from canaryproof.verify.audit.cli import progress
 from canaryproof.verify.audit.engine import provenance
 from canaryproof.verify.command_line import main
+# Not a word of progress, however busy the machine is.
+progress._LINE_EVERY = 3600.0
 verify_command.SUITES = "fake_suites:SUITES"
 expected.read, expected.read_findings = lambda: fake_suites.EXPECTED, dict
 # A run is not to stop because somebody edits the code that these suites do not use; workers of a cluster look for it.
