@@ -37,7 +37,7 @@ from canaryproof.verify.audit.levels import PART_LEVEL, POWER
 _BLOCKS = 4
 # Points of the Sobol sequence, a power of two, and an addition to the diagonal of correlations.
 _POINTS, _JITTER = 2048, 1e-8
-# Of so many, BLAS multiplies up to 128 numbers on one thread.
+# Points that BLAS multiplies at once: on one thread, up to 128 numbers of each.
 _PIECE = 16
 # The computed probability is lowered by a constant and a share of 1/√n for n scores. Both cover the largest errors that
 # simulation shows (``tests/verify/audit/answer/test_notice.py``).
