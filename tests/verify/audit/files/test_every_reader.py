@@ -126,6 +126,11 @@ def contents(name: str) -> list[bytes]:
     return READERS[name].make()
 
 
+@cache
+def beside(name: str) -> Mapping[str, bytes]:
+    return READERS[name].beside()
+
+
 ARRAYS = [npy(SEEN), *(npy(SEEN.astype(dtype)) for dtype in ("<f4", ">f4", "<f2", ">f2", ">f8", "longdouble"))]
 READERS = {
     "scores in npy": Reader("s.npy", lambda: ARRAYS, lambda path: scores_of(read_scores(path))),
@@ -254,8 +259,8 @@ PROPERTY = settings(deadline=None, suppress_health_check=[HealthCheck.function_s
 def put(folder: Path, name: str, content: bytes | None = None) -> Path:
     """Put a reader's file, and what belongs to it, into a folder."""
     reader = READERS[name]
-    for beside, held in reader.beside().items():
-        (folder / beside).write_bytes(held)
+    for other, held in beside(name).items():
+        (folder / other).write_bytes(held)
     path = folder / reader.file
     path.write_bytes(contents(name)[0] if content is None else content)
     return path
