@@ -16,13 +16,14 @@ cached.
 import ast
 import inspect
 import math
+import os
 import sys
 import time
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
 from threading import RLock
-from types import ModuleType, SimpleNamespace
-from typing import Any, TypeVar, cast
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
 
@@ -81,7 +82,30 @@ class CompiledFunction:
             elements = max(a.size for a in arguments if isinstance(a, np.ndarray))
             if self.is_quick_in_python(elements):
                 return self.in_python(elements, *arguments)
+        if self._options.get("parallel"):
+            return self.in_this_process(*arguments)
         return self.dispatcher(*arguments)
+
+    # The process that has run functions in OpenMP's threads, if any.
+    _process: ClassVar[int | None] = None
+
+    def in_this_process(self, *arguments: Any) -> Any:
+        """Run the function in OpenMP's threads, or in one if the process was forked from one that has such threads.
+
+        GNU's OpenMP would end it.
+        """
+        CompiledFunction._process = CompiledFunction._process or os.getpid()
+        return (self.dispatcher if CompiledFunction._process == os.getpid() else self.in_one_thread)(*arguments)
+
+    @cached_property
+    def in_one_thread(self) -> "CompiledFunction":
+        """The function without OpenMP, with the same bits."""
+        function = self._function
+        renamed = FunctionType(function.__code__, function.__globals__)
+        # numba names its files after functions.
+        renamed.__qualname__ += "_in_one_thread"
+        options = {name: value for name, value in self._options.items() if name != "parallel"}
+        return CompiledFunction(renamed, options | {"nogil": True}, cached=self._cached, loop=False)
 
     def is_quick_in_python(self, elements: int) -> bool:
         """Whether Python has done so many more elements before compiled code is there, or for little more."""
@@ -91,7 +115,7 @@ class CompiledFunction:
     @cached_property
     def _is_on_disk(self) -> bool:
         own = folder() / self.__module__.removeprefix(PACKAGE)
-        return any(own.glob(f"{self._function.__qualname__}-{self._function.__code__.co_firstlineno}.*.nbi"))
+        return any(own.glob(f"*.{self._function.__qualname__}-{self._function.__code__.co_firstlineno}.*.nbi"))
 
     def in_python(self, elements: int, *arguments: Any) -> Any:
         """Run the function in Python, and remember what so many elements took."""
