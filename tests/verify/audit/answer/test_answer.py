@@ -330,17 +330,17 @@ def check(first: int, runs: int, drawn: int) -> None:
             assert pairs == [], (KINDS[kind].__name__, run, str(result))
 
 
-def test_no_answer_contradicts_itself() -> None:
-    # The deep test has 2,500 runs. This one was chosen for its sizes alone, which need small tables.
-    check(30, 1, drawn=4)
-    assert list(drawn_contradictions(random_audit(KINDS.index(of_a_release), 30))) == []
+# Two hundred audits; the deep test has 10,000. These were chosen for their sizes alone, which need small tables.
+@pytest.mark.parametrize("first", [30, 60, 70, 80, 130])
+def test_no_answer_contradicts_itself(first: int) -> None:
+    # Pictures and pages take most of the time.
+    check(first, SHARED, drawn=30)
 
 
-def test_the_card_and_the_json_state_the_audits_estimate_and_bound() -> None:
-    # The deep test has 10,000 audits.
-    results = [random_audit(kind, run) for kind in range(len(KINDS)) for run in range(30, 60, 5)]
-    assert [[*card_contradictions(result)] for result in results] == [[]] * len(results)
+def test_random_audits_are_of_all_decisions_and_have_an_estimate_or_none() -> None:
+    results = [random_audit(kind, run) for kind in range(len(KINDS)) for run in range(60, 70, 2)]
     assert {result.estimate is not None for result in results} == {True, False}
+    assert len({None if result.decision is None else result.decision.status for result in results}) >= 4
 
 
 @pytest.mark.deep
