@@ -17,8 +17,13 @@ def run(*arguments):
     return CliRunner(env={"COLUMNS": "80"}).invoke(main, ["convergence", *FEW, *arguments], prog_name="canaryproof")
 
 
-def test_text_and_json_say_the_same():
-    text, document = run().stdout, json.loads(run("--json").stdout)
+@pytest.fixture(scope="module")
+def text():
+    return run().stdout
+
+
+def test_text_and_json_say_the_same(text):
+    document = json.loads(run("--json").stdout)
     assert " ".join(text.split()).startswith(document["answer"])
     assert document["settings"][0]["count"] == 20
 
@@ -36,7 +41,7 @@ def test_a_folder_gets_the_page_and_nothing_of_others_is_replaced(tmp_path):
     assert not (tmp_path / "convergence_report.sqlite").exists()
 
 
-def test_an_interrupted_report_says_how_it_goes_on(tmp_path, monkeypatch):
+def test_an_interrupted_report_says_how_it_goes_on(tmp_path, monkeypatch, text):
     folder = tmp_path / "new"
 
     def stop(*_):
@@ -50,8 +55,7 @@ def test_an_interrupted_report_says_how_it_goes_on(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "_predicted_errors", stop)  # it is kept
     resumed = run("--out", str(folder), "--resume")
     assert resumed.exit_code == 0
-    monkeypatch.undo()
-    assert resumed.stdout == run().stdout
+    assert resumed.stdout == text
     assert (folder / "convergence_report.html").exists()
 
 
