@@ -85,6 +85,8 @@ _LOST = 1e-14
 _LARGEST_LOSS = 700.0
 # Largest number of losses that a distribution is rounded to, about.
 _MOST_LOSSES = 2e6
+# Most different mechanisms whose losses are composed one by one.
+_MOST_MECHANISMS = 256
 # The library's distance of losses, in nats.
 _INTERVAL = 1e-4
 # δ that a loss distribution serves ends at 1e-307; trade-off functions are made of these decades.
@@ -94,6 +96,10 @@ _DECADES = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 60, 90, 130, 200, 306)
 _LOW_ORDERS = np.geomspace(0.01, 0.9, 24)
 # Rounding of log A in Rényi accounting, a round: absolute, for its sums of logarithms up to 1e4, and relative.
 _RENYI_ERROR = (1e-11, 1e-12)
+
+
+# The kind of a Gaussian event, its noise multiplier, its rate, and how often it comes.
+_SampledNoise = tuple[str, float, float, int]
 
 
 @set_module("canaryproof.typing")
@@ -1267,8 +1273,11 @@ def _is_supported(claim: Claim) -> bool:
     return bool(losses.supports(claim.event) or renyi.supports(event))
 
 
-def _directions(claim: Claim) -> list[tuple[Rounds, ...]]:
-    """Return the rounds of each dominating pair, one of which has the larger ε; none unless all noise is Gaussian."""
+def _directions(claim: Claim, *, are_lower: bool = False) -> list[tuple[Rounds, ...]]:
+    """Return the rounds of each dominating pair, one of which has the larger ε; none unless all noise is Gaussian.
+
+    Where too many of them differ, they are rounds that leak more, or less if ``are_lower``.
+    """
     if claim.rate is not None:
         assert claim.noise_multiplier is not None
         assert claim.rounds is not None
@@ -1280,9 +1289,29 @@ def _directions(claim: Claim) -> list[tuple[Rounds, ...]]:
             if noise is None or not 0.0 < rate <= 1.0:
                 return []
             leaves.append((type(leaf).__name__, noise, rate, count))
+    if len(leaves) > _MOST_MECHANISMS:
+        leaves = _fewer(leaves, are_lower)
     if claim.neighbours == "replace":
         return [tuple(_replacement(*leaf) for leaf in leaves)]
     return [tuple(_removal("remove", *leaf) for leaf in leaves), tuple(_removal("add", *leaf) for leaf in leaves)]
+
+
+def _fewer(leaves: list[_SampledNoise], are_lower: bool) -> list[_SampledNoise]:
+    """Round noises down and rates up to common ones, or the other way, until few enough differ."""
+    # All rounds without sampling are one.
+    precision = math.fsum(count / noise**2 for _, noise, rate, count in leaves if rate == 1.0)
+    one = [("GaussianDpEvent", 1.0 / math.sqrt(precision), 1.0, 1)] if precision else []
+    step = 1e-4
+    while True:
+        down, up = (math.ceil, math.floor) if are_lower else (math.floor, math.ceil)
+        counts: Counter[tuple[str, float, float]] = Counter()
+        for kind, noise, rate, count in leaves:
+            if rate < 1.0:
+                common = math.exp(step * down(math.log(noise) / step)), math.exp(step * up(math.log(rate) / step))
+                counts[kind, *common] += count
+        if len(counts) < _MOST_MECHANISMS:
+            return one + [(*each, count) for each, count in counts.items()]
+        step *= 1.5
 
 
 def _replacement(kind: str, noise: float, rate: float, count: int) -> Rounds:
@@ -1339,7 +1368,7 @@ def _attained_epsilon(claim: Claim, delta: float) -> float:
     if _one_round(claim) is not None:
         return _bound(claim, delta)[0]
     decade, largest = min(_LAST_DECADE, max(0, math.floor(-math.log10(delta)))), 0.0
-    for rounds in _directions(claim):
+    for rounds in _directions(claim, are_lower=True):
         sides: tuple[Pair, ...] = ("remove", "add")
         mirrored = any(each.pair == "mirrored" for each in rounds)
         for side in sides if mirrored else sides[:1]:
@@ -1436,7 +1465,7 @@ def _by_library_losses(claim: Claim, delta: float) -> float:
     assert claim.rounds is not None
     lost = _LOST * claim.rounds
     # With less left of δ, other bounds are lower.
-    if delta < 2.0 * lost:
+    if delta < 2.0 * lost or sum(1 for _ in _leaves(claim.event)) > _MOST_MECHANISMS:
         return math.inf
     accountant = _library_losses(claim)
     if accountant is None:

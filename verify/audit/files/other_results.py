@@ -88,7 +88,9 @@ class OtherResult:
     remarks: tuple[str, ...] = ()
 
 
-def read_result(path: Path, score: str | None = None, member: str | None = None) -> OtherResult:
+def read_result(
+    path: Path, score: str | None = None, member: str | None = None, id_column: str | None = None
+) -> OtherResult:
     """Read a result of another tool.
 
     Parameters
@@ -97,6 +99,8 @@ def read_result(path: Path, score: str | None = None, member: str | None = None)
         A ``.csv`` or ``.parquet`` table with a header, or a ``.json`` document.
     score, member
         Names of the columns with scores and with labels; by default the known ones.
+    id_column
+        Name of the column that says which canary a line is about, which has the mean of its lines' scores then.
 
     Returns
     -------
@@ -110,16 +114,19 @@ def read_result(path: Path, score: str | None = None, member: str | None = None)
     suffix = path.suffix.lower()
     with open_file(path, (".csv", ".parquet", ".json")) as file:
         if suffix == ".json":
-            return _of_document(parsed_json(content(file, LARGEST_DOCUMENT)), score, member)
-        return of_table(read_table(file, suffix == ".parquet", _KNOWN | {score or "", member or ""}), score, member)
+            return _of_document(parsed_json(content(file, LARGEST_DOCUMENT)), score, member, id_column)
+        needed = _KNOWN | {score or "", member or "", id_column or ""}
+        return of_table(read_table(file, suffix == ".parquet", needed), score, member, id_column)
 
 
-def of_frame(frame: "pd.DataFrame", score: str | None = None, member: str | None = None) -> OtherResult:
+def of_frame(
+    frame: "pd.DataFrame", score: str | None = None, member: str | None = None, id_column: str | None = None
+) -> OtherResult:
     """Return the result that a pandas DataFrame holds; a ``ValueError`` of one line says that it has no known form."""
-    return of_table(table_of(frame), score, member)
+    return of_table(table_of(frame), score, member, id_column)
 
 
-def of_table(table: LabelledTable, score: str | None, member: str | None) -> OtherResult:
+def of_table(table: LabelledTable, score: str | None, member: str | None, id_column: str | None = None) -> OtherResult:
     """Return the result that a table holds; a ``ValueError`` of one line says that it has no known form."""
     names = table.names
     reported: dict[str, Any] = {"epsilon": _largest(table, _EPSILON), "delta": _largest(table, ("delta",))}
@@ -127,8 +134,10 @@ def of_table(table: LabelledTable, score: str | None, member: str | None) -> Oth
     pair = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
     counted = [_first_alias(names, aliases) for aliases in (_CANARIES, _GUESSES, _RIGHT)]
     if all(columns) or score or member:
-        labelled = labelled_scores(table, columns[0] or _SCORE[0], columns[1] or _MEMBER[0], ScoreKind.ANY)
+        labelled = labelled_scores(table, columns[0] or _SCORE[0], columns[1] or _MEMBER[0], ScoreKind.ANY, id_column)
         return _of_scores("scores with labels", labelled, **reported)
+    if id_column is not None:
+        raise ValueError(f"{id_column}: must stand next to columns of scores and labels")
     if pair is not None:
         scores = ScoreColumns(*(_scores(table, name) for name in pair))
         return _of_scores("scores of both kinds", scores, **reported)
@@ -190,17 +199,18 @@ def _check_count(names: Sequence[str], values: Sequence[float]) -> GuessCount:
     return GuessCount(canaries, guesses, int(right.number(names[2], values[2])))
 
 
-def _of_document(document: object, score: str | None, member: str | None) -> OtherResult:
-    if isinstance(document, Mapping):
+def _of_document(document: object, score: str | None, member: str | None, id_column: str | None) -> OtherResult:
+    if isinstance(document, Mapping) and id_column is None:
         if isinstance(document.get("per_canary"), list):
             return _memaudit(document)
         if isinstance(document.get("data_size"), Mapping):
             return _analysis_node(document)
+    if isinstance(document, Mapping):
         lists = {name: value for name, value in document.items() if isinstance(value, list)}
         rows: Any = {name: value if name in lists else [value] for name, value in document.items()}
     else:
         rows = document
-    return of_table(_table(rows), score, member)
+    return of_table(_table(rows), score, member, id_column)
 
 
 def _table(rows: Any) -> LabelledTable:

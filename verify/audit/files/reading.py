@@ -128,8 +128,10 @@ def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
         )
 
 
-def read_score_columns(path: Path, score: str, member: str, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
-    """Read scores from a table with a line for each canary, a ``.csv`` or ``.parquet`` file.
+def read_score_columns(
+    path: Path, score: str, member: str, kind: ScoreKind = ScoreKind.COSINE, id_column: str | None = None
+) -> ScoreColumns:
+    """Read scores from a table with a line for each canary, or for each of its scores, a ``.csv`` or ``.parquet`` file.
 
     Parameters
     ----------
@@ -140,6 +142,9 @@ def read_score_columns(path: Path, score: str, member: str, kind: ScoreKind = Sc
         Names of the columns with the score, and with 1 or true if the canary took part, 0 or false if it did not.
     kind
         What the scores are.
+    id_column
+        Name of the column that says which canary a line is about, if there are several lines for one. A canary has one
+        score then, the mean of its lines'. Cosines of one canary must be equal, as their mean is no cosine.
 
     Returns
     -------
@@ -150,9 +155,10 @@ def read_score_columns(path: Path, score: str, member: str, kind: ScoreKind = Sc
     InputError
         If the file cannot be read, lacks a column, or breaks a rule.
     """
+    needed = {score, member} if id_column is None else {score, member, id_column}
     with open_file(path, (".csv", ".parquet")) as file:
-        table = read_table(file, path.suffix.lower() == ".parquet", {score, member})
-        return labelled_scores(table, score, member, kind)
+        table = read_table(file, path.suffix.lower() == ".parquet", needed)
+        return labelled_scores(table, score, member, kind, id_column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +275,10 @@ def _read_parquet(file: IO[bytes], needed: Collection[str]) -> LabelledTable:
     return LabelledTable(names, columns, 0)
 
 
-def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKind) -> ScoreColumns:
-    """Return the scores of a table with a line for each canary; a ``ValueError`` says which rule is broken."""
+def labelled_scores(
+    table: LabelledTable, score: str, member: str, kind: ScoreKind, id_column: str | None = None
+) -> ScoreColumns:
+    """Return the scores of a table with labels, one of each canary; a ``ValueError`` says which rule is broken."""
     numbers, members = table.cells(score), table.cells(member)
     _check_length(len(numbers))
     values = np.array(
@@ -279,13 +287,49 @@ def labelled_scores(table: LabelledTable, score: str, member: str, kind: ScoreKi
     took_part = np.array(
         [_is_member(member, table.position(i), cell) for i, cell in enumerate(members)], dtype=np.bool_
     )
+    lines = np.arange(len(values))
+    if id_column is not None:
+        values, took_part, lines = _one_of_each_id(table, id_column, values, took_part, kind)
     groups = (("observed", np.flatnonzero(took_part)), ("unobserved", np.flatnonzero(~took_part)))
+
+    def position(rows: NDArray[np.intp]) -> Callable[[int], str]:
+        return lambda i: f"{score}, {table.position(int(lines[rows[i]]))}"
+
     checked = {
-        name: checked_scores(name, values[rows], kind, lambda i, rows=rows: f"{score}, {table.position(rows[i])}")  # type: ignore[misc]
+        name: checked_scores(name, values[rows], kind, position(rows))
         for name, rows in groups
         if name == "observed" or len(rows)
     }
     return ScoreColumns(**checked)
+
+
+def _one_of_each_id(
+    table: LabelledTable, name: str, values: NDArray[np.float64], took_part: NDArray[np.bool_], kind: ScoreKind
+) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.intp]]:
+    """Return one score of each id, whether it took part, and the first line that is about it."""
+    ids = [cell.strip() for cell in table.cells(name)]
+    empty = next((i for i, each in enumerate(ids) if each in ("", "nan", "None", "<NA>")), None)
+    if empty is not None:
+        raise ValueError(f"{name}, {table.position(empty)}: must name a canary, not {short_repr(ids[empty])}")
+    _, firsts, index, counts = np.unique(
+        np.array(ids, dtype=object), return_index=True, return_inverse=True, return_counts=True
+    )
+    for wrong, rule in (
+        (took_part != took_part[firsts][index], "must have taken part in all of its lines or in none"),
+        (
+            (values != values[firsts][index]) & (kind is ScoreKind.COSINE),
+            "must have equal cosines in all of its lines; scores that differ are of kind any",
+        ),
+    ):
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise ValueError(f"{name}, {table.position(i)}: {short_repr(ids[i])} {rule}")
+    # The mean of equal scores is the score itself, to the last digit.
+    means = np.bincount(index, values) / counts
+    are_equal = np.bincount(index, values != values[firsts][index]) == 0
+    means[are_equal] = values[firsts][are_equal]
+    order = np.argsort(firsts)
+    return means[order], took_part[firsts][order], firsts[order]
 
 
 def _is_member(name: str, position: str, cell: str) -> bool:

@@ -718,6 +718,41 @@ def test_the_best_training_is_a_claim_like_any_other():
     assert best_of(laplace, trainings=replace(drawn, law=BINOMIAL)).epsilon(0.0) == 1.5
 
 
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
+def test_many_mechanisms_are_rounded_to_few(neighbours, monkeypatch):
+    events = [Sampled(0.01 + i / 4000, Gaussian(1.0 + i / 30)) for i in range(12)]
+    event = Composed([*(Repeated(each, 9) for each in events), Gaussian(20.0), Gaussian(30.0)])
+    exact = from_event(event, neighbours=neighbours)
+    epsilon, attained = exact.epsilon(1e-6), exact.attained_epsilon(1e-6)
+    for cached in (accountant._bound, accountant._attained_epsilon):
+        cached.cache_clear()
+    monkeypatch.setattr(accountant, "_MOST_MECHANISMS", 10)
+    rounded, rounded_attained = exact.epsilon(1e-6), exact.attained_epsilon(1e-6)
+    # They lie between the truth and rounds that are all like the one that leaks most, or least.
+    most, least = (
+        from_event(Composed([Repeated(each, 108), Gaussian(20.0), Gaussian(30.0)]), neighbours=neighbours)
+        for each in (Sampled(0.01275, Gaussian(1.0)), Sampled(0.01, Gaussian(1.0 + 11 / 30)))
+    )
+    assert epsilon < rounded < most.epsilon(1e-6)
+    assert least.attained_epsilon(1e-6) < rounded_attained < attained
+    for cached in (accountant._bound, accountant._attained_epsilon):
+        cached.cache_clear()
+
+
+@pytest.mark.deep
+def test_thousands_of_mechanisms_are_accounted_for():
+    events = [Sampled(0.01, Gaussian(1.0 + i / 3000)) for i in range(3000)]
+    epsilon = from_event(Composed(events)).epsilon(1e-6)
+    below, above = (poisson(noise, rate=0.01, rounds=3000).epsilon(1e-6) for noise in (2.0, 1.0))
+    assert below < epsilon < above
+    # The schedule by its own tenths, whose noise is rounded down by up to 0.1 and so leaks more, and rounded up.
+    tenths = [Repeated(Sampled(0.01, Gaussian(1.0 + (i + 1) / 10)), 300) for i in range(10)]
+    assert from_event(Composed(tenths)).epsilon(1e-6) < epsilon
+    laplace = [dp_accounting.LaplaceDpEvent(10.0 + i / 300) for i in range(3000)]
+    assert from_event(Composed(laplace)).epsilon(1e-6) < math.fsum(1.0 / each.noise_multiplier for each in laplace)
+
+
 def test_numbers_claims_and_events_are_claims():
     assert as_claim(3, 1e-6) == epsilon_delta(3.0, 1e-6)
     assert as_claim(3.0, 1e-6, "replace") == epsilon_delta(3.0, 1e-6, neighbours="replace")

@@ -13,6 +13,8 @@ import dp_accounting
 import jsonschema
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
@@ -255,6 +257,12 @@ def test_the_smallest_differences_are_rounding_and_no_larger_ones():
 def test_a_difference_of_a_billionth_may_be_rounding(factor, rounding):
     (found,) = report_check.differences({"a": 123.0}, {"a": 123.0 * factor})
     assert found.rounding == rounding
+
+
+@given(st.lists(st.sampled_from([b"<figure>", b"</figure>", b"a", b"\n", b"<figure"]), max_size=30))
+def test_pictures_are_cut_out_in_one_pass(pieces):
+    page = b"".join(pieces)
+    assert report_check._without_figures(page) == re.sub(rb"(?s)<figure>.*?</figure>", b"", page)
 
 
 def test_a_page_that_differs_says_where_or_in_its_pictures_alone():

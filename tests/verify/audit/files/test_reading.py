@@ -216,6 +216,67 @@ def test_numbers_of_a_table_are_read_exactly(dtype: str) -> None:
     np.testing.assert_array_equal(scores.observed, cells.to_numpy(np.float64)[[0, 1, 3]])
 
 
+def ids_table(tmp_path: Path, *rows: str) -> Path:
+    path = tmp_path / "ids.csv"
+    path.write_text("\n".join(["canary,s,m", *rows, "x,0.25,0", "y,0.5,0", "z,-0.5,1", ""]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("rows", "observed", "unobserved"),
+    [
+        # Copies count once, whatever their scores are.
+        (["a,0.1,1"] * 7 + ["b,0.1,0"] * 3, [0.1, -0.5], [0.1, 0.25, 0.5]),
+        # Several queries of one canary have their mean; equal scores of two canaries are two.
+        (["a,1,1", "b,2,0", "a,2,1", "c,1.5,1", "a,6,1"], [3.0, 1.5, -0.5], [2.0, 0.25, 0.5]),
+        (["a,inf,1", "a,1,1", " b ,3,1", "b,-1,1"], [np.inf, 1.0, -0.5], [0.25, 0.5]),
+    ],
+)
+def test_an_id_has_one_score(tmp_path: Path, rows: list[str], observed: list[float], unobserved: list[float]) -> None:
+    path = ids_table(tmp_path, *rows)
+    read = read_score_columns(path, "s", "m", ScoreKind.ANY, "canary")
+    np.testing.assert_array_equal(read.observed, observed)
+    np.testing.assert_array_equal(read.unobserved, unobserved)
+    other = read_result(path, "s", "m", "canary")
+    assert other.sizes == (len(observed), len(unobserved))
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "rule"),
+    [
+        (["a,1,1", "a,1,0"], ScoreKind.ANY, "canary, line 3: 'a' must have taken part in all of its lines or in none"),
+        ([",1,1"], ScoreKind.ANY, "canary, line 2: must name a canary, not ''"),
+        (["a,inf,1", "a,-inf,1"], ScoreKind.ANY, "s, line 2: must be a number, not nan"),
+        (
+            ["b,0.1,1", "a,0.1,1", "a,0.2,1"],
+            ScoreKind.COSINE,
+            "canary, line 4: 'a' must have equal cosines in all of its lines; scores that differ are of kind any",
+        ),
+        (["a,7,1", "a,7,1"], ScoreKind.COSINE, "s, line 2: a cosine must lie in [-1, 1], not 7.0; other scores are of"),
+    ],
+)
+def test_an_id_that_contradicts_itself_is_refused(tmp_path: Path, rows: list[str], kind: ScoreKind, rule: str) -> None:
+    path = ids_table(tmp_path, *rows)
+    assert refusal(path, lambda path: read_score_columns(path, "s", "m", kind, "canary")).startswith(rule)
+
+
+def test_a_column_of_ids_must_be_there(tmp_path: Path) -> None:
+    rule = "must have one column 'id'; its columns are canary, s, m"
+    for read in (
+        lambda path: read_score_columns(path, "s", "m", ScoreKind.ANY, "id"),
+        lambda path: read_result(path, "s", "m", "id"),
+    ):
+        assert refusal(ids_table(tmp_path, "a,1,1", "b,2,1"), read) == rule
+
+
+def test_ids_need_labels(tmp_path: Path) -> None:
+    path = tmp_path / "counts.csv"
+    path.write_text("m,r,v,canary\n10,4,3,a\n")
+    assert refusal(path, lambda path: read_result(path, id_column="canary")) == (
+        "canary: must stand next to columns of scores and labels"
+    )
+
+
 def test_a_column_that_pandas_wrote_as_an_index_is_found(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
