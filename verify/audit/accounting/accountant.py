@@ -1298,9 +1298,9 @@ def _directions(claim: Claim, *, are_lower: bool = False) -> list[tuple[Rounds, 
 
 def _fewer(leaves: list[_SampledNoise], are_lower: bool) -> list[_SampledNoise]:
     """Round noises down and rates up to common ones, or the other way, until few enough differ."""
-    # All rounds without sampling are one.
+    # All rounds without sampling are one mechanism.
     precision = math.fsum(count / noise**2 for _, noise, rate, count in leaves if rate == 1.0)
-    one = [("GaussianDpEvent", 1.0 / math.sqrt(precision), 1.0, 1)] if precision else []
+    unsampled = [("GaussianDpEvent", 1.0 / math.sqrt(precision), 1.0, 1)] if precision else []
     step = 1e-4
     while True:
         down, up = (math.ceil, math.floor) if are_lower else (math.floor, math.ceil)
@@ -1310,7 +1310,7 @@ def _fewer(leaves: list[_SampledNoise], are_lower: bool) -> list[_SampledNoise]:
                 common = math.exp(step * down(math.log(noise) / step)), math.exp(step * up(math.log(rate) / step))
                 counts[kind, *common] += count
         if len(counts) < _MOST_MECHANISMS:
-            return one + [(*each, count) for each, count in counts.items()]
+            return unsampled + [(*each, count) for each, count in counts.items()]
         step *= 1.5
 
 

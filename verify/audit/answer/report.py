@@ -28,7 +28,7 @@ from canaryproof.verify.audit.answer.trade_off import trade_off_curve
 from canaryproof.verify.audit.canaries.round_scores import directions_of, layers_of
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Scores
 from canaryproof.verify.audit.files import json_records
-from canaryproof.verify.audit.files.json_records import Count
+from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone
 from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.audit.files.writing import replace_file
 
@@ -46,12 +46,13 @@ _ALARM = 1e-3
 
 @dataclass(frozen=True)
 class FileRecord:
-    """The file that was audited: its name, size and SHA-256, and the columns that were read in it."""
+    """The file that was audited: its name, size and SHA-256, and the columns that were read in it, also that of ids."""
 
     name: str
     bytes: Count
     sha256: str
     columns: tuple[str, str] | None
+    id: OmittedIfNone[str] = None
 
 
 @dataclass(frozen=True)
@@ -435,6 +436,7 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
             given += [] if getattr(audited, option) == usual else [(option, getattr(audited, option))]
         if audited.file.columns is not None:
             given += zip(("score", "member"), audited.file.columns, strict=True)
+            given += [] if audited.file.id is None else [("id", audited.file.id)]
     given += [("delta", repr(result.delta))]
     given += [] if result.confidence == 0.95 else [("confidence", repr(result.confidence))]
     given += [] if asked.claim is None else [("claim", repr(float(asked.claim)))]  # type: ignore[arg-type]
@@ -482,8 +484,8 @@ def write(result: AuditResult, path: Path) -> None:
         target.write(made)
 
 
-def file_record(path: Path, columns: tuple[str, str] | None = None) -> FileRecord:
+def file_record(path: Path, columns: tuple[str, str] | None = None, id_column: str | None = None) -> FileRecord:
     """Return the record of a file; an ``InputError`` says that it cannot be read."""
     with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-        return FileRecord(path.name, file.tell(), digest, columns)
+        return FileRecord(path.name, file.tell(), digest, columns, id_column)

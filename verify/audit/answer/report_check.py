@@ -245,11 +245,11 @@ def count_values(document: Any) -> int:
 
 def _without_figures(page: bytes) -> bytes:
     """Return a page without its pictures, in one pass."""
-    kept, position = [], 0
+    others, position = [], 0
     while (start := page.find(_FIGURE, position)) >= 0 and (end := page.find(_END_OF_FIGURE, start)) >= 0:
-        kept.append(page[position:start])
+        others.append(page[position:start])
         position = end + len(_END_OF_FIGURE)
-    return b"".join([*kept, page[position:]])
+    return b"".join([*others, page[position:]])
 
 
 _FIGURE, _END_OF_FIGURE = b"<figure>", b"</figure>"

@@ -192,6 +192,7 @@ def review(
     tried: int | None = None,
     score: str | None = None,
     member: str | None = None,
+    id_column: str | None = None,
 ) -> Review:
     """Give a second opinion on another tool's audit.
 
@@ -212,6 +213,9 @@ def review(
         Numbers of guesses that were tried on the same scores; 1 if the number was declared before.
     score, member
         Names of the columns of scores and labels; by default the known ones.
+    id_column
+        Name of the column that says which canary a line is about, if one has several lines. It has one score then,
+        their mean: rows of one canary are no new canaries.
 
     Returns
     -------
@@ -233,9 +237,9 @@ def review(
     'at its cap'
     """
     if isinstance(source, str | Path):
-        result = read_result(Path(source), score, member)
+        result = read_result(Path(source), score, member, id_column)
     elif hasattr(source, "columns"):
-        result = of_frame(source, score, member)
+        result = of_frame(source, score, member, id_column)
     else:
         raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
     level = 1.0 - rules.CONFIDENCE.number("confidence", confidence)

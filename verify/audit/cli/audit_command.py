@@ -182,6 +182,12 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
     "--member", metavar="COLUMN", help="Its column with 1 or true for a canary that took part, else 0 or false."
 )
 @click.option(
+    "--id",
+    "id_column",
+    metavar="COLUMN",
+    help="Its column that says which canary a line is about; the mean of several lines for one counts once.",
+)
+@click.option(
     "--neighbours",
     type=click.Choice(["add-or-remove", "replace"]),
     default="add-or-remove",
@@ -227,6 +233,7 @@ def audit_command(
     inserted: int | None,
     score: str | None,
     member: str | None,
+    id_column: str | None,
     fail_above_claim: bool,
     rate: float | None,
     rounds: int | None,
@@ -272,6 +279,8 @@ def audit_command(
     if score is not None and count is not None:
         raise InputError("--score: must not be given with --canaries, as a released vector has no columns")
     columns = None if score is None or member is None else (score, member)
+    if id_column is not None and columns is None:
+        raise InputError("--id: must be given with --score and --member")
     of_release = {
         "--canary-norm": canary_norm != 1.0,
         "--only": bool(only),
@@ -291,7 +300,7 @@ def audit_command(
         if data_norm is not None:
             raise InputError("--data-norm: must be given with --canaries and --canary-seed alone")
         mechanism: dict[str, Any] = {"rate": rate, "rounds": rounds, "participations": participations}
-        result = _audit_scores(file, columns, given, **asked, **mechanism)
+        result = _audit_scores(file, columns, id_column, given, **asked, **mechanism)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
@@ -322,7 +331,7 @@ def audit_command(
     if report is not None:
         from canaryproof.verify.audit.answer import report as reports
 
-        made = reports.render(result, reports.record(result, reports.file_record(file, columns)), report)
+        made = reports.render(result, reports.record(result, reports.file_record(file, columns, id_column)), report)
         write_new(report, lambda target: target.write(made))
     _print(result, details=details, as_json=as_json)
     if junit is not None:
@@ -428,9 +437,14 @@ def canaries_command(
 
 
 def _audit_scores(
-    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], bounds: tuple[str, ...], **asked: Any
+    file: Path,
+    columns: tuple[str, str] | None,
+    id_column: str | None,
+    given: dict[str, Any],
+    bounds: tuple[str, ...],
+    **asked: Any,
 ) -> "Audit":
-    scores = scores_of(file, columns, given)
+    scores = scores_of(file, columns, given, id_column)
     from canaryproof.verify.audit.answer.run_audit import audit
 
     _check_bounds(bounds)
@@ -440,7 +454,9 @@ def _audit_scores(
         raise InputError(f"{file}: {error}") from error
 
 
-def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]) -> "Scores":
+def scores_of(
+    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], id_column: str | None = None
+) -> "Scores":
     """Read scores of any form; given are the dimension, inclusion, kind and neighbours, which a .json says itself."""
     kind, dim = given["kind"], given["dim"]
     saved = file.suffix.lower() == ".json"
@@ -455,7 +471,7 @@ def scores_of(file: Path, columns: tuple[str, str] | None, given: dict[str, Any]
     elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
     else:
-        read = read_scores(file, kind) if columns is None else read_score_columns(file, *columns, kind)
+        read = read_scores(file, kind) if columns is None else read_score_columns(file, *columns, kind, id_column)
         if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
             raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.audit.canaries.scores import Scores

@@ -119,11 +119,11 @@ def _repeat(record: "ReportRecord", file: Path) -> "Audit":
     if audited.subject == "release":
         coordinates = record.audit.get("coordinates") if isinstance(record.audit, dict) else None
         return report_check.derive(record, reopen(file, coordinates))
-    columns = None if audited.file is None else audited.file.columns
+    columns, id_column = (None, None) if audited.file is None else (audited.file.columns, audited.file.id)
     given: dict[str, Any] = UNASKED
     if file.suffix.lower() != ".json":
         given = {name: getattr(audited, name) for name in UNASKED} | {"kind": _kind(audited.kind)}
-    return report_check.derive(record, scores_of(file, columns, given))
+    return report_check.derive(record, scores_of(file, columns, given, id_column))
 
 
 def _kind(name: str) -> ScoreKind:

@@ -28,6 +28,7 @@ from canaryproof.verify.audit.files.errors import InputError
 )
 @click.option("--score", metavar="COLUMN", help="Column of scores, higher for members.")
 @click.option("--member", metavar="COLUMN", help="Column with 1 or true for members, else 0 or false.")
+@click.option("--id", "id_column", metavar="COLUMN", help="Column of canaries, if one has several lines.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def review_command(file: Path, as_json: bool, **asked: Any) -> None:
     """Give a second opinion on another tool's audit.

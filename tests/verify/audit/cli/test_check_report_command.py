@@ -56,6 +56,8 @@ def folder(tmp_path, monkeypatch):
     trained().scores("likelihood").save("rounds.json")
     rows = [f"{score!r},{member}" for scores, member in ((OBSERVED, 1), (UNOBSERVED, 0)) for score in scores.tolist()]
     Path("table.csv").write_text("loss,in\n" + "\n".join(rows) + "\n")
+    copies = [f"{i},{row}" for i, row in enumerate(rows) for _ in range(3)]
+    Path("copies.csv").write_text("canary,loss,in\n" + "\n".join(copies) + "\n")
     return tmp_path
 
 
@@ -105,6 +107,7 @@ def test_a_report_of_an_audit_that_did_not_pass_is_true_and_says_that_it_did_not
         SCORES,
         ("scores.json", "--delta", "1e-5", "--bound", "band", "--confidence", "0.9"),
         ("table.csv", "--score", "loss", "--member", "in", "--kind", "any", "--inclusion", "coin", "--delta", "0"),
+        ("copies.csv", "--score", "loss", "--member", "in", "--id", "canary", "--kind", "any", "--delta", "1e-5"),
         ("cosines.npy", "--dim", "900", "--inserted", "1", "--delta", "1e-5", "--ask", "leak", "--notice", "0.3"),
         ("rounds.json", "--delta", "1e-5", "--claim", "9", "--noise-multiplier", "1", "--rate", "0.5", "--rounds", "9"),
         ("rounds.json", "--delta", "1e-5", "--noise-multiplier", "1", "--participations", "5"),
@@ -118,6 +121,18 @@ def test_a_report_of_scores_is_true_and_its_own_lines_repeat_it(arguments):
     assert call(*again.replace("again.html", "again.json").split()[1:]).exit_code == 0
     assert Path("again.json").read_text() == path.read_text()
     assert call(*check.split()[1:]).exit_code == 0
+
+
+@pytest.mark.usefixtures("folder")
+def test_copies_with_ids_are_audited_and_reviewed_as_if_each_stood_there_once():
+    for command, *options in (("audit", "--kind", "any"), ("review", "--epsilon", "1")):
+        asked = [*options, "--score", "loss", "--member", "in", "--delta", "1e-5", "--json"]
+        once, copies, withheld = (
+            call(command, *given, *asked).stdout
+            for given in (["table.csv"], ["copies.csv", "--id", "canary"], ["copies.csv"])
+        )
+        assert copies == once
+        assert withheld != once
 
 
 @pytest.mark.usefixtures("folder")
