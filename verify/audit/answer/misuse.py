@@ -679,16 +679,18 @@ def _null_law(facts: _Facts) -> Iterator[MisuseWarning]:
             withholds=Withheld.ALL,
         )
         return
-    log_rounds = max(0.0, math.log(count) - float(special.logsumexp(_log_exceedance(facts.unobserved, dim))))
+    exceedance = _log_exceedance(facts.unobserved, dim)
+    log_rounds = max(0.0, math.log(count) - float(special.logsumexp(exceedance)))
 
-    def normal(scores: Array) -> Array:
+    def normal(exceedance: Array) -> Array:
         with np.errstate(over="ignore"):
-            law = np.exp(-np.exp(log_rounds + _log_exceedance(scores, dim)))
+            law = np.exp(-np.exp(log_rounds + exceedance))
         return np.asarray(special.ndtri(np.clip(law, 1e-300, 1.0 - 1e-16)))
 
     step = 0.5 * _resolution(facts.unobserved)
-    widths = normal(np.minimum(facts.unobserved + step, 1.0)) - normal(np.maximum(facts.unobserved - step, -1.0))
-    p_value = _normal_p_value(normal(facts.unobserved), math.sqrt(float((widths**2).mean())))
+    above, below = np.minimum(facts.unobserved + step, 1.0), np.maximum(facts.unobserved - step, -1.0)
+    widths = normal(_log_exceedance(above, dim)) - normal(_log_exceedance(below, dim))
+    p_value = _normal_p_value(normal(exceedance), math.sqrt(float((widths**2).mean())))
     if p_value < EACH_LEVEL:
         yield MisuseWarning(
             "null-law",
@@ -705,7 +707,10 @@ def _log_exceedance(scores: Array, dim: int) -> Array:
     """Return log(−log F) of cosines, also where F rounds to 1 and −log F is the probability of a larger cosine."""
     minus_log = -null_cosine.logcdf(scores, dim)
     with np.errstate(divide="ignore"):
-        return np.where(minus_log > 0.0, np.log(minus_log), null_cosine.logsf(scores, dim))
+        result = np.log(minus_log)
+    rounded = ~(minus_log > 0.0)
+    result[rounded] = null_cosine.logsf(scores[rounded], dim)
+    return result
 
 
 def _moments_text(z: Array) -> str:
