@@ -9,7 +9,7 @@ from typing import Any
 from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.markup.digits import interval
 from canaryproof.verify.audit.markup.markdown import literal, table
-from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL
+from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL, Voice, distinct, voice
 from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
 from canaryproof.verify.papers.records.evidence import SimulatedCell, records
@@ -48,7 +48,8 @@ _SYMBOLS = (
 def text(run: Run, document: str) -> str:
     """Render the page of a document, which the first part of its statements' ids names."""
     results = statements(run, document)
-    counts = Counter(result.verdict for result in results)
+    stated = [result for result in results if document not in TITLES or voice(result) is Voice.DOCUMENT]
+    counts = Counter(result.verdict for result in stated)
     parts = [
         f"# {TITLES.get(document, document)}: what it states and what holds",
         f"{provenance(replace(run, results=tuple(results)))}. `canaryproof claims ID` shows a claim with all its "
@@ -63,11 +64,17 @@ def text(run: Run, document: str) -> str:
     if document == FINAL.id:
         parts += table_2(run)
     for verdict in ORDER:
-        shown = [r for r in results if r.verdict is verdict and not (r.is_line and verdict is Verdict.CONFIRMED)]
+        shown = [r for r in stated if r.verdict is verdict and not (r.is_line and verdict is Verdict.CONFIRMED)]
         if shown:
             rows = [(f"`{r.id}`", r.source, r.statement, _finding(r)) for r in shown]
             header = ("claim", "place", "what it says", "finding")
             parts += [f"## {str(verdict).capitalize()}", table(header, rows, [r.id for r in shown])]
+    for title, kind in (("What the authors promised", Voice.PROMISE), ("What reviewers lines", Voice.REVIEWER)):
+        others = [result for result in results if document in TITLES and voice(result) is kind]
+        if others:
+            lines = [(f"`{r.id}`", r.source, r.statement, f"{r.verdict}", _finding(r)) for r in others]
+            columns = ("claim", "place", "what it says", "verdict", "finding")
+            parts += [f"## {title}", table(columns, lines, [r.id for r in others])]
     held = sum(result.is_line and result.verdict is Verdict.CONFIRMED for result in results)
     if held:
         parts.append(f"{held} lines of proofs more are confirmed; they stand in [proofs.md](proofs.md).")
@@ -139,7 +146,9 @@ def findings(run: Run, count: int = 3) -> list[Result]:
             known.index(document) if document in known else len(known),
         )
 
-    ranked = sorted((r for r in run.results if r.subject is Subject.DOCUMENT and r.verdict in ORDER[:2]), key=rank)
+    # A statement of several versions counts once.
+    once = [group[0] for group in distinct(r for r in run.results if r.id.partition(".")[0] in TITLES).values()]
+    ranked = sorted((r for r in once if r.verdict in ORDER[:2]), key=rank)
     counts: dict[str, int] = {}
     turns = []
     for result in ranked:

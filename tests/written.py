@@ -24,6 +24,7 @@ from typing import Any, get_args, get_type_hints
 
 from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
+from canaryproof.verify.papers.check.documents import Voice, distinct, voice
 from canaryproof.verify.papers.check.results import Subject, Verdict
 from canaryproof.verify.papers.records.report_input import read_run
 from canaryproof.verify.papers.training import configuration
@@ -139,12 +140,10 @@ def results(argument: str) -> str:
 
 def verdicts() -> str:
     """Return the counts of verdicts by document, of the published run."""
-    run = _run()
-    numbers = Counter(
-        (result["id"].partition(".")[0], result["verdict"])
-        for result in run["results"]
-        if result["subject"] == "document"
-    )
+    read = read_run(PUBLISHED).results
+    stated = [result for result in read if result.subject is Subject.DOCUMENT and voice(result) is Voice.DOCUMENT]
+    numbers = Counter((result.id.partition(".")[0], str(result.verdict)) for result in stated)
+    once = Counter(str(places[0].verdict) for places in distinct(read).values())
     names = [str(verdict) for verdict in Verdict]
     lines = [f"The table counts the published results: {provenance(read_run(PUBLISHED))}.", ""]
     lines += [_row("document", *names), "|---|" + "--:|" * len(names)]
@@ -153,6 +152,13 @@ def verdicts() -> str:
         lines.append(_row(f"[{title}](../reports/published/claims-{document}.md)", *cells))
     if numbers:
         raise AssertionError(f"documents without a row: {sorted(numbers)}")
+    lines.append(_row("different statements, each once", *(str(once[name]) for name in names)))
+    others = Counter(voice(result) for result in read if result.subject is Subject.DOCUMENT)
+    lines += [
+        "",
+        f"The reviews also hold {others[Voice.PROMISE]} promises of the authors and {others[Voice.REVIEWER]} remarks "
+        "of reviewers, which are no statements of a paper and stand in a list of their own.",
+    ]
     return "\n".join(lines)
 
 
@@ -160,9 +166,11 @@ def counts() -> str:
     """Return how many own checks hold and how many statements have which verdict, of the published run."""
     run = read_run(PUBLISHED)
     own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
-    found = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
+    statements = distinct(run.results)
+    found = Counter(places[0].verdict for places in statements.values())
     text = (
-        f"{own - len(run.failures)} of {own} own checks hold. Of the documents' statements: "
+        f"{own - len(run.failures)} of {own} own checks hold. Of the documents' {len(statements)} different "
+        "statements: "
         + ", ".join(f"{found[verdict]} {verdict}" for verdict in Verdict)
         + ". A verdict comes with its evidence and the command that repeats it: [all findings](docs/findings.md). Six "
         "that matter, the first three as the report has them:"

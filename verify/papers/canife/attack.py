@@ -128,6 +128,9 @@ class ScoreLaw:
 
     def epsilon(self, delta: float) -> float:
         """ε that unlimited scores would show: of Gaussians of this deviation at this distance."""
+        if not self.shift:
+            # A canary without an update never shows.
+            return 0.0
         return float(gaussian_mechanism.epsilon(delta, self.deviation / self.shift)) if self.deviation else math.inf
 
 

@@ -14,8 +14,9 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels._canary_stream import _wide_vectors
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Singles
-from canaryproof.verify.papers.canife.design import CanaryOptions, Designer, Sample, Variables
+from canaryproof.verify.papers.canife.design import Designer, Sample, Variables
 from canaryproof.verify.papers.canife.factored import FactoredState, FactoredUpdates
+from canaryproof.verify.papers.canife.options import CanaryOptions
 
 # Examples of clients in a block, unless one client has more.
 _BLOCK = 256
@@ -57,7 +58,7 @@ class DenseDesigner(Designer):
             point,
             soft,
             settings.loss == "covariance",
-            self.updates.rate,
+            self.updates.design_rate,
             self._least_norm,
             settings.rate,
             settings.steps,

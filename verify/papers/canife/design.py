@@ -16,6 +16,7 @@ import optax
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.papers.canife.attack import Response
+from canaryproof.verify.papers.canife.options import CanaryOptions
 
 
 class Sample(NamedTuple):
@@ -33,7 +34,7 @@ class Canary:
     label: NDArray[np.float32]  # probability of each class, or tokens to predict
     loss: float
     initial_loss: float  # where the design that is kept began
-    norm: float  # of the update before clipping, or of the gradient where the design has rate 1
+    norm: float  # before clipping, of the vector by which it is designed: the gradient, or an update
     attempts: int = 1  # designs made, restarts included
     healthy: bool = True  # whether the last of them met what was asked for
 
@@ -71,33 +72,10 @@ class Updates(Protocol):
         """Compute mock clients' clipped updates, for examples as ``Federation.cohort`` has them."""
 
     def products(self, state: State, sample: Any) -> tuple[jax.Array, jax.Array]:
-        """⟨uᵢ, u⟩ for all mock clients, and ‖u‖², for the update u of a sample before clipping."""
+        """⟨uᵢ, u⟩ for all mock clients, and ‖u‖², for the vector u by which a sample is designed, before clipping."""
 
     def response(self, state: State, canaries: list[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the mock clients' and with each other."""
-
-
-@dataclass(frozen=True)
-class CanaryOptions:
-    """How a canary is designed."""
-
-    steps: int = 2500  # iterations T
-    rate: float = 0.1  # Adam's learning rate β
-
-    # ``covariance`` is the sum of squared products with all clients (equation 1; "loss 2" of Appendix D). ``mean`` is
-    # the squared product with the clients' mean (Appendix A; "loss 1").
-    loss: Literal["covariance", "mean"] = "covariance"
-    # Length that the hinge asks of the update before clipping, in clip norms. The hinge lets it end a few per cent
-    # short, and 1 leaves ‖u_c‖² so much below C².
-    norm_constant: float = 1.25
-    # ``soft``: designed with the pixels; ``class``: the one that the start gives most weight.
-    label: Literal["soft", "class"] = "soft"
-    restarts: int = 4  # how often to begin anew while the canary is poor
-    largest_loss: float = 0.02  # loss above which it is poor, as a share of a zero gradient's loss
-
-
-# Section 4: Adam with rate 1, the constant C, and a class for the canary. Random pixels are ``noise``'s uniform ones.
-AS_PRINTED = CanaryOptions(rate=1.0, norm_constant=1.0, label="class", restarts=0)
 
 
 class Start(NamedTuple):
@@ -178,8 +156,8 @@ class Designer:
     def loss(self, state: State, sample: Any, excluded: ArrayLike = -1) -> tuple[jax.Array, jax.Array]:
         """Return a sample's canary loss and its update's length before clipping; client ``excluded`` does not count.
 
-        Maddock et al. (arXiv 2210.02912), equation (1), for updates instead of gradients: the same at rate 1, and what
-        Appendix F asks for where clients make several steps.
+        Maddock et al. (arXiv 2210.02912), equation (1). What it calls the gradient is the vector that ``Updates``
+        designs: the gradient, or with Appendix F's second way the update of several steps.
         """
         products, squared = self.updates.products(state, sample)
         products = jnp.where(jnp.arange(len(products)) == excluded, 0.0, products)

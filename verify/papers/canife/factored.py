@@ -43,11 +43,12 @@ class FactoredState(NamedTuple):
 class FactoredUpdates:
     """Updates of clients of a dense network with ReLU between its layers, after one local step at rate ``rate``.
 
-    Clients' updates are made by numpy, which has no call to wait for and nothing to compile.
+    Clients' updates are made by numpy, which has no call to wait for and nothing to compile. Canaries are designed by
+    their update at ``design_rate``, by default their gradient, as equation (1) has it.
     """
 
-    def __init__(self, clip_norm: float = 1.0, rate: float = 1.0) -> None:
-        self.clip_norm, self.rate = clip_norm, rate
+    def __init__(self, clip_norm: float = 1.0, rate: float = 1.0, design_rate: float = 1.0) -> None:
+        self.clip_norm, self.rate, self.design_rate = clip_norm, rate, design_rate
 
     def prepare(self, params: Params, inputs: ArrayLike, labels: ArrayLike, mask: ArrayLike) -> FactoredState:
         """Compute mock clients' clipped updates; parameters of other than dense layers are a ``ValueError``."""
@@ -79,14 +80,14 @@ class FactoredUpdates:
             return tuple(Factors(a, g * scale[:, None, None]) for a, g in factors)
 
     def products(self, state: FactoredState, sample: Sample) -> tuple[jax.Array, jax.Array]:
-        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²."""
+        """Inner products ⟨uᵢ, u⟩ with a sample's own vector u before clipping, and ‖u‖²."""
         own = gradient_factors(state.layers, jnp.ravel(sample.input), sample.label)
         squared = sum((1.0 + a @ a) * (g @ g) for a, g in own)
         inner = sum(
             jnp.sum((1.0 + clients.inputs @ a) * (clients.outputs @ g), axis=1)
             for clients, (a, g) in zip(state.clients, own, strict=True)
         )
-        return -self.rate * jnp.asarray(inner), self.rate**2 * jnp.asarray(squared)
+        return -self.design_rate * jnp.asarray(inner), self.design_rate**2 * jnp.asarray(squared)
 
     def response(self, state: FactoredState, canaries: Sequence[Canary]) -> Response:
         """Inner products of canaries' clipped updates with the clients' and with each other."""
@@ -104,13 +105,14 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
     """Read dense layers from parameters, in the one order in which they fit together from ``width`` inputs on.
 
     Every layer has a ``kernel`` of shape (inputs, outputs) and a ``bias``. Names are not heeded: flax numbers layers in
-    the order in which a network's expression makes them, which may be from the last.
+    the order in which a network's expression makes them, which may be from the last. A ``ValueError`` says that no
+    order fits, or several.
     """
-    unused: list[Layer] = []
+    dense: list[Layer] = []
 
     def walk(tree: Params) -> None:
         if isinstance(tree, Mapping) and set(tree) == {"kernel", "bias"} and np.ndim(tree["kernel"]) == 2:
-            unused.append(Layer(np.asarray(tree["kernel"]), np.asarray(tree["bias"])))
+            dense.append(Layer(np.asarray(tree["kernel"]), np.asarray(tree["bias"])))
         elif isinstance(tree, Mapping) and "kernel" not in tree:
             for part in tree.values():
                 walk(part)
@@ -118,16 +120,23 @@ def dense_layers(params: Params, width: int) -> tuple[Layer, ...]:
             raise ValueError("params: only dense layers have factors, each a kernel with two axes and a bias")
 
     walk(params)
-    layers: list[Layer] = []
-    while unused:
-        next_ones = [layer for layer in unused if layer.kernel.shape[0] == width]
-        if len(next_ones) != 1:
-            shapes = [layer.kernel.shape for layer in unused]
-            raise ValueError(f"params: of kernels of shapes {shapes} exactly one must take {width} inputs")
-        layers += next_ones
-        unused = [layer for layer in unused if layer is not next_ones[0]]
-        width = next_ones[0].kernel.shape[1]
-    return tuple(layers)
+    orders = _orders(tuple(dense), width)
+    if len(orders) != 1:
+        shapes = [layer.kernel.shape for layer in dense]
+        raise ValueError(f"params: kernels of shapes {shapes} must fit together in one order from {width} inputs on")
+    return orders[0]
+
+
+def _orders(layers: tuple[Layer, ...], width: int) -> list[tuple[Layer, ...]]:
+    """Return the orders in which all layers fit together; two at most, as one more than one is enough to know."""
+    if not layers:
+        return [()]
+    orders: list[tuple[Layer, ...]] = []
+    for i, layer in enumerate(layers):
+        if layer.kernel.shape[0] == width and len(orders) < 2:
+            rest = (*layers[:i], *layers[i + 1 :])
+            orders += [(layer, *order) for order in _orders(rest, layer.kernel.shape[1])]
+    return orders[:2]
 
 
 def gradient_factors(layers: tuple[Layer, ...], inputs: Any, labels: Any) -> list[Factors]:

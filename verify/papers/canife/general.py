@@ -29,6 +29,10 @@ class LocalTraining:
     steps: int = 1
 
 
+# One step at rate 1, whose update is the gradient, but for the sign: by it equation (1) designs.
+GRADIENT = LocalTraining()
+
+
 class GeneralState(NamedTuple):
     """The frozen model, and its mock clients' clipped updates, shape (clients, dim)."""
 
@@ -39,8 +43,8 @@ class GeneralState(NamedTuple):
 class GeneralUpdates:
     """Updates of clients of any model.
 
-    The canary's update is designed for ``local``, and the design goes back through all of its steps (Appendix F, second
-    way). Or it is designed for ``design``: one step, however many the clients make (first way).
+    A canary is designed by its gradient, however many steps at whatever rate the clients make (equation 1; Appendix F,
+    first way). With ``local`` for ``design`` it is designed by its update, back through all steps (second way).
     """
 
     def __init__(
@@ -52,7 +56,7 @@ class GeneralUpdates:
     ) -> None:
         self.loss, self.clip_norm = loss, clip_norm
         self.local = local or LocalTraining()
-        self.design = design or self.local
+        self.design = design or GRADIENT
         self._prepare = jax.jit(self._clipped)
         self._canary = jax.jit(lambda params, sample: self._clip(self._of_sample(params, sample, self.local)))
 
@@ -61,7 +65,7 @@ class GeneralUpdates:
         return GeneralState(params, self._prepare(params, *map(np.asarray, (inputs, labels, mask))))
 
     def products(self, state: GeneralState, sample: Sample) -> tuple[jax.Array, jax.Array]:
-        """Inner products ⟨uᵢ, u⟩ with a sample's own update u before clipping, and ‖u‖²; twice differentiable."""
+        """Inner products ⟨uᵢ, u⟩ with a sample's own vector u before clipping, and ‖u‖²; twice differentiable."""
         update = self._of_sample(state.params, sample, self.design)
         return jnp.asarray(state.updates) @ update, update @ update
 

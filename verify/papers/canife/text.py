@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.verify.papers.canife.design import CanaryOptions, Designer, Sample, Start, Starts, State, Variables
+from canaryproof.verify.papers.canife.design import Designer, Sample, Start, Starts, State, Variables
 from canaryproof.verify.papers.canife.general import (
     GeneralUpdates,
     LocalTraining,
@@ -24,6 +24,7 @@ from canaryproof.verify.papers.canife.general import (
     local_update,
     soft_loss,
 )
+from canaryproof.verify.papers.canife.options import CanaryOptions
 
 _EMBEDDING = "embedding"
 

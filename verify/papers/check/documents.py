@@ -1,9 +1,10 @@
 """The documents whose statements are judged, in the order of their pages; each makes the claims that are its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from canaryproof.verify.papers.check.results import Check, Context, Outcome, Subject
+from canaryproof.verify.papers.check.results import Check, Context, Outcome, Result, Subject
 
 
 @dataclass(frozen=True)
@@ -35,3 +36,33 @@ DOCUMENTS = (FINAL, FIRST_VERSION, SUBMISSION, REVIEWS, CANIFE)
 def document_of(statement: str) -> Document:
     """Return the document that makes a statement, from the first part of its id."""
     return {document.id: document for document in DOCUMENTS}[statement.partition(".")[0]]
+
+
+class Voice(StrEnum):
+    """Who speaks in a statement: the document as it stands, or somebody of what it should be."""
+
+    DOCUMENT = "document"
+    PROMISE = "promise"  # of the authors, on a later version
+    REVIEWER = "reviewer"  # on the submission
+
+
+def voice(result: Result) -> Voice:
+    """Return who speaks in a statement: the reviews hold more than statements of a paper."""
+    if document_of(result.id) is not REVIEWS:
+        return Voice.DOCUMENT
+    if result.id.startswith(f"{REVIEWS.id}.promise."):
+        return Voice.PROMISE
+    return Voice.DOCUMENT if "authors' answers" in result.source else Voice.REVIEWER
+
+
+def distinct(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Return the documents' statements by their words, with the places that have them; promises and remarks are none.
+
+    What two versions state in the same words of the same numbers is one statement. Where it has another verdict in one
+    of them, as what it is of differs, it is another one.
+    """
+    by_words: dict[str, list[Result]] = {}
+    for result in results:
+        if result.subject is Subject.DOCUMENT and voice(result) is Voice.DOCUMENT:
+            by_words.setdefault(f"{result.verdict} {result.statement}", []).append(result)
+    return by_words

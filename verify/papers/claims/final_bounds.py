@@ -152,10 +152,10 @@ def mean_coverage(confidence: float) -> float:
     return float(np.mean(stats.beta.cdf(limits, misses + 1, Final.CANARIES - misses + 1)))
 
 
-def judge_confidence(context: Context, threshold_stated: bool = False, confidence: float = 0.95) -> Outcome:
+def judge_confidence(context: Context, disclosed: bool = False, confidence: float = 0.95) -> Outcome:
     """Judge how often the bound is below ε: at the best threshold, and at one fixed beforehand.
 
-    ``threshold_stated`` says that the document chooses the threshold on the same cosines: no other reading is left.
+    ``disclosed`` is whether the document says that the threshold would have to be independent of the cosines.
     """
     limit = certified.upper(0, Final.CANARIES, confidence, "jeffreys")
     # Where FNR is just above the limit for no misses, no misses make the bound wrong.
@@ -166,10 +166,11 @@ def judge_confidence(context: Context, threshold_stated: bool = False, confidenc
     # Canaries that leave no trace: ε = 0, and every bound above it is wrong.
     wrong = int(np.sum(lower_bounds(rng.standard_normal((runs, Final.CANARIES)), Final.STACKOVERFLOW_DELTA) > 0.0))
     p_value = float(stats.binom.sf(wrong - 1, runs, 1.0 - confidence))
-    fixed_beforehand = not threshold_stated and prints(average, f"{confidence:g}")
+    fixed_beforehand = prints(average, f"{confidence:g}")
     verdict = holds(p_value >= LEVEL, fixed_beforehand)
     finding = (
-        f"{'only for' if fixed_beforehand else 'at'} a threshold fixed beforehand, where a Jeffreys limit keeps "
+        f"{'only for' if fixed_beforehand else 'at'} a threshold fixed beforehand"
+        f"{', as its footnote says that it is not' if disclosed else ''}, where a Jeffreys limit keeps "
         f"{average:.1%} on average over FNR and fails in {missed:.1%} at the worst; at the best threshold "
         f"{wrong / runs:.0%} of {runs} runs whose canaries leave no trace (ε = 0) have a bound above 0"
     )

@@ -18,7 +18,7 @@ from canaryproof.verify.papers.check.documents import FINAL
 from canaryproof.verify.papers.check.power import visible_shift
 from canaryproof.verify.papers.check.results import Design, Outcome, Verdict
 from canaryproof.verify.papers.check.verdicts import Within, close, conclude, fixed, holds, rounding
-from canaryproof.verify.papers.claims import andrew_rules, costs, distributions
+from canaryproof.verify.papers.claims import andrew_rules, clipping_range, costs, distributions
 from canaryproof.verify.papers.claims.canife import rules as canife_rules
 from canaryproof.verify.papers.claims.distributions import MEANS, EstimateLaw
 from canaryproof.verify.papers.claims.needs_data import BENCHMARK, NeedsData
@@ -551,11 +551,16 @@ CHECKS = (
             f"Table {table}",
             f"At noise {row.noise}: lower bound {row.lower_all} and estimate {row.estimate_all} from all model deltas, "
             f"{row.lower_final} and {row.estimate_final} from the final model",
-            NeedsData(data, (f"final_table{table}",), partial(andrew_rules.row, row, readings)),
+            NeedsData(
+                data,
+                (f"final_table{table}",),
+                partial(andrew_rules.row, row, readings),
+                partial(clipping_range.judge, row, training),
+            ),
         )
-        for table, rows, data, readings in (
-            (3, Final.TABLE_3, _STACKOVERFLOW, andrew_rules.STACKOVERFLOW),
-            (4, Final.TABLE_4, _EMNIST, andrew_rules.EMNIST),
+        for table, rows, data, readings, training in (
+            (3, Final.TABLE_3, _STACKOVERFLOW, andrew_rules.STACKOVERFLOW, clipping_range.STACKOVERFLOW),
+            (4, Final.TABLE_4, _EMNIST, andrew_rules.EMNIST, clipping_range.EMNIST),
         )
         for number, row in enumerate(rows, 1)
     ),
@@ -632,7 +637,7 @@ CHECKS = (
         "section5.4.ours",
         "Section 5.4",
         f"The estimate from 1000 + 1000 canaries is {' ± '.join(Final.ONE_SHOT)}",
-        NeedsData(_FASHION, (BENCHMARK, "fashion_mnist"), canife_rules.one_shot),
+        NeedsData(_FASHION, (BENCHMARK, "fashion_mnist"), partial(canife_rules.one_shot, "final.section5.4.ours")),
     ),
     FINAL.claim(
         "section5.4.cost",

@@ -258,7 +258,12 @@ _ROWS: tuple[tuple[Document, str, str, str, Outcome], ...] = (
             f"promise.{name}",
             f"authors' answers to reviewer {reviewer}",
             f"The paper will {action}",
-            _read(Verdict.REFUTED, f"the final version does not: {instead}"),
+            # No document says which came first: the final version or the answers, which speak of a revision.
+            _read(
+                Verdict.NEEDS_DATA,
+                "needs the version that came after the answers, which no document here is said to be; the final "
+                f"version does not: {instead}",
+            ),
         )
         for name, reviewer, action, instead in (
             ("accuracies", "LDHu", "have the table of accuracies in its appendix", "it has the sentence on 0.1% alone"),

@@ -233,7 +233,7 @@ CHECKS: tuple[Check, ...] = (
                 "canaries",
                 "The canaries' ε has mean {} and standard deviation {}".format(*Submission.CANARIES),
                 (BENCHMARK, "fashion_mnist"),
-                canife_rules.one_shot,
+                partial(canife_rules.one_shot, "submission.appendixH.canaries"),
             ),
         )
     ),

@@ -9,7 +9,7 @@ from canaryproof.verify.papers.accounting import analytical
 from canaryproof.verify.papers.check.documents import SUBMISSION
 from canaryproof.verify.papers.check.results import Outcome, Verdict
 from canaryproof.verify.papers.check.verdicts import Within, close, conclude, fixed, holds, prints, rounding
-from canaryproof.verify.papers.claims import andrew_rules
+from canaryproof.verify.papers.claims import andrew_rules, clipping_range
 from canaryproof.verify.papers.claims.final_noise import calibrated_by_tail
 from canaryproof.verify.papers.claims.final_setting import PRINTED_LOSSES, PROBLEMS, SCALE, judge_clipping, judge_scale
 from canaryproof.verify.papers.claims.final_tables import (
@@ -233,7 +233,10 @@ CHECKS = (
         2,
         Submission.TABLE_2,
         lambda row: NeedsData(
-            STACKOVERFLOW, ("final_table3",), partial(andrew_rules.row, row, andrew_rules.STACKOVERFLOW)
+            STACKOVERFLOW,
+            ("final_table3",),
+            partial(andrew_rules.row, row, andrew_rules.STACKOVERFLOW),
+            partial(clipping_range.judge, row, clipping_range.STACKOVERFLOW),
         ),
         "Section 5",
     ),
@@ -293,7 +296,12 @@ CHECKS = (
         SUBMISSION,
         3,
         Submission.TABLE_3,
-        lambda row: NeedsData(EMNIST, ("submission_table3",), partial(andrew_rules.row, row, andrew_rules.EMNIST)),
+        lambda row: NeedsData(
+            EMNIST,
+            ("submission_table3",),
+            partial(andrew_rules.row, row, andrew_rules.EMNIST),
+            partial(clipping_range.judge, row, clipping_range.SUBMITTED_EMNIST),
+        ),
     ),
     SUBMISSION.claim(
         "table3.high",

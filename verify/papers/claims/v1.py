@@ -130,10 +130,12 @@ def judge_threshold_choice(context: Context) -> Outcome:
     # At the best of all thresholds no bound is lower: where it is not higher in the mean, no gain is above 0.
     visible = error * (float(stats.t.isf(LEVEL, runs - 1)) + float(stats.norm.ppf(POWER)))
     design = Design("the bound is not higher in the mean", LEVEL, f"it is by {visible:.2g}", POWER, runs)
+    verdict = holds(gain <= _SOMEWHAT * epsilon, True) if p_value < LEVEL else Verdict.INCONCLUSIVE
+    much = "" if verdict is Verdict.CONFIRMED else f"higher, but by {gain / epsilon:.0%} of ε: "
     return conclude(
-        Verdict.CONFIRMED if p_value < LEVEL else Verdict.INCONCLUSIVE,
-        f"at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from another run, "
-        f"and lies above the true ε in {above} of {runs} runs",
+        verdict,
+        f"{much}at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from "
+        f"another run, and lies above the true ε in {above} of {runs} runs",
         design,
         gain=gain,
         error=error,
@@ -467,6 +469,14 @@ def anderson_checks(document: Document, table: Mapping[str, Sequence[str]]) -> l
     ]
 
 
+# The text has a 95% bound, and its footnote says what that takes.
+DISCLOSED_BOUND = (
+    "ε_lo is a 95%-confidence bound; its threshold would have to be independent of the cosines and is not, so that it "
+    "is somewhat higher"
+)
+# "Somewhat": by less than a quarter of ε.
+_SOMEWHAT = 0.25
+
 # Claims that the final version repeats.
 _REPEATED = {
     "abstract.retrainings": ("abstract and Section 1", "abstract.retrainings"),
@@ -483,8 +493,8 @@ CHECKS: tuple[Check, ...] = (
     FIRST_VERSION.claim(
         "section5.lower-bound",
         "Section 5 and footnote 5",
-        "The bound at a threshold that is chosen on the same cosines holds with 95% confidence",
-        partial(judge_confidence_of_bound, threshold_stated=True),
+        DISCLOSED_BOUND,
+        partial(judge_confidence_of_bound, disclosed=True),
     ),
     FIRST_VERSION.claim(
         "section3.close",

@@ -43,7 +43,7 @@ def benchmark_command() -> None:
     type=click.Choice(["quick", "full"]),
     default="quick",
     show_default=True,
-    help="On MNIST two or eleven minutes on two cores; full also breaks assumptions and tries learning rates.",
+    help="On MNIST two or ten minutes on two cores; full also shuffles an epoch and tries learning rates.",
 )
 @click.option("--out", type=FilePath(), help="Folder for canife.md, its picture and its numbers.")
 @engine_option

@@ -18,7 +18,17 @@ from threadpoolctl import threadpool_limits
 from canaryproof.verify.audit.engine.executors import EngineError, Lost, threads
 from canaryproof.verify.audit.engine.provenance import code_and_machine
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon
-from canaryproof.verify.papers.comparison.canife_methods import METHODS, capped, composed, exact, largest_round, spread
+from canaryproof.verify.papers.comparison.canife_designs import BOTH, DESIGNS, CompetingDesign
+from canaryproof.verify.papers.comparison.canife_methods import (
+    METHODS,
+    POISSON_SAMPLES,
+    SHUFFLED_EPOCH,
+    capped,
+    composed,
+    exact,
+    largest_round,
+    spread,
+)
 from canaryproof.verify.papers.comparison.canife_training import SEED, Bench, Scenario
 from canaryproof.verify.papers.records.benchmark_record import (
     AuditedTraining,
@@ -28,8 +38,10 @@ from canaryproof.verify.papers.records.benchmark_record import (
     CanariesRecord,
     ComposedRecord,
     DataRecord,
+    DesignedRecord,
     EstimateOrBound,
     MethodRecord,
+    RoundAuditRecord,
     ScenarioRecord,
     ScoreCountRecord,
     SecondsRecord,
@@ -65,7 +77,12 @@ class BenchmarkRun:
         root = np.random.SeedSequence(SEED, spawn_key=(self.repetition,))
         # A BLAS of one thread, as on a worker: its bits depend on how many it has.
         with threadpool_limits(1, user_api="blas"):
-            return bench.run(root, self.scenario, self.rate)
+            return bench.run(root, self.scenario, self.rate, self.designs)
+
+    @property
+    def designs(self) -> Sequence[CompetingDesign]:
+        """All designs of CANIFE's canaries in trainings of the first scenario, and the two main ones in others."""
+        return DESIGNS if self.scenario == POISSON and self.rate is None else BOTH
 
 
 def images(folder: Path | None) -> Federation:
@@ -158,15 +175,9 @@ DIGITS = replace(PRINTED, batch=16, canaries=200, every=20, pool=256)
 # without canaries has 67, 80, 88, 91 and 92% of held-out images right, digits with canaries 31, 50, 71, 80 and 83%.
 RATES = (0.03, 0.1, 0.3, 1.0, 3.0)
 
-POISSON = Scenario("Poisson samples")
-SCENARIOS = (
-    POISSON,
-    Scenario("shuffled epoch", shuffled=True),
-    Scenario("noise of the first round in all", fault=Fault.NOISE),
-    Scenario("no noise on every second coordinate", fault=Fault.COORDINATES),
-    Scenario("one client in a hundred unclipped", fault=Fault.CLIPPING),
-)
-
+POISSON = Scenario(POISSON_SAMPLES)
+# Faults of a server are the suite's, on digits and with a level: ``canaryproof verify canife``.
+SCENARIOS = (POISSON, Scenario(SHUFFLED_EPOCH, shuffled=True))
 
 # Scores of Algorithms 2 and 3, and the null of their estimates.
 _SOURCES = (
@@ -241,8 +252,7 @@ def measure(
         scenarios=tuple(
             replace(_summary(name, setting.rate, group, sizes), runs=tuple(group)) for name, group in runs.items()
         ),
-        counts=_counts(runs[POISSON.name], sizes),
-        unlimited=_unlimited(runs[POISSON.name], sizes),
+        designs=tuple(_design_record(design, runs[POISSON.name], sizes) for design in DESIGNS),
         sweep=tuple(_summary(POISSON.name, rate, [training], sizes) for rate, training in sweep),
         environment={**code_and_machine(), "threads": str(threads())},
     )
@@ -256,27 +266,41 @@ def _summary(name: str, rate: float, trainings: Sequence[AuditedTraining], plan:
         epsilon = spread([value.epsilon for value in values])
         cap = method.cap(trainings[0], plan)
         rows.append(MethodRecord(method.name, method.kind, method.needs, method.family, epsilon, values, cap))
-    audits = [audit for training in trainings for audit in training.canife]
     # The first run of all has compilation in it.
-    seconds = np.median([astuple(training.seconds) for training in trainings], axis=0)
+    seconds = [training.seconds for training in trainings]
+    designs = trainings[0].canife
     return ScenarioRecord(
         name,
         rate,
         analytical=trainings[0].analytical,
         accuracies=tuple(training.accuracy for training in trainings),
         methods=tuple(rows),
-        seconds=SecondsRecord(*map(float, seconds)),
-        canife=CanariesRecord(
-            separation=spread([audit.attacks[0].separation for audit in audits]),
-            deviation=spread([audit.attacks[0].deviation for audit in audits]),
-            norm=spread([math.sqrt(audit.law.shift) for audit in audits]),
-            clients=spread([audit.law.clients for audit in audits]),
-            cosine=spread([audit.cosines.root_mean_square for audit in audits]),
-            noise=spread([audit.law.noise for audit in audits]),
-            unhealthy=sum(not audit.canary.healthy for audit in audits),
-            audits=len(audits),
+        seconds=SecondsRecord(
+            training=_median([each.training for each in seconds]),
+            oneshot=_median([each.oneshot for each in seconds]),
+            canife={name: _median([each.canife[name] for each in seconds]) for name in designs},
         ),
+        canife={name: _canaries([audit for each in trainings for audit in each.canife[name]]) for name in designs},
         audits=_audits(trainings),
+    )
+
+
+def _median(values: Sequence[float]) -> float:
+    return float(np.median(values))
+
+
+def _canaries(audits: Sequence[RoundAuditRecord]) -> CanariesRecord:
+    return CanariesRecord(
+        separation=spread([audit.attacks[0].separation for audit in audits]),
+        deviation=spread([audit.attacks[0].deviation for audit in audits]),
+        norm=spread([math.sqrt(audit.law.shift) for audit in audits]),
+        clients=spread([audit.law.clients for audit in audits]),
+        # Canaries without an update have no direction.
+        cosine=spread([audit.cosines.root_mean_square for audit in audits if audit.cosines is not None] or [0.0]),
+        noise=spread([audit.law.noise for audit in audits]),
+        accuracy=spread([audit.accuracy for audit in audits]),
+        unhealthy=sum(not audit.canary.healthy for audit in audits),
+        audits=len(audits),
     )
 
 
@@ -299,7 +323,9 @@ def _audits(trainings: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]
         ]
         for name, attack, null in _SOURCES
     }
-    sources["a round of CANIFE"] = [audit.bounds for training in trainings for audit in training.canife]
+    for design in BOTH:
+        audits = [audit for training in trainings for audit in training.canife[design.name]]
+        sources[f"a round of CANIFE {design.name}"] = [audit.bounds for audit in audits]
     for source, bounds in sources.items():
         for name, bound in bounds[0].items():
             values = spread([each[name].value for each in bounds])
@@ -307,33 +333,46 @@ def _audits(trainings: Sequence[AuditedTraining]) -> tuple[EstimateOrBound, ...]
     return tuple(rows)
 
 
-def _counts(trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> tuple[ScoreCountRecord, ...]:
-    """Show how CANIFE's number grows with the number of scores."""
-    rows = []
-    for index, attack in enumerate(trainings[0].canife[0].attacks):
-        audits = [audit.attacks[index].epsilon for training in trainings for audit in training.canife]
-        largest = largest_round(attack.scores)
-        as_printed, at_reciprocal = (
-            ComposedRecord(
-                spread([capped(training, plan, index, delta).epsilon for training in trainings]),
-                composed((largest,) * len(plan.audited), plan, delta),
-            )
-            for delta in (plan.delta, 1.0 / attack.scores)
-        )
-        rows.append(
-            ScoreCountRecord(
-                attack.scores,
-                spread([audit.capped.epsilon for audit in audits]),
-                largest,
-                sum(math.isinf(audit.separated.epsilon) for audit in audits),
-                len(audits),
-                as_printed,
-                at_reciprocal,
-            )
-        )
-    return tuple(rows)
+def _design_record(
+    design: CompetingDesign, trainings: Sequence[AuditedTraining], plan: BenchmarkSizes
+) -> DesignedRecord:
+    """Say what CANIFE's ε̂ is with canaries of a design, by the number of scores, and with unlimited ones."""
+    of_trainings = [training.canife[design.name] for training in trainings]
+    rounds = [audit.law.epsilon for audits in of_trainings for audit in audits]
+    options = design.options
+    return DesignedRecord(
+        design.name,
+        design.kind,
+        options.rate,
+        options.norm_constant,
+        design.pixels,
+        options.label,
+        options.restarts,
+        counts=tuple(_count(of_trainings, index, plan) for index in range(len(plan.scores))),
+        unlimited=UnlimitedRecord(spread(rounds), spread([exact(audits, plan) for audits in of_trainings])),
+    )
 
 
-def _unlimited(trainings: Sequence[AuditedTraining], plan: BenchmarkSizes) -> UnlimitedRecord:
-    rounds = [audit.law.epsilon for training in trainings for audit in training.canife]
-    return UnlimitedRecord(spread(rounds), spread([exact(training, plan) for training in trainings]))
+def _count(of_trainings: Sequence[Sequence[RoundAuditRecord]], index: int, plan: BenchmarkSizes) -> ScoreCountRecord:
+    """Show how large CANIFE's number is at one number of scores."""
+    scores = plan.scores[index]
+    attacks = [audit.attacks[index].epsilon for audits in of_trainings for audit in audits]
+    largest = largest_round(scores)
+    at_delta, at_reciprocal = (
+        ComposedRecord(
+            spread([capped(audits, plan, index, delta).epsilon for audits in of_trainings]),
+            composed((largest,) * len(plan.audited), plan, delta),
+        )
+        for delta in (plan.delta, 1.0 / scores)
+    )
+    return ScoreCountRecord(
+        scores,
+        # Scores that are all alike have no threshold whose errors would tell anything.
+        spread([max(0.0, attack.capped.epsilon) for attack in attacks]),
+        largest,
+        separated=sum(math.isinf(attack.separated.epsilon) for attack in attacks),
+        capped=sum(attack.capped.epsilon >= largest * (1.0 - 1e-9) for attack in attacks),
+        audits=len(attacks),
+        at_delta=at_delta,
+        at_reciprocal=at_reciprocal,
+    )

@@ -3,21 +3,26 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 
 from canaryproof.verify.audit.estimators.epsilon_estimators import pinned_epsilon
-from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon
+from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon, poisson_noise_multiplier
 from canaryproof.verify.papers.canife import measure
 from canaryproof.verify.papers.canife.measure import Deltas
+from canaryproof.verify.papers.comparison.canife_designs import BOTH
 from canaryproof.verify.papers.records.benchmark_record import (
     AuditedTraining,
     BenchmarkSizes,
     NeedsRecord,
+    RoundAuditRecord,
     SpreadRecord,
 )
 from canaryproof.verify.papers.records.training_record import DATA_KNOWN, DATA_UNKNOWN, MethodValue
+
+# Ways to sample an epoch without a fault of the server: the names of these scenarios.
+POISSON_SAMPLES, SHUFFLED_EPOCH = SAMPLINGS = ("Poisson samples", "shuffled epoch")
 
 
 def spread(values: Sequence[float]) -> SpreadRecord:
@@ -42,7 +47,7 @@ class ComparedMethod:
     name: str
     kind: str  # what kind of number it gives
     needs: NeedsRecord  # what it must know
-    family: str  # ``oneshot`` or ``canife``: whose time and memory it takes
+    family: str  # ``oneshot``, or the name of a design of CANIFE's canaries: whose time it takes
     value: Callable[[AuditedTraining, BenchmarkSizes], MethodValue]  # its number, from what a run found
     cap: Callable[[AuditedTraining, BenchmarkSizes], float]  # the largest that it can say, whatever leaks
 
@@ -54,23 +59,42 @@ def composed(epsilons: tuple[float, ...], plan: BenchmarkSizes, conversion: floa
     return measure.training_epsilon(epsilons, served, plan.sampling, Deltas(conversion, conversion, plan.delta))
 
 
+def code_epsilon(epsilons: tuple[float, ...], plan: BenchmarkSizes) -> float:
+    """Compose ε̂ of audits as CANIFE's public code does: σ̂ is that of which ``every`` sampled rounds cost ε̂."""
+    noise = [_code_noise(epsilon, plan) for epsilon in epsilons]
+    return composed_epsilon(noise, measure.rounds_served(plan.audited, plan.rounds), plan.sampling, plan.delta)
+
+
+@lru_cache(maxsize=1000)
+def _code_noise(epsilon: float, plan: BenchmarkSizes) -> float:
+    try:
+        return poisson_noise_multiplier(epsilon, plan.delta, plan.every, plan.sampling)
+    except ValueError:
+        # No noise gives so small an ε.
+        return math.inf
+
+
 def largest_round(trials: int) -> float:
     """Return the largest finite ε̂ of a round with so many scores, half of them with the canary, at δ = 1/n."""
     return measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
 
 
-def capped(training: AuditedTraining, plan: BenchmarkSizes, index: int, conversion: float) -> MethodValue:
+Audits = Sequence[RoundAuditRecord]
+
+
+def capped(audits: Audits, plan: BenchmarkSizes, index: int, conversion: float) -> MethodValue:
     """Compose the ε̂ and their limits that audits have at one number of scores, at the cap where there is no error."""
     ends = [
-        tuple(getattr(audit.attacks[index].epsilon.capped, end) for audit in training.canife)
+        tuple(getattr(audit.attacks[index].epsilon.capped, end) for audit in audits)
         for end in ("epsilon", "lower", "upper")
     ]
     return MethodValue(*(composed(values, plan, conversion) for values in ends))
 
 
-def exact(training: AuditedTraining, plan: BenchmarkSizes) -> float:
+def exact(audits: Audits, plan: BenchmarkSizes) -> float:
     """Compose rounds with the noise that unlimited scores would show: no ε̂, and so no conversion."""
-    noise = [audit.law.deviation / audit.law.shift for audit in training.canife]
+    # A canary without an update never shows, whatever the noise.
+    noise = [audit.law.deviation / audit.law.shift if audit.law.shift else math.inf for audit in audits]
     served = measure.rounds_served(plan.audited, plan.rounds)
     return composed_epsilon(noise, served, plan.sampling, plan.delta)
 
@@ -115,30 +139,30 @@ def _crowd_cap(_: AuditedTraining, plan: BenchmarkSizes) -> float:
 
 
 def _capped(
-    index: int, conversion: Callable[[int, BenchmarkSizes], float]
+    design: str, conversion: Callable[[int, BenchmarkSizes], float]
 ) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
     def value(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
-        trials = training.canife[0].attacks[index].scores
-        return capped(training, plan, index, conversion(trials, plan))
+        audits = training.canife[design]
+        return capped(audits, plan, 0, conversion(audits[0].attacks[0].scores, plan))
 
     def cap(training: AuditedTraining, plan: BenchmarkSizes) -> float:
-        trials = training.canife[0].attacks[index].scores
+        trials = training.canife[design][0].attacks[0].scores
         largest = largest_round(trials)
         return composed((largest,) * len(plan.audited), plan, conversion(trials, plan))
 
     return value, cap
 
 
-def _separated(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
+def _separated(design: str, training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
     ends = [
-        tuple(getattr(audit.attacks[0].epsilon.separated, end) for audit in training.canife)
+        tuple(getattr(audit.attacks[0].epsilon.separated, end) for audit in training.canife[design])
         for end in ("epsilon", "lower", "upper")
     ]
     return MethodValue(*(composed(values, plan, plan.delta) for values in ends))
 
 
-def _exact(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
-    value = exact(training, plan)
+def _exact(design: str, training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
+    value = exact(training.canife[design], plan)
     return MethodValue(value, value, value)
 
 
@@ -176,14 +200,16 @@ def _methods() -> Sequence[ComparedMethod]:
     ):
         value, name = _known_rounds(knowledge), f"Known rounds, {knowledge}"
         methods.append(ComparedMethod(name, "composed estimate", needed, "oneshot", value, _no_cap))
-    needs = _CANIFE
-    value, cap = _capped(0, lambda _, plan: plan.delta)
-    methods.append(ComparedMethod("CANIFE as printed", "composed estimate", needs, "canife", value, cap))
-    value, cap = _capped(0, lambda trials, _: 1.0 / trials)
-    methods.append(ComparedMethod("CANIFE, conversion at 1/n", "composed estimate", needs, "canife", value, cap))
-    methods.append(ComparedMethod("CANIFE, no errors are ∞", "composed estimate", needs, "canife", _separated, _no_cap))
-    known = replace(needs, noise=f"{needs.noise}, and σ")
-    methods.append(ComparedMethod("CANIFE, law of its scores", "composed estimate", known, "canife", _exact, _no_cap))
+    known = replace(_CANIFE, noise=f"{_CANIFE.noise}, and σ")
+    for design in BOTH:
+        name = f"CANIFE {design.name}"
+        values = (
+            (name, _CANIFE, *_capped(design.name, lambda _, plan: plan.delta)),
+            (f"{name}, conversion at 1/n", _CANIFE, *_capped(design.name, lambda trials, _: 1.0 / trials)),
+            (f"{name}, no errors are ∞", _CANIFE, partial(_separated, design.name), _no_cap),
+            (f"{name}, law of its scores", known, partial(_exact, design.name), _no_cap),
+        )
+        methods += [ComparedMethod(row, "composed estimate", needs, design.name, *of) for row, needs, *of in values]
     return methods
 
 

@@ -5,7 +5,8 @@ compose them. The server may have a fault, which the trial rounds of CANIFE then
 """
 
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 import jax
@@ -20,10 +21,11 @@ from canaryproof.verify.audit.canaries import participation as schedules
 from canaryproof.verify.audit.canaries.round_scores import BLOCK
 from canaryproof.verify.audit.canaries.seeds import Purpose
 from canaryproof.verify.papers.accounting.training import analytical_epsilon
-from canaryproof.verify.papers.canife.attack import TrialRound, attack, halves, score_law
-from canaryproof.verify.papers.canife.design import Canary, CanaryOptions
+from canaryproof.verify.papers.canife.attack import TrialRound, accuracy, attack, halves, score_law
+from canaryproof.verify.papers.canife.design import Canary, noise
 from canaryproof.verify.papers.canife.general import GeneralUpdates
 from canaryproof.verify.papers.canife.measure import by_zero_counts
+from canaryproof.verify.papers.comparison.canife_designs import BOTH, DESIGNS, CompetingDesign
 from canaryproof.verify.papers.records.benchmark_record import (
     AttackRecord,
     AuditedTraining,
@@ -36,7 +38,13 @@ from canaryproof.verify.papers.records.benchmark_record import (
 )
 from canaryproof.verify.papers.records.training_record import BoundRecord, DesignRecord, KnownRoundsRecord
 from canaryproof.verify.papers.training.assembly import Seeds, sgd_trainer
-from canaryproof.verify.papers.training.canary_scores import CanaryScores, audits, bound_record, measured_noise
+from canaryproof.verify.papers.training.canary_scores import (
+    CanaryScores,
+    audits,
+    bound_record,
+    measured_noise,
+    without_absent,
+)
 from canaryproof.verify.papers.training.clipping import FixedClip
 from canaryproof.verify.papers.training.data.federation import Federation
 from canaryproof.verify.papers.training.dense_audits import DenseAuditor
@@ -62,10 +70,10 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class AuditedTrainer:
-    """The trainer of a finished training, and CANIFE's audits on the way."""
+    """The trainer of a finished training, and CANIFE's audits on the way, by the design of canaries."""
 
     trainer: Trainer
-    audits: tuple[RoundAuditRecord, ...]
+    audits: Mapping[str, tuple[RoundAuditRecord, ...]]
 
 
 class Bench:
@@ -75,54 +83,78 @@ class Bench:
         self.federation, self.model, self.plan = federation, model, plan
         self.sizes = plan.sizes(federation.clients, model.dim)
         self._whole = GeneralUpdates(model.loss, plan.clip_norm)
-        self._auditor = DenseAuditor(federation, CanaryOptions(steps=plan.steps), plan.clip_norm)
+        self._auditors = {
+            design.name: DenseAuditor(federation, replace(design.options, steps=plan.steps), plan.clip_norm)
+            for design in DESIGNS
+        }
 
     def compile(self) -> float:
         """Design a canary for a new model, and return the seconds: before the first, something has to be compiled."""
         began = time.perf_counter()
         rng = np.random.default_rng(0)
-        self._auditor.audit(self.model.init(0), self._pool(rng), rng, trials_of_pool=True)
+        self._auditors[BOTH[0].name].audit(self.model.init(0), self._pool(rng), rng, trials_of_pool=True)
         return time.perf_counter() - began
 
-    def run(self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None) -> AuditedTraining:
+    def run(
+        self,
+        root: np.random.SeedSequence,
+        scenario: Scenario,
+        rate: float | None = None,
+        designs: Sequence[CompetingDesign] = BOTH,
+    ) -> AuditedTraining:
         """Train once and audit by all methods; arguments as for ``train``."""
-        finished = self.train(root, scenario, rate)
+        finished = self.train(root, scenario, rate, designs)
         trainer, plan = finished.trainer, self.plan
         assert trainer.canary_clients is not None
         test = self.federation.test_inputs, self.federation.test_labels
         # The operator accounts for a training without the fault.
         believed = Independent(plan.noise_multiplier, root), plan.delta, trainer.participation
+        scores = CanaryScores.of(trainer)
         return AuditedTraining(
             analytical_epsilon(*believed, FixedClip(plan.clip_norm)),
             float(self.model.accuracy(trainer.params, *test)),
-            audits(CanaryScores.of(trainer), self.model.dim, plan.delta, CONFIDENCE, "fixed"),
+            audits(scores, self.model.dim, plan.delta, CONFIDENCE, "fixed"),
             finished.audits,
             SecondsRecord(
                 training=trainer.seconds["training"] + trainer.seconds["noise"],
                 oneshot=trainer.seconds["scoring"],
-                canife=sum(audit.seconds for audit in finished.audits),
+                canife={name: sum(audit.seconds for audit in each) for name, each in finished.audits.items()},
             ),
             tuple(trainer.canary_clients.warnings()),
             self._known_rounds(finished, scenario),
+            without_absent(scores, trainer.participation, plan.delta, CONFIDENCE),
         )
 
     def train(
-        self, root: np.random.SeedSequence, scenario: Scenario, rate: float | None = None, *, with_bounds: bool = True
+        self,
+        root: np.random.SeedSequence,
+        scenario: Scenario,
+        rate: float | None = None,
+        designs: Sequence[CompetingDesign] = BOTH,
+        *,
+        with_bounds: bool = True,
     ) -> AuditedTrainer:
         """Train once, with CANIFE's audits on the way; ``rate`` is another learning rate than the setting's.
 
-        ``root`` decides all that is random; scenarios that share it can be compared run by run. Lower bounds from
-        CANIFE's scores take a quarter of an audit's time, and are left out unless they are wanted.
+        ``root`` decides all that is random; scenarios that share it can be compared run by run, and designs audit by
+        audit. Lower bounds from CANIFE's scores take a quarter of an audit's time: the two main designs have them, if
+        they are wanted.
         """
-        rng = np.random.default_rng(
-            np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, int(Purpose.CANIFE)))
-        )
+
+        def stream(*key: int) -> np.random.Generator:
+            spawn_key = (*root.spawn_key, int(Purpose.CANIFE), *key)
+            return np.random.default_rng(np.random.SeedSequence(root.entropy, spawn_key=spawn_key))
+
         trainer = self._trainer(Seeds.of(root), scenario, rate or self.plan.rate)
-        pool = self._pool(rng)
-        records = tuple(
-            self._audit(done + 1, trainer.params, pool, scenario.fault, rng, with_bounds)
-            for done in trainer.pauses(number - 1 for number in self.sizes.audited)
-        )
+        pool = self._pool(stream())
+        records: dict[str, tuple[RoundAuditRecord, ...]] = {design.name: () for design in designs}
+        for done in trainer.pauses(number - 1 for number in self.sizes.audited):
+            for design in designs:
+                number, bounds = done + 1, with_bounds and design in BOTH
+                rng = stream(number)
+                records[design.name] += (
+                    self._audit(number, trainer.params, pool, scenario.fault, rng, design, with_bounds=bounds),
+                )
         return AuditedTrainer(trainer, records)
 
     def _known_rounds(self, finished: AuditedTrainer, scenario: Scenario) -> dict[str, KnownRoundsRecord]:
@@ -136,7 +168,7 @@ class Bench:
 
     def memory(self) -> MemoryRecord:
         """Return the bytes of the arrays that each method holds: what it computes from, not what a library takes."""
-        state = self._auditor.pool_state(self.model.init(0), self._pool(np.random.default_rng(0)))
+        state = self._auditors[BOTH[0].name].pool_state(self.model.init(0), self._pool(np.random.default_rng(0)))
         held = sum(np.asarray(part).nbytes for part in jax.tree.leaves(state.clients))
         return MemoryRecord(oneshot=BLOCK * (4 * self.model.dim + 16 * self.plan.canaries), canife=held)
 
@@ -168,12 +200,15 @@ class Bench:
         pool: NDArray[np.int64],
         fault: Fault | None,
         rng: np.random.Generator,
+        design: CompetingDesign,
+        *,
         with_bounds: bool,
     ) -> RoundAuditRecord:
         """Audit the round of this number, which is next, by CANIFE."""
         plan = self.plan
         began = time.perf_counter()
-        audit = self._auditor.audit(params, pool, rng, trials_of_pool=True, fault=fault)
+        starts = noise(self.federation.inputs.shape[1:], self.federation.classes, design.pixels)
+        audit = self._auditors[design.name].audit(params, pool, rng, starts=starts, trials_of_pool=True, fault=fault)
         canary, noise_multiplier = audit.canary, plan.noise_multiplier
         if fault is not None:
             # Trial rounds are the server's, and have its fault.
@@ -187,6 +222,7 @@ class Bench:
                 # CANIFE's own cost ends with its own number of scores.
                 seconds = time.perf_counter() - began
                 bounds = self._bounds(observed, unobserved) if with_bounds else {}
+                share = accuracy(observed, unobserved)
             attacks.append(
                 AttackRecord(
                     trials,
@@ -202,11 +238,12 @@ class Bench:
             self._cosines(params, canary, rng),
             DesignRecord(canary.loss, canary.norm, canary.health, canary.attempts, canary.healthy),
             ScoreLawRecord(**asdict(law), deviation=law.deviation, epsilon=law.epsilon(plan.delta)),
+            share,
             tuple(attacks),
             bounds,
         )
 
-    def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> CosinesRecord:
+    def _cosines(self, params: Params, canary: Canary, rng: np.random.Generator) -> CosinesRecord | None:
         """Tell how far a canary's update is from orthogonal to those of clients of the training: as many as a batch."""
         chosen = rng.choice(self.federation.clients, self.plan.batch, replace=False)
         examples = self.federation.inputs[chosen][:, None], self.federation.labels[chosen][:, None]
@@ -216,8 +253,10 @@ class Bench:
             [(1.0 + _squares(factors.inputs)) * _squares(factors.outputs) for factors in state.clients], axis=0
         )
         norms = np.sqrt(squares * response.gram[0, 0])
-        # A client whose loss is 0 in float32 has no update and no direction.
+        # A client whose loss is 0 in float32 has no update and no direction, and a canary may have none.
         cosines = response.products[0][norms > 0.0] / norms[norms > 0.0]
+        if not cosines.size:
+            return None
         return CosinesRecord(root_mean_square=float(np.sqrt(np.mean(cosines**2))), largest=float(np.abs(cosines).max()))
 
     def _bounds(self, observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> dict[str, BoundRecord]:

@@ -61,11 +61,11 @@ class EstimateOrBound:
 
 @dataclass(frozen=True)
 class SecondsRecord:
-    """Seconds of a training's parts: the training itself, scores of random canaries, and CANIFE."""
+    """Seconds of a training's parts: the training itself, scores of random canaries, and CANIFE by design."""
 
     training: float
     oneshot: float
-    canife: float
+    canife: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -100,33 +100,42 @@ class AttackRecord:
 
 @dataclass(frozen=True)
 class RoundAuditRecord:
-    """CANIFE's audit of a round: attacks by one canary; ``bounds`` are all lower bounds from the first one's scores."""
+    """CANIFE's audit of a round: attacks by one canary; ``bounds`` are lower bounds from the first one's scores.
+
+    ``accuracy`` is that of the first attack at its best threshold.
+    """
 
     round: Count
     seconds: float
-    cosines: CosinesRecord
+    cosines: CosinesRecord | None
     canary: DesignRecord
     law: ScoreLawRecord
+    accuracy: float
     attacks: NonEmpty[AttackRecord]
     bounds: Mapping[str, BoundRecord]
 
 
 @dataclass(frozen=True)
 class AuditedTraining:
-    """One training, audited by all methods; ``oneshot`` by attack and null, ``known_rounds`` by knowledge of data."""
+    """One training, audited by all methods.
+
+    ``oneshot`` is by attack and null, ``canife`` by the design of canaries, ``known_rounds`` by knowledge of data.
+    ``seen`` is Algorithm 3's audit without the observed canaries that by chance never took part, if there are some.
+    """
 
     analytical: Analytical
     accuracy: float
     oneshot: Mapping[str, Mapping[str, AuditRecord]]
-    canife: NonEmpty[RoundAuditRecord]
+    canife: Mapping[str, NonEmpty[RoundAuditRecord]]
     seconds: SecondsRecord
     warnings: tuple[str, ...]
     known_rounds: OmittedIfNone[Mapping[str, KnownRoundsRecord]] = None
+    seen: OmittedIfNone[AuditRecord] = None
 
 
 @dataclass(frozen=True)
 class CanariesRecord:
-    """CANIFE's canaries of a scenario, over all audited rounds."""
+    """CANIFE's canaries of a scenario and a design, over all audited rounds."""
 
     separation: SpreadRecord
     deviation: SpreadRecord
@@ -134,13 +143,14 @@ class CanariesRecord:
     clients: SpreadRecord
     cosine: SpreadRecord
     noise: SpreadRecord
+    accuracy: SpreadRecord
     unhealthy: Count
     audits: Count
 
 
 @dataclass(frozen=True)
 class ScenarioRecord:
-    """Trainings of a scenario at a learning rate, by method; ``seconds`` are medians."""
+    """Trainings of a scenario at a learning rate, by method; ``seconds`` are medians, ``canife`` is by design."""
 
     name: str
     rate: float
@@ -148,7 +158,7 @@ class ScenarioRecord:
     accuracies: NonEmpty[float]
     methods: NonEmpty[MethodRecord]
     seconds: SecondsRecord
-    canife: CanariesRecord
+    canife: Mapping[str, CanariesRecord]
     audits: tuple[EstimateOrBound, ...]
     runs: OmittedIfNone[tuple[AuditedTraining, ...]] = None
 
@@ -165,6 +175,8 @@ class ComposedRecord:
 class ScoreCountRecord:
     """How large CANIFE's ε̂ is with so many scores a round, its conversion at the training's δ and at 1/n.
 
+    ``capped`` counts the audits whose ε̂ is the largest that so many scores can show.
+
     ``separated`` is the number of audits without an error of either kind.
     """
 
@@ -172,8 +184,9 @@ class ScoreCountRecord:
     round: SpreadRecord
     round_cap: float
     separated: Count
+    capped: Count
     audits: Count
-    as_printed: ComposedRecord
+    at_delta: ComposedRecord
     at_reciprocal: ComposedRecord
 
 
@@ -183,6 +196,24 @@ class UnlimitedRecord:
 
     round: SpreadRecord
     composed: SpreadRecord
+
+
+@dataclass(frozen=True)
+class DesignedRecord:
+    """A design of CANIFE's canaries, and what its ε̂ is in trainings of the first scenario.
+
+    ``kind`` says whether it is the printed one, differs from that by one choice or change, or is the redesign.
+    """
+
+    name: str
+    kind: str
+    rate: float
+    norm_constant: float
+    pixels: str
+    label: str
+    restarts: int
+    counts: NonEmpty[ScoreCountRecord]
+    unlimited: UnlimitedRecord
 
 
 @dataclass(frozen=True)
@@ -236,10 +267,14 @@ class MemoryRecord:
 
 @dataclass(frozen=True)
 class PrintedReading:
-    """A reading of a printed number, what was found of it, and the verdicts on the reading and on the claim."""
+    """A reading of a printed number, what was found of it, and the verdicts on the reading and on the claim.
+
+    A reading is a training, by how it samples and who counts as seen, with one method on it.
+    """
 
     id: str
     statement: str
+    training: str
     method: str
     epsilon: SpreadRecord
     reading: Verdict
@@ -261,7 +296,7 @@ class BenchmarkRecord:
     """The benchmark: what was run, and what was found.
 
     ``compilation`` is in seconds, ``rdp`` is ε of the true noise by CANIFE's accountant. The first scenario is that of
-    Poisson samples, and ``sweep`` has a training of it for each learning rate.
+    Poisson samples, and ``sweep`` has a training of it for each learning rate. The first design is the printed one.
     """
 
     level: str
@@ -274,7 +309,6 @@ class BenchmarkRecord:
     rdp: float
     scenarios: NonEmpty[ScenarioRecord]
     printed: OmittedIfNone[PrintedRecord] = None
-    counts: NonEmpty[ScoreCountRecord]
-    unlimited: UnlimitedRecord
+    designs: NonEmpty[DesignedRecord]
     sweep: tuple[ScenarioRecord, ...]
     environment: Mapping[str, str]

@@ -12,6 +12,7 @@ from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import BoundKind, LowerBound, cosine_null, prepare
+from canaryproof.verify.audit.canaries.participation import Participation
 from canaryproof.verify.audit.canaries.scores import Score, Scores
 from canaryproof.verify.papers.records.training_record import (
     DATA_KNOWN,
@@ -131,9 +132,25 @@ def _audit(
     null = cosine_null(dim) if unobserved is None and dim is not None else None
     prepared = prepare(observed, unobserved, null, inclusion=inclusion)
     serving = tuple(name for name, method in METHODS.items() if method.can_use(prepared))
+    return _record(Scores(observed, unobserved, dim, inclusion), delta, confidence, serving)
+
+
+def without_absent(
+    scores: CanaryScores, participation: Participation, delta: float, confidence: float
+) -> AuditRecord | None:
+    """Return Algorithm 3's estimates from the observed canaries that ever took part; None if all of them did."""
+    there = np.zeros(len(participation.included), np.bool_)
+    for number in range(participation.rounds):
+        there[participation.canaries(number)] = True
+    seen = there[participation.included]
+    if seen.all():
+        return None
+    return _record(Scores(scores.observed[ALL][seen], scores.unobserved[ALL], None, "fixed"), delta, confidence, ())
+
+
+def _record(scores: Scores, delta: float, confidence: float, bounds: Sequence[str]) -> AuditRecord:
     # Forced, as a training is of interest whatever its scores look like.
-    scores = Scores(observed, unobserved, dim, inclusion)
-    result = audit(scores, delta, confidence, bounds=serving, force=True)
+    result = audit(scores, delta, confidence, bounds=bounds, force=True)
     return AuditRecord(
         observed=result.count,
         unobserved=result.null_count,

@@ -6,9 +6,8 @@ What is random depends on the seed and the round alone, so that no audit depends
 
 The paper speaks of pools of samples. As in the authors' public code (github.com/facebookresearch/canife, commit
 8f4a9dd), held-out clients in random order are mock clients until they have so many. Where nobody knows whose held-out
-examples are, they are dealt out to clients as large as the training's. Two more choices are not the paper's. Canaries
-are designed by their update and not by their gradient, which differ by the client rate; and in trials the canary
-replaces nobody.
+examples are, they are dealt out to clients as large as the training's. One more choice is not the paper's: in trials
+the canary replaces nobody.
 """
 
 import os
@@ -23,12 +22,12 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from canaryproof.verify.audit.canaries.seeds import Purpose, Seed, generator
-from canaryproof.verify.papers.canife import design, general
+from canaryproof.verify.papers.canife import general, options
 from canaryproof.verify.papers.canife.attack import TrialScores, coins, halves, scored
 from canaryproof.verify.papers.canife.descent import DenseDesigner
 from canaryproof.verify.papers.canife.design import Designer, Start, Starts, noise, pool_samples
 from canaryproof.verify.papers.canife.factored import FactoredUpdates
-from canaryproof.verify.papers.canife.general import GeneralUpdates, LocalTraining
+from canaryproof.verify.papers.canife.general import GRADIENT, GeneralUpdates, LocalTraining
 from canaryproof.verify.papers.canife.text import TextDesigner, TextUpdates, random_tokens, text_of
 from canaryproof.verify.papers.records.training_record import CanifeScores
 from canaryproof.verify.papers.training import networks
@@ -101,8 +100,9 @@ class Designing:
 
     data: Data
     network: Network
-    settings: design.CanaryOptions
+    settings: options.CanaryOptions
     local: LocalTraining
+    designed: LocalTraining  # whose update is the vector that canaries are designed by
     clip_norm: float
     one_step: bool  # whether clients make one step on all of their examples
 
@@ -111,17 +111,18 @@ class Designing:
         """Take it from the settings of a training."""
         plan, training = settings.canife, settings.training
         assert plan is not None
-        chosen = design.CanaryOptions(
+        chosen = options.CanaryOptions(
             steps=plan.steps,
             rate=plan.rate,
             loss=cast(Any, plan.loss),
             norm_constant=plan.norm_constant,
             label=cast(Any, plan.label),
-            restarts=design.AS_PRINTED.restarts,
+            restarts=options.AS_PRINTED.restarts,
         )
         one_step = training.local_epochs == 1 and settings.data.examples_per_client <= training.batch_size
         local = LocalTraining(training.client_rate, training.local_epochs)
-        return cls(settings.data, settings.model, chosen, local, training.clip_norm, one_step)
+        designed = local if plan.vector == "update" else GRADIENT
+        return cls(settings.data, settings.model, chosen, local, designed, training.clip_norm, one_step)
 
 
 def compiled(designing: Designing, data: FederatedData, model: Model) -> Compiled:
@@ -129,14 +130,15 @@ def compiled(designing: Designing, data: FederatedData, model: Model) -> Compile
 
     By factors for dense layers whose clients make one step, by text's tokens, or in general.
     """
-    local, clip_norm = designing.local, designing.clip_norm
+    local, designed, clip_norm = designing.local, designing.designed, designing.clip_norm
     if data.vocabulary is not None:
         extended = _extended_loss(data, designing.network)
-        text = TextUpdates(model.loss, extended, clip_norm, local, vectors=data.vectors)
+        text = TextUpdates(model.loss, extended, clip_norm, local, designed, data.vectors)
         return Compiled(TextDesigner(text, designing.settings), text)
-    whole = GeneralUpdates(model.loss, clip_norm, local)
+    whole = GeneralUpdates(model.loss, clip_norm, local, designed)
     if designing.network.name == "two_layer" and designing.one_step:
-        return Compiled(DenseDesigner(FactoredUpdates(clip_norm, local.rate), designing.settings), whole)
+        factored = FactoredUpdates(clip_norm, local.rate, designed.rate)
+        return Compiled(DenseDesigner(factored, designing.settings), whole)
     return Compiled(Designer(whole, designing.settings), whole)
 
 

@@ -134,6 +134,8 @@ class CanifePlan:
     steps: Annotated[int, whole(1, 10**6)] = 2500
     rate: Annotated[float, number(1e-6, 1e3)] = 1.0
     norm_constant: Annotated[float, number(0.0, 1e6)] = 1.0
+    # designed by the ``gradient``, as equation (1) has it, or by the client's ``update`` (Appendix F, second way)
+    vector: Annotated[str, one_of("gradient", "update")] = "gradient"
     label: Annotated[str, one_of("soft", "class")] = "class"  # ``soft``: designed with the canary; ``class``: one class
     # ``noise``, or a ``sample`` of a mock client, which the design then leaves out
     start: Annotated[str, one_of("noise", "sample")] = "noise"

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from canaryproof.verify.papers.canife.attack import Response
 from canaryproof.verify.papers.canife.descent import DenseDesigner
-from canaryproof.verify.papers.canife.design import Canary, CanaryOptions, Starts, noise
+from canaryproof.verify.papers.canife.design import Canary, Starts, noise
 from canaryproof.verify.papers.canife.factored import FactoredState, FactoredUpdates
+from canaryproof.verify.papers.canife.options import CanaryOptions
 from canaryproof.verify.papers.training.data.federation import Federation
 from canaryproof.verify.papers.training.faults import Fault, with_unclipped
 from canaryproof.verify.papers.training.networks import Params

@@ -82,7 +82,7 @@ def trial_noise(fault: Fault | None, noise_multiplier: float, canary: NDArray[np
     if fault is Fault.NOISE:
         # All trials have the same noise. It moves all scores alike, and no threshold's errors.
         return 0.0
-    if fault is Fault.COORDINATES:
+    if fault is Fault.COORDINATES and canary.any():
         return noise_multiplier * float(np.linalg.norm(canary[::2]) / np.linalg.norm(canary))
     return noise_multiplier
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.papers.canife.descent import DenseDesigner, soft_label
-from canaryproof.verify.papers.canife.design import CanaryOptions, Designer, noise, pool_samples
+from canaryproof.verify.papers.canife.design import Designer, noise, pool_samples
 from canaryproof.verify.papers.canife.factored import FactoredUpdates
+from canaryproof.verify.papers.canife.options import CanaryOptions
 
 SHAPE, CLASSES = (4, 4, 1), 5
 
@@ -52,7 +53,7 @@ ROWS = [
 @pytest.mark.deep(every=3)
 @pytest.mark.parametrize(("widths", "examples", "count", "rate", "label", "loss", "steps"), ROWS)
 def test_the_descent_is_that_of_jax(widths, examples, count, rate, label, loss, steps):
-    updates = FactoredUpdates(clip_norm=0.7, rate=rate)
+    updates = FactoredUpdates(clip_norm=0.7, rate=rate, design_rate=rate)
     given = clients(count, examples, 1)
     state = updates.prepare(network(widths, 2), *given)
     options = CanaryOptions(steps=steps, rate=0.02, label=label, loss=loss, restarts=0, norm_constant=3.0)

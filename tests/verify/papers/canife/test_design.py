@@ -8,9 +8,10 @@ import pytest
 
 from canaryproof.verify.papers.canife.attack import TrialRound, attack, halves, score_law
 from canaryproof.verify.papers.canife.descent import DenseDesigner
-from canaryproof.verify.papers.canife.design import AS_PRINTED, CanaryOptions, Designer, Sample, noise, pool_samples
+from canaryproof.verify.papers.canife.design import Designer, Sample, noise, pool_samples
 from canaryproof.verify.papers.canife.factored import FactoredUpdates
 from canaryproof.verify.papers.canife.general import GeneralUpdates, LocalTraining
+from canaryproof.verify.papers.canife.options import AS_PRINTED, CanaryOptions
 
 POOL = 128
 
@@ -131,7 +132,8 @@ def test_the_general_road_descends_to_the_same_canary(handwriting):
 
 def test_a_canary_for_several_local_epochs(handwriting):
     federation, network, params = handwriting
-    updates = GeneralUpdates(network.loss, local=LocalTraining(rate=0.5, steps=3))
+    local = LocalTraining(rate=0.5, steps=3)
+    updates = GeneralUpdates(network.loss, local=local, design=local)
     state = updates.prepare(params, *pool(federation, 32))
     designer = Designer(updates, CanaryOptions(steps=150, restarts=0))
     canary = designer.design(state, noise((8, 8, 1), 10), np.random.default_rng(7))

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import jax
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ from canaryproof.verify.papers.canife.design import Canary, Sample
 from canaryproof.verify.papers.canife.factored import FactoredUpdates, dense_layers
 from canaryproof.verify.papers.canife.general import GeneralUpdates, LocalTraining
 
-RATE, CLIP = 0.6, 0.8
+RATE, DESIGN_RATE, CLIP = 0.6, 1.7, 0.8
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,8 @@ def roads(handwriting):
     with jax.enable_x64(True):
         params = jax.tree.map(lambda leaf: np.asarray(leaf, dtype=np.float64), params)
         found = []
-        for updates in (FactoredUpdates(CLIP, RATE), GeneralUpdates(network.loss, CLIP, LocalTraining(RATE))):
+        local, design = LocalTraining(RATE), LocalTraining(DESIGN_RATE)
+        for updates in (FactoredUpdates(CLIP, RATE, DESIGN_RATE), GeneralUpdates(network.loss, CLIP, local, design)):
             state = updates.prepare(params, inputs, labels, mask)
             sample = Sample(*(part[0] for part in drawn))
             products = tuple(map(np.asarray, jax.jit(updates.products)(state, sample)))
@@ -53,14 +56,25 @@ def test_layers_are_ordered_by_what_fits():
     assert [layer.kernel.shape for layer in layers] == [(9, 4), (4, 3)]
 
 
+@pytest.mark.parametrize("widths", [(9, 9, 3), (9, 3, 3), (9, 9, 9), (9, 4, 9, 3)])
+def test_a_layer_may_be_as_wide_as_what_enters_another(widths):
+    sizes = list(pairwise(widths))
+    params = {str(i): dense(*pair) for i, pair in enumerate(reversed(sizes))}
+    if widths == (9, 9, 9):
+        with pytest.raises(ValueError, match="in one order"):
+            dense_layers(params, 9)
+        return
+    assert [layer.kernel.shape for layer in dense_layers(params, 9)] == sizes
+
+
 @pytest.mark.parametrize(
     ("params", "rule"),
     [
         ({"a": dense(3, 3, 1, 4)}, "only dense layers"),
         ({"a": {"embedding": np.zeros((4, 2))}}, "only dense layers"),
         ({"a": {"kernel": np.zeros((4, 2))}}, "only dense layers"),
-        ({"a": dense(9, 4), "b": dense(5, 3)}, "exactly one must take 4 inputs"),
-        ({"a": dense(9, 4), "b": dense(4, 4), "c": dense(4, 3)}, "exactly one must take 4 inputs"),
+        ({"a": dense(9, 4), "b": dense(5, 3)}, r"must fit together in one order from 9 inputs on"),
+        ({"a": dense(9, 4), "b": dense(4, 4), "c": dense(4, 4), "d": dense(4, 3)}, "in one order"),
     ],
 )
 def test_what_is_not_dense_is_refused(params, rule):

@@ -7,8 +7,9 @@ import pytest
 
 from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.papers.canife.attack import TrialRound, score_law
-from canaryproof.verify.papers.canife.design import CanaryOptions, Sample
+from canaryproof.verify.papers.canife.design import Sample
 from canaryproof.verify.papers.canife.general import GeneralState
+from canaryproof.verify.papers.canife.options import CanaryOptions
 from canaryproof.verify.papers.canife.text import Relaxation, TextDesigner, TextUpdates, random_tokens, text_of
 from canaryproof.verify.papers.training.data.federation import Federation
 from canaryproof.verify.papers.training.networks import model

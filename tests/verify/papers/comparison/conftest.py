@@ -31,6 +31,7 @@ def measured(bench):
             # Seconds of work that its own tests do, and nothing is compiled twice.
             patch.setattr(accountants, "pld", lambda *_: 2.5)
             patch.setattr(canife, "Bench", lambda *_: bench)
+            patch.setattr(canife, "DESIGNS", canife.BOTH)
             found = canife.measure(bench.federation, TINY, "tiny", None, advance, hidden=8, **options)
             return canife_rules.with_printed(found, fashion=False)
 

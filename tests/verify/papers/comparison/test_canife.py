@@ -24,12 +24,14 @@ def test_the_record_goes_through_json_and_has_all_parts(record):
     assert [scenario.name for scenario in record.scenarios] == ["Poisson samples"]
     for scenario in record.scenarios:
         assert len(scenario.runs) == len(scenario.accuracies) == record.repeat == 2
-        assert scenario.canife.audits == 2
+        assert list(scenario.canife) == list(scenario.seconds.canife) == ["as printed", "redesigned"]
+        assert {canaries.audits for canaries in scenario.canife.values()} == {2}
         assert {row.source for row in scenario.audits} == {
             "Algorithm 3",
             "Algorithm 2, final model",
             "Algorithm 2, change",
-            "a round of CANIFE",
+            "a round of CANIFE as printed",
+            "a round of CANIFE redesigned",
         }
 
 
@@ -46,14 +48,22 @@ def test_means_and_deviations_are_those_of_the_runs(record):
 
 
 def test_more_scores_raise_the_cap(record):
-    few, many = record.counts
+    for design in record.designs:
+        _check_counts(*design.counts)
+        assert design.unlimited.composed.mean > 0.0
+    assert [(design.name, design.kind) for design in record.designs] == [
+        ("as printed", "printed"), ("redesigned", "redesign"),
+    ]  # fmt: skip
+
+
+def _check_counts(few, many):
     assert (few.scores, many.scores) == (20, 60)
     assert few.round_cap == pytest.approx(math.log(0.95 * 10))
-    assert few.as_printed.cap < many.as_printed.cap
-    for row in record.counts:
-        for composed in (row.as_printed, row.at_reciprocal):
+    assert few.at_delta.cap < many.at_delta.cap
+    for row in (few, many):
+        assert row.separated <= row.capped <= row.audits == 2
+        for composed in (row.at_delta, row.at_reciprocal):
             assert composed.epsilon.mean <= composed.cap * (1.0 + 1e-12)
-    assert record.unlimited.composed.mean > 0.0
 
 
 def test_the_sweep_has_its_rates(record):
@@ -73,7 +83,8 @@ def test_a_bound_is_of_the_exact_null_where_it_has_one():
 
     trainings = [
         SimpleNamespace(
-            oneshot={attack: nulls(run) for attack in ("all", "final", "change")}, canife=[SimpleNamespace(bounds={})]
+            oneshot={attack: nulls(run) for attack in ("all", "final", "change")},
+            canife={design.name: [SimpleNamespace(bounds={})] for design in canife.BOTH},
         )
         for run in (0.0, 10.0)
     ]

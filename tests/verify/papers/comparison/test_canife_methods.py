@@ -3,12 +3,14 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from scipy import optimize
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon
+from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon, rdp
+from canaryproof.verify.papers.canife.attack import ScoreLaw
 from canaryproof.verify.papers.canife.measure import Deltas, rounds_served, training_epsilon
 from canaryproof.verify.papers.comparison.canife import PRINTED
-from canaryproof.verify.papers.comparison.canife_methods import METHODS, spread
+from canaryproof.verify.papers.comparison.canife_methods import METHODS, code_epsilon, exact, spread
 from canaryproof.verify.papers.records.benchmark_record import SpreadRecord
 from canaryproof.verify.papers.records.training_record import ZeroCountsRecord
 
@@ -33,14 +35,14 @@ def audit(epsilons, shift=1.0, deviation=0.5):
 @pytest.fixture
 def found():
     audits = audit((3.0, 1.0, math.inf)), audit((2.0, -math.inf, 4.0), shift=0.9, deviation=0.6)
-    return SimpleNamespace(canife=audits)
+    return SimpleNamespace(canife={"as printed": audits, "redesigned": audits[::-1]})
 
 
 def test_canife_composes_what_its_audits_found(found):
     served = rounds_served(PLAN.audited, PLAN.rounds)
     for name, deltas in (
         ("CANIFE as printed", Deltas.as_printed(100, 1e-5)),
-        ("CANIFE, conversion at 1/n", Deltas(0.01, 0.01, 1e-5)),
+        ("CANIFE as printed, conversion at 1/n", Deltas(0.01, 0.01, 1e-5)),
     ):
         value = BY_NAME[name].value(found, PLAN)
         for end, epsilons in (
@@ -57,12 +59,31 @@ def test_canife_composes_what_its_audits_found(found):
 
 
 def test_without_a_cap_no_error_is_infinite(found):
-    assert BY_NAME["CANIFE, no errors are ∞"].value(found, PLAN).epsilon == math.inf
+    assert BY_NAME["CANIFE as printed, no errors are ∞"].value(found, PLAN).epsilon == math.inf
+
+
+def test_the_redesign_has_its_own_audits(found):
+    served = rounds_served(PLAN.audited, PLAN.rounds)
+    expected = training_epsilon((2.0, 3.0), served, PLAN.sampling, Deltas.as_printed(100, 1e-5))
+    assert BY_NAME["CANIFE redesigned"].value(found, PLAN).epsilon == expected
+
+
+def test_the_public_code_has_sampled_rounds_cost_what_an_audit_found():
+    found = code_epsilon((3.0, 2.0), PLAN)
+    noise = [optimize.brentq(lambda s, e=e: rdp(s, 1e-5, 10, 0.01) - e, 0.2, 5.0, xtol=1e-12) for e in (3.0, 2.0)]
+    assert found == pytest.approx(composed_epsilon(noise, [19, 6], 0.01, 1e-5), rel=1e-8)
+    # No noise makes ten rounds cost so little.
+    assert code_epsilon((1e-3, 1e-3), PLAN) == 0.0
 
 
 def test_the_law_composes_its_own_noise(found):
-    value = BY_NAME["CANIFE, law of its scores"].value(found, PLAN)
+    value = BY_NAME["CANIFE as printed, law of its scores"].value(found, PLAN)
     assert value.epsilon == composed_epsilon([0.5, 0.6 / 0.9], [19, 6], PLAN.sampling, PLAN.delta)
+
+
+def test_canaries_without_an_update_never_show():
+    assert exact((audit((0.0, 0.0, 0.0), shift=0.0, deviation=0.0),), replace(PLAN, audited=(10,))) == 0.0
+    assert ScoreLaw(shift=0.0, noise=0.0, mean=0.0, clients=0.0).epsilon(1e-5) == 0.0
 
 
 def test_a_sum_of_canaries_alone_caps_algorithm_2(found):

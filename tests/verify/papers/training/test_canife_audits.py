@@ -10,9 +10,9 @@ pytest.importorskip("jax", reason="training needs the extra 'federated'")
 import tiny
 from jax.flatten_util import ravel_pytree
 
-from canaryproof.verify.papers.canife.design import AS_PRINTED
 from canaryproof.verify.papers.canife.factored import FactoredUpdates
 from canaryproof.verify.papers.canife.general import GeneralUpdates, LocalTraining
+from canaryproof.verify.papers.canife.options import AS_PRINTED
 from canaryproof.verify.papers.training import canife_audits, networks
 from canaryproof.verify.papers.training.canife_audits import Auditor, Designing, audited_rounds, compiled, pool, starts
 from canaryproof.verify.papers.training.clients import chunk_of, clipped_updates
@@ -199,6 +199,8 @@ def test_designs_are_by_default_as_the_paper_prints_them():
     found = Designing.of(replace(SETTINGS, canife=CanifePlan()))
     assert found.settings == AS_PRINTED
     assert (found.local, found.clip_norm, found.one_step) == (LocalTraining(0.5), 0.2, True)
+    assert found.designed == LocalTraining(1.0, 1)
+    assert Designing.of(replace(SETTINGS, canife=CanifePlan(vector="update"))).designed == found.local
     assert not Designing.of(replace(SETTINGS, training=replace(SETTINGS.training, batch_size=3))).one_step
 
 

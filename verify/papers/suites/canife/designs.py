@@ -37,7 +37,7 @@ _EQUAL, GAIN = 1.25, 0.05
 
 def varied(context: Context, size: int, *, printed: bool = False, **changes: Any) -> "DesignSample":
     """Repeat the base design, or that as printed, with other fields of the plan or of its settings."""
-    from canaryproof.verify.papers.canife.design import AS_PRINTED
+    from canaryproof.verify.papers.canife.options import AS_PRINTED
     from canaryproof.verify.papers.suites.canife import samples
 
     settings = AS_PRINTED if printed else samples.BASE

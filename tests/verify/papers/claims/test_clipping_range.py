@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from canaryproof.verify.audit.estimators.epsilon_estimators import both_directions
+from canaryproof.verify.papers.check.results import Verdict
+from canaryproof.verify.papers.claims import clipping_range
+from canaryproof.verify.papers.claims.clipping_range import EMNIST, STACKOVERFLOW, PrintedTraining, judge
+from canaryproof.verify.papers.claims.transcripts import Final, Submission
+
+SMALL = PrintedTraining(dim=2_000, rounds=40, members=10, presentations=1, delta=1e-5)
+NOISE, COUNT = 0.5, 40_000
+
+
+def moments(sums, rng):
+    """Mean and deviation of largest cosines in null deviations, with the canary in one round and without."""
+    lengths = np.sqrt(SMALL.dim * NOISE**2 + np.sum(sums**2, axis=1))
+    # Given the releases, a random canary's cosines have their Gram matrix; noises of rounds are orthogonal.
+    rows = np.concatenate([sums, np.sqrt(SMALL.dim) * NOISE * np.eye(SMALL.rounds)], axis=1) / lengths[:, None]
+    found = []
+    for shown in (False, True):
+        cosines = rng.standard_normal((COUNT, rows.shape[1])) @ rows.T
+        if shown:
+            own = rng.integers(SMALL.rounds, size=COUNT)
+            cosines[np.arange(COUNT), own] += np.sqrt(SMALL.dim) / lengths[own]
+        largest = cosines.max(axis=1)
+        found.append((largest.mean(), largest.std()))
+    return found
+
+
+def directions(kind, rng):
+    """Clipped sums of all rounds in 60 dimensions that data may have: of full length, or of none."""
+    sums = np.zeros((SMALL.rounds, 60))
+    if kind == "one direction":
+        sums[:, 0] = SMALL.members
+    elif kind == "opposite":
+        sums[:, 0] = SMALL.members * (-1.0) ** np.arange(SMALL.rounds)
+    elif kind == "orthogonal":
+        sums[np.arange(SMALL.rounds), np.arange(SMALL.rounds)] = SMALL.members
+    elif kind == "random":
+        sums = rng.normal(size=sums.shape)
+        sums *= SMALL.members * rng.random((SMALL.rounds, 1)) / np.linalg.norm(sums, axis=1, keepdims=True)
+    return sums
+
+
+@pytest.mark.parametrize("kind", ["nothing", "one direction", "opposite", "orthogonal", "random"])
+def test_no_data_leave_the_range(kind):
+    rng = np.random.default_rng(3)
+    (mean_0, deviation_0), (mean_1, deviation_1) = moments(directions(kind, rng), rng)
+    distance, ratio = (mean_1 - mean_0) / deviation_0, deviation_1 / deviation_0
+    ends = clipping_range.clipping_range(NOISE, SMALL)
+    assert ends.distance[0] < distance < ends.distance[1]
+    assert ends.ratio[0] < ratio < ends.ratio[1]
+    assert ends.low < both_directions(SMALL.delta, np.array(distance), np.array(ratio)) < ends.high
+
+
+def test_quantiles_between_two_laws_bound_mean_and_deviation():
+    rng = np.random.default_rng(4)
+    low = np.sort(rng.normal(size=500))
+    high = low + np.sort(rng.random(500))
+    (least, most), (narrow, wide) = clipping_range._moments(low, high)
+    for share in (0.0, 0.3, 1.0, rng.random(500)):
+        between = np.sort(low + share * (high - low))
+        assert least - 1e-12 <= between.mean() <= most + 1e-12
+        assert narrow <= between.std() * (1.0 + 1e-3)
+        assert between.std() <= wide
+
+
+@pytest.mark.parametrize(
+    ("row", "training", "verdict"),
+    [
+        (Final.TABLE_3[0], STACKOVERFLOW, Verdict.NEEDS_DATA),
+        (Final.TABLE_3[1], STACKOVERFLOW, Verdict.NEEDS_DATA),
+        (Final.TABLE_3[3], STACKOVERFLOW, Verdict.REFUTED),
+        (Final.TABLE_4[3], EMNIST, Verdict.NEEDS_DATA),
+        (Submission.TABLE_3[1], clipping_range.SUBMITTED_EMNIST, Verdict.REFUTED),
+    ],
+)
+def test_a_printed_number_outside_needs_no_data(row, training, verdict):
+    found = judge(row, training)
+    assert found.verdict is verdict
+    if verdict is Verdict.REFUTED:
+        low, high = found.evidence["range"]
+        assert not low <= float(row.estimate_all) <= high
