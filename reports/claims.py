@@ -48,7 +48,7 @@ _SYMBOLS = (
 def text(run: Run, document: str) -> str:
     """Render the page of a document, which the first part of its statements' ids names."""
     results = statements(run, document)
-    stated = [result for result in results if document not in TITLES or voice(result) is Voice.DOCUMENT]
+    stated = [result for result in results if voice(result) is Voice.DOCUMENT]
     counts = Counter(result.verdict for result in stated)
     parts = [
         f"# {TITLES.get(document, document)}: what it states and what holds",
@@ -70,7 +70,7 @@ def text(run: Run, document: str) -> str:
             header = ("claim", "place", "what it says", "finding")
             parts += [f"## {str(verdict).capitalize()}", table(header, rows, [r.id for r in shown])]
     for title, kind in (("What the authors promised", Voice.PROMISE), ("What reviewers lines", Voice.REVIEWER)):
-        others = [result for result in results if document in TITLES and voice(result) is kind]
+        others = [result for result in results if voice(result) is kind]
         if others:
             lines = [(f"`{r.id}`", r.source, r.statement, f"{r.verdict}", _finding(r)) for r in others]
             columns = ("claim", "place", "what it says", "verdict", "finding")
@@ -147,7 +147,7 @@ def findings(run: Run, count: int = 3) -> list[Result]:
         )
 
     # A statement of several versions counts once.
-    once = [group[0] for group in distinct(r for r in run.results if r.id.partition(".")[0] in TITLES).values()]
+    once = [group[0] for group in distinct(run.results).values()]
     ranked = sorted((r for r in once if r.verdict in ORDER[:2]), key=rank)
     counts: dict[str, int] = {}
     turns = []

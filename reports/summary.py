@@ -8,7 +8,7 @@ from canaryproof.reports.claims import TITLES, documents, page_name, statements
 from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.markup.markdown import table
 from canaryproof.verify.papers.check.documents import Voice, distinct, voice
-from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict, false_alarms
+from canaryproof.verify.papers.check.results import Run, Subject, Verdict, false_alarms
 
 
 def text(run: Run, pages: Mapping[str, str], pictures: Mapping[str, str]) -> str:
@@ -32,18 +32,14 @@ def _documents(run: Run) -> list[str]:
         return []
     rows = []
     for document in names:
-        stated = [r for r in statements(run, document) if document not in TITLES or voice(r) is Voice.DOCUMENT]
+        stated = [r for r in statements(run, document) if voice(r) is Voice.DOCUMENT]
         counts = Counter(result.verdict for result in stated)
         name = f"[{TITLES.get(document, document)}]({page_name(document)})"
         rows.append((name, *(f"{counts[verdict]}" for verdict in Verdict), f"{counts.total()}"))
-    once = Counter(group[0].verdict for group in distinct(_known(run)).values())
+    once = Counter(group[0].verdict for group in distinct(run.results).values())
     rows.append(("different statements, each once", *(f"{once[verdict]}" for verdict in Verdict), f"{once.total()}"))
     header = ("document", *(str(verdict) for verdict in Verdict), "all")
     return ["## Statements of the documents", table(header, rows)]
-
-
-def _known(run: Run) -> list[Result]:
-    return [result for result in run.results if result.id.partition(".")[0] in TITLES]
 
 
 def _own(run: Run) -> list[str]:

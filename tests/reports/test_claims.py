@@ -145,8 +145,8 @@ def test_the_final_version_comes_first_and_what_is_of_no_privacy_later():
 
 
 def test_a_second_finding_of_a_suite_waits_for_the_others():
-    some = [claim(f"final.{i}", Verdict.REFUTED, "claims", "ε") for i in range(3)]
-    assert names(*some, claim("bounds.a", Verdict.REFUTED, "bounds", "ε")) == ["final.0", "bounds.a", "final.1"]
+    some = [claim(f"final.{i}", Verdict.REFUTED, "claims", f"ε is {i}") for i in range(3)]
+    assert names(*some, claim("v1.a", Verdict.REFUTED, "bounds", "ε is 9")) == ["final.0", "v1.a", "final.1"]
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_what_is_of_privacy_comes_before_what_is_not(word):
 
 
 def test_three_findings_are_shown_and_fewer_where_there_are_fewer():
-    some = [claim(f"final.{i}", Verdict.REFUTED, f"suite{i}", "ε") for i in range(5)]
+    some = [claim(f"final.{i}", Verdict.REFUTED, f"suite{i}", f"ε is {i}") for i in range(5)]
     assert names(*some) == ["final.0", "final.1", "final.2"]
     assert names(*some[:2], claim("final.held"), claim("ours.a", Verdict.REFUTED)) == ["final.0", "final.1"]
     # Of a document that this version does not know: after those that it does.

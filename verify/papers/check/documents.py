@@ -48,7 +48,8 @@ class Voice(StrEnum):
 
 def voice(result: Result) -> Voice:
     """Return who speaks in a statement: the reviews hold more than statements of a paper."""
-    if document_of(result.id) is not REVIEWS:
+    # Results may be of documents that this version does not know.
+    if result.id.partition(".")[0] != REVIEWS.id:
         return Voice.DOCUMENT
     if result.id.startswith(f"{REVIEWS.id}.promise."):
         return Voice.PROMISE
