@@ -154,6 +154,7 @@ def test_a_summary_counts_ours_and_theirs_apart():
             ("Andrew et al., final version", "1", "0", "1", "0", "0", "2"),
             ("Andrew et al., first version", "1", "0", "0", "0", "0", "1"),
             ("elsewhere", "0", "1", "0", "0", "0", "1"),
+            ("different statements, each once", "2", "1", "1", "0", "0", "4"),
         ),
         tuple(
             (f'<a id="{one.id}"></a>{one.id}', one.statement.replace("`", ""), str(one.verdict), one.finding)

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 from dataclasses import dataclass
 
 import pytest
@@ -75,6 +76,9 @@ def test_what_stands_in_for_public_names_is_there():
     for scope, left in rows.items():
         owner = canaryproof if scope == "canaryproof" else public(scope.rpartition(".")[2])
         for successor, _ in left.values():
+            # A longer one says what to do.
+            if not re.fullmatch(r"[\w.-]+", successor):
+                continue
             assert owner is None or hasattr(owner, successor), f"{scope}.{successor}"
 
 

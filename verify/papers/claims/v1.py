@@ -471,8 +471,8 @@ def anderson_checks(document: Document, table: Mapping[str, Sequence[str]]) -> l
 
 # The text has a 95% bound, and its footnote says what that takes.
 DISCLOSED_BOUND = (
-    "ε_lo is a 95%-confidence bound; its threshold would have to be independent of the cosines and is not, so that it "
-    "is somewhat higher"
+    "The bound ε_lo has 95% confidence; its threshold would have to be independent of the cosines and is not, so that "
+    "it is somewhat higher"
 )
 # "Somewhat": by less than a quarter of ε.
 _SOMEWHAT = 0.25

@@ -126,7 +126,7 @@ def test_poisson_sampling_in_one_round_is_that_of_the_mixture():
     exact = exact_epsilon([(1.0 - q, 0.0), (q, 1.0 / z)], [(1.0, 0.0)])
     assert exact - 1e-6 <= found.epsilon <= exact + 5e-4
     assert found.relation == ADD_OR_REMOVE
-    assert "Poisson sampling at 0.3" in found.rule
+    assert "one round that is sampled at 0.3" in found.rule
     assert "before division by m" in found.rule
 
 

@@ -27,8 +27,10 @@ def test_pairs_share_seeds_and_less_noise_is_in_scores():
 def test_scenarios_are_those_of_the_benchmark():
     from canaryproof.verify.papers.comparison import canife
 
-    ours = {(scenario.shuffled, scenario.fault) for scenario in SCENARIOS.values()}
-    assert ours == {(scenario.shuffled, scenario.fault) for scenario in canife.SCENARIOS}
+    # The faults of a server are judged here alone.
+    ours = {scenario.shuffled for scenario in SCENARIOS.values() if scenario.fault is None}
+    assert ours == {scenario.shuffled for scenario in canife.SCENARIOS}
+    assert {scenario.fault for scenario in canife.SCENARIOS} == {None}
 
 
 def test_the_first_versions_estimate_by_a_second_road():
