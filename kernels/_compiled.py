@@ -7,7 +7,7 @@ have: some thousand elements. Both ways give the same bits. They take the same s
 of the C library; quotients and logarithms that Python refuses are numpy's here, as the compiled functions have them
 (``error_model``): a quotient by zero is infinite or NaN. The formulas count on that.
 
-CompiledFunction code is kept on disk (``_kept_code``).
+Compiled code is kept on disk (``_kept_code``).
 
 numba compiles a ufunc anew in every process, which takes longer than all else that a short command does. A loop can be
 cached.
@@ -73,8 +73,9 @@ class CompiledFunction:
         return numba.typeof(self.dispatcher)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        # A property that fails with an AttributeError is asked for here, and would be asked for without an end.
+        if name.startswith("__") or hasattr(type(self), name):
+            return object.__getattribute__(self, name)
         return getattr(self.dispatcher, name)
 
     def __call__(self, *arguments: Any) -> Any:

@@ -295,3 +295,14 @@ def test_sums_in_any_order_are_part_of_their_caller():
     assert njit(fastmath={"reassoc"})(total).targetoptions["forceinline"]
     assert "forceinline" not in njit()(total).targetoptions
     assert "forceinline" not in njit(fastmath={"reassoc"}, cache=True)(total).targetoptions
+
+
+def test_a_property_that_fails_says_so_and_is_not_asked_for_without_an_end(monkeypatch):
+    function = njit(cache=True)(lambda x: x)
+
+    def broken(**_):
+        raise AttributeError("numba is half there")
+
+    monkeypatch.setattr("numba.njit", broken)
+    with pytest.raises(AttributeError, match="numba is half there"):
+        function(1.0)
