@@ -215,7 +215,9 @@ class _ReleaseJudge(_ScoresJudge):
         numbers = (Quantity("noise multiplier, at most", most), Quantity("noise multiplier, claimed", claimed))
         whole = not result.request.is_difference
         noticed = _noise_share_text(result, least_noise_share(claimed, dim, 0.0, EACH_LEVEL)) if whole else ""
-        if whole and (warning := _find(result, "less-noise")) is not None:
+        # A gate may have a smaller level than that of warnings.
+        warning = _find(result, "less-noise")
+        if whole and warning is not None and (warning.p_value or 0.0) < result.side_level:
             because = (
                 f"the release is {most / claimed:.3g} times as long as its claimed noise alone, so that its noise "
                 f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
@@ -314,7 +316,7 @@ class _RoundsJudge(_ScoresJudge):
         if test.p_value < result.side_level:
             do = "Check the rate that the claim was computed from, and how batches are drawn."
             return Finding(Question.SAMPLING, Status.FAILED, words, noticed, do, tested)
-        if test.noticed_rate * result.request.notice > test.rate:
+        if not test.has_power(result.request.notice):
             do = "Take more canaries: so few participations do not show the rate."
             return Finding(Question.SAMPLING, Status.CANNOT_SAY, words, noticed, do, tested)
         return Finding(Question.SAMPLING, Status.AS_CLAIMED, words, noticed, numbers=tested)

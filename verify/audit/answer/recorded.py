@@ -43,6 +43,14 @@ class SamplingTest:
     p_value: float
     noticed_rate: float
 
+    def is_as_claimed(self, level: float, notice: float) -> bool:
+        """Whether the test does not reject at a level, and ``has_power``."""
+        return self.p_value >= level and self.has_power(notice)
+
+    def has_power(self, notice: float) -> bool:
+        """Whether the claimed rate divided by ``notice``, or a smaller one, would have been noticed."""
+        return self.noticed_rate * notice <= self.rate
+
 
 def sampling_test(claim: Claim | None, record: RoundsRecord, level: float) -> SamplingTest | None:
     """Test recorded participations against the claimed rate; None where either is not known."""

@@ -20,7 +20,6 @@ from canaryproof.verify.audit.answer.findings import RULES, Question, decide
 from canaryproof.verify.audit.answer.judgement import judge
 from canaryproof.verify.audit.answer.misuse import Withheld, misuse, products_with_rest
 from canaryproof.verify.audit.answer.recorded import (
-    SamplingTest,
     checked_rounds,
     recorded_mechanism,
     sampling_test,
@@ -560,7 +559,8 @@ def _audit(
     )
     if record is not None:
         test = sampling_test(configured, record, result.side_level)
-        mechanism_of_record = recorded_mechanism(configured, record, sampled=_is_sampled_as_claimed(result, test))
+        sampled = test is not None and test.is_as_claimed(result.side_level, request.notice)
+        mechanism_of_record = recorded_mechanism(configured, record, sampled=sampled)
         result = replace(result, sampling_test=test, recorded=mechanism_of_record)
     if withheld:
         return finish(result)
@@ -619,13 +619,6 @@ def _check_mechanism(request: Request, claimed: Claim | None) -> None:
         raise ValueError("participations: must not be given with rate, at which rounds are drawn")
     if request.rounds is not None and request.rate is None:
         raise ValueError("rounds: needs rate, at which they are drawn")
-
-
-def _is_sampled_as_claimed(result: Audit, test: SamplingTest | None) -> bool:
-    """Tell whether recorded participations are those of the claimed sampling, and would have shown another one."""
-    if test is None:
-        return False
-    return test.p_value >= result.side_level and test.noticed_rate * result.request.notice <= test.rate
 
 
 def finish(result: Audit) -> Audit:

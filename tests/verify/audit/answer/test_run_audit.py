@@ -1074,6 +1074,18 @@ def test_each_warning_has_its_place_in_the_decision(kind: str | None) -> None:
     assert judged.decision.status == (4 if kind in WRONG_INPUT else 3 if kind in DOUBTFUL_INPUT else 0)
 
 
+def test_a_shorter_release_fails_at_the_level_of_the_gate() -> None:
+    canaries = Canaries(3, 100, 2000)
+    # A length whose p-value lies between both levels, 3e-10.
+    release = canaries.sum() + 0.91 * np.random.default_rng(3).normal(size=2000)
+    for confidence, fails in ((0.95, True), (1.0 - 1e-9, False)):
+        found = audit_release(release, canaries, DELTA, confidence, noise_multiplier=1.0)
+        (warning,) = (each for each in found.warnings if each.kind == "less-noise")
+        assert warning.p_value is not None
+        assert (warning.p_value < found.side_level) == fails
+        assert has_failed(found, "noise") == fails
+
+
 def test_every_kind_of_warning_has_a_place() -> None:
     placed = [WRONG_INPUT, DOUBTFUL_INPUT, NOISE_WARNINGS, NOTES]
     source = Path(misuse.__file__).read_text()
