@@ -7,7 +7,7 @@
 - ``toml``: an experiment that can be read.
 
 ``<!-- not run: WHY -->`` above a block leaves it out. Notebooks are executed when the site is built. After a meant
-change, ``python -m tests.test_documents`` writes outputs and picture anew; read the diff.
+change, ``python -m tests.test_documents [PAGE …]`` writes outputs and picture anew; read the diff.
 """
 
 import ast
@@ -16,7 +16,7 @@ import runpy
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -270,10 +270,10 @@ def test_the_table_of_trainings_is_what_its_command_gives(tmp_path):
     assert set(shown) <= found
 
 
-def write_anew() -> None:
+def write_anew(pages: Sequence[Path]) -> None:
     for page in [README, *SITE]:
         page.write_text(written(page.read_text(encoding="utf-8")), encoding="utf-8")
-    for page in PAGES:
+    for page in pages:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             text = page.read_text(encoding="utf-8")
             for block, real in reversed(run_page(page)):
@@ -285,4 +285,5 @@ def write_anew() -> None:
 
 
 if __name__ == "__main__":
-    write_anew()
+    # Of all pages, or of those that are named.
+    write_anew([Path(name).resolve() for name in sys.argv[1:]] or PAGES)
