@@ -4,6 +4,7 @@ BIN := .venv/bin
 ROOMS := kernels proofs_check verify reports
 
 STAMP := .venv/installed
+RUN_STAMP := .venv/installed-run
 DOCS_STAMP := .venv/installed-docs
 
 # The rooms as one package in one folder, for tools that read code without importing it.
@@ -14,7 +15,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published release-check published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
-verify: $(STAMP)
+verify: $(RUN_STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick
 
 # As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop. Each
@@ -186,12 +187,15 @@ mutants: $(STAMP)
 clean:
 	rm -rf .venv .venv-* build runs *.egg-info
 
+# What a run of the suites needs, and what the tests and the linters need besides, each with the stamps that it makes.
 # Python compiles what is imported: all 15,000 modules of the packages would take longer.
-$(STAMP): pyproject.toml constraints.txt | .venv/bin/python
+$(RUN_STAMP): EXTRAS := federated
+$(STAMP): EXTRAS := test,lint
+$(RUN_STAMP) $(STAMP): pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/pip install --quiet --constraint constraints.txt pip setuptools
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-compile --no-build-isolation --constraint constraints.txt \
-		--editable '.[test,lint]'
-	touch $@
+		--editable '.[$(EXTRAS)]'
+	touch $(sort $@ $(RUN_STAMP))
 
 $(DOCS_STAMP): $(STAMP)
 	PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --no-build-isolation --constraint constraints.txt \
