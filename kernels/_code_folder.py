@@ -12,9 +12,12 @@ meanwhile, what a descriptor is of does not.
 import errno
 import hashlib
 import os
+import re
 import secrets
+import shutil
 import stat
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -26,6 +29,9 @@ PACKAGE = "canaryproof."
 _ROOT = Path(__file__).parents[1]
 # The rooms that may have compiled functions. In a checkout much else lies next to them: tests, an environment.
 _ROOMS = ("kernels", "proofs_check", "verify")
+_PREFIX = "compiled-"
+# Seconds for which the code of another version is kept after its last use.
+_LONGEST_UNUSED = 30 * 86400.0
 
 
 @cache
@@ -48,8 +54,26 @@ def folder() -> Path:
     given = os.environ.get("NUMBA_CACHE_DIR", "")
     parents = [Path(given)] if given else [*_user_folders(), _ROOT / "__pycache__"]
     # Links are followed here and never again.
-    folders = [Path(os.path.realpath(parent)) / f"compiled-{digest()[:16]}" for parent in parents]
-    return next(filter(is_writable, folders), folders[0])
+    folders = [Path(os.path.realpath(parent)) / f"{_PREFIX}{digest()[:16]}" for parent in parents]
+    for own in filter(is_writable, folders):
+        _prune(own.parent)
+        return own
+    return folders[0]
+
+
+def _prune(parent: Path) -> None:
+    """Remove folders of other versions that nothing has used for a month: ``is_writable`` marks the use."""
+    with suppress(OSError), opened_folder(parent) as descriptor:
+        readable = os.open(".", os.O_RDONLY, dir_fd=descriptor)
+        try:
+            with os.scandir(readable) as entries:
+                names = [entry.name for entry in entries if re.fullmatch(f"{_PREFIX}[0-9a-f]{{16}}", entry.name)]
+            for name in names:
+                used = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mtime
+                if time.time() - used > _LONGEST_UNUSED:
+                    shutil.rmtree(name, ignore_errors=True, dir_fd=descriptor)
+        finally:
+            os.close(readable)
 
 
 def _user_folders() -> list[Path]:

@@ -19,7 +19,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
 from threading import RLock
 from types import FunctionType, ModuleType, SimpleNamespace
@@ -89,6 +90,8 @@ class CompiledFunction:
 
     # The process that has run functions in OpenMP's threads, if any.
     _process: ClassVar[int | None] = None
+    # Whether Python runs loops over few elements.
+    _may_run_in_python: ClassVar[bool] = True
 
     def in_this_process(self, *arguments: Any) -> Any:
         """Run the function in OpenMP's threads, or in one if the process was forked from one that has such threads.
@@ -110,8 +113,10 @@ class CompiledFunction:
 
     def is_quick_in_python(self, elements: int) -> bool:
         """Whether Python has done so many more elements before compiled code is there, or for little more."""
+        if not self._may_run_in_python or "dispatcher" in vars(self):
+            return False
         allowed = (_LOADING if self._is_on_disk else _COMPILING) + ("numba" not in sys.modules) * _IMPORTING
-        return "dispatcher" not in vars(self) and self._seconds * (1.0 + elements / self._elements) <= allowed
+        return self._seconds * (1.0 + elements / self._elements) <= allowed
 
     @cached_property
     def _is_on_disk(self) -> bool:
@@ -127,6 +132,16 @@ class CompiledFunction:
         self._seconds += time.thread_time() - begun
         self._elements += elements
         return result
+
+
+@contextmanager
+def without_python() -> Iterator[None]:
+    """Compile each function that is called in the ``with`` block, however few elements it is for."""
+    CompiledFunction._may_run_in_python = False
+    try:
+        yield
+    finally:
+        CompiledFunction._may_run_in_python = True
 
 
 def njit(**options: Any) -> Callable[[_Function], _Function]:

@@ -49,6 +49,7 @@ COMMANDS = {
     "self-test": ("audit.cli.self_test_command", "Look at some rounds of your own training with ten canaries."),
     "train": ("papers.cli.train_command", "Train with canaries and differential privacy, and audit what is released."),
     "verify": ("papers.cli.verify_command", "Check the numerics, the algorithms, the printed tables and the proofs."),
+    "warm-up": ("audit.cli.warm_up_command", "Compile what audits need, before the first one."),
 }
 
 

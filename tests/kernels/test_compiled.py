@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -59,6 +60,26 @@ def test_compiled_code_of_another_version_is_not_used(tmp_path, said, variable):
     assert said(1, **place) == (["4", "0"], "")
     assert said(5, **place) == (["12", "0"], "")
     assert said(1, **place) == (["4", "1"], "")
+
+
+def test_code_of_versions_that_nothing_uses_is_removed_after_a_month(tmp_path, monkeypatch):
+    """Of the package's own folders alone, and not through a link."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    elsewhere = tmp_path / "elsewhere"
+    linked = tmp_path / f"compiled-{'c' * 16}"
+    days = {"compiled-" + "a" * 16: 31, "compiled-" + "b" * 16: 29, "compiled-by-hand": 400, "elsewhere": 400}
+    for name in days:
+        (tmp_path / name / "kernels").mkdir(parents=True)
+        (tmp_path / name / "kernels" / "code.nbi").touch()
+    linked.symlink_to(elsewhere)
+    for path, age in [*((tmp_path / name, age) for name, age in days.items()), (linked, 400)]:
+        when = time.time() - 86400 * age
+        os.utime(path, (when, when), follow_symlinks=False)
+    own = _code_folder.folder.__wrapped__()
+    left = days.keys() - {"compiled-" + "a" * 16} | {own.name, linked.name}
+    assert {path.name for path in tmp_path.iterdir()} == left
+    assert (elsewhere / "kernels" / "code.nbi").exists()
+    assert time.time() - own.stat().st_mtime < 60
 
 
 @pytest.mark.deep
