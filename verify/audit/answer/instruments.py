@@ -40,7 +40,7 @@ _SAMPLE, _COMPARED = 2**13, 2**22
 _SPANNED = 64
 # Layers of one coordinate leave a sign alone: of fewer such layers two rounds are parallel too often.
 _FEWEST_COORDINATES = 32
-# Lags at which batches are compared.
+# Lags at which batches are compared, and rounds: each round with the first ones and with the last ones.
 _LAGS = 64
 # Limits on the absolute value of a coordinate, in standard deviations.
 _LIMITS = np.arange(16) / 4.0
@@ -134,7 +134,12 @@ class ResidualTests:
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
         self._squares: list[Array] = []
         self._sums: list[Array] = []
-        self._samples: list[Array] = []
+        # Coordinates of the first rounds and of the last ones. Strongest correlation of two rounds, and how many pairs
+        # were compared. Sums of products and of their squares at each lag.
+        self._first: list[Array] = []
+        self._last: list[Array] = []
+        self._strongest, self._pairs = 0.0, 0
+        self._products, self._product_squares = np.zeros((2, _LAGS))
         # Coordinates above each limit, the positive ones of these, and the least and the most that are expected.
         self._above, self._positive, self._least, self._most = np.zeros((4, len(_LIMITS)))
         self._lag, self._lags = 0.0, 0
@@ -187,9 +192,10 @@ class ResidualTests:
         self._sums.append(np.add.reduceat(vector, self._starts))
         deviations = np.repeat(np.sqrt(np.maximum(squares / self._sizes, np.finfo(float).tiny)), self._sizes)
         scaled = vector / deviations
-        self._samples.append(scaled[:: max(1, self.dim // _SAMPLE)][:_SAMPLE].astype(np.float32))
+        self._compare_rounds(scaled[:: max(1, self.dim // _SAMPLE)][:_SAMPLE].copy())
         self._count(scaled, resolution / deviations.min())
-        if largest:
+        # A transform a round would be most of the cost. Noise that repeats itself does so in the rounds 1, 2, 4, … too.
+        if largest and self.rounds & (self.rounds - 1) == 0:
             self._compare(scaled[:_COMPARED])
         self._repeat(vector, resolution)
 
@@ -316,22 +322,34 @@ class ResidualTests:
         self._lag = max(self._lag, float((np.abs(products) / roots).max()))
         self._lags += len(products)
 
+    def _compare_rounds(self, sample: Array) -> None:
+        """Compare a round with the first rounds and with the last ones, so that each costs the same."""
+        apart = self._first[: max(0, self.rounds - 1 - len(self._last))]
+        others = np.asarray([*apart, *self._last]).reshape(-1, len(sample))
+        products, squares = others @ sample, (others**2) @ (sample**2)
+        if len(others):
+            ratios = np.abs(products) / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
+            self._strongest, self._pairs = max(self._strongest, float(ratios.max())), self._pairs + len(others)
+        # The last one has lag 1.
+        near = slice(len(apart), None)
+        lags = len(self._last)
+        self._products[:lags] += products[near][::-1]
+        self._product_squares[:lags] += squares[near][::-1]
+        if len(self._first) < _LAGS:
+            self._first.append(sample)
+        self._last = [*self._last, sample][-_LAGS:]
+
     def _between(self) -> InstrumentTest:
-        samples = np.asarray(self._samples, dtype=np.float64)
-        products, squares = samples @ samples.T, (samples**2) @ (samples**2).T
-        pairs = np.triu_indices(self.rounds, 1)
-        roots = np.sqrt(np.maximum(squares, np.finfo(float).tiny))
-        lags = [
-            abs(np.trace(products, lag)) / math.sqrt(max(np.trace(squares, lag), np.finfo(float).tiny))
-            for lag in range(1, self.rounds)
-        ]
-        strongest = max(float(np.abs(products / roots)[pairs].max()), *lags)
-        return _signs("repeats between rounds", "two rounds", strongest, len(pairs[0]) + len(lags), samples.shape[1])
+        lags = min(_LAGS, self.rounds - 1)
+        roots = np.sqrt(np.maximum(self._product_squares[:lags], np.finfo(float).tiny))
+        strongest = max(self._strongest, float((np.abs(self._products[:lags]) / roots).max()))
+        tests = self._pairs + lags
+        return _signs("repeats between rounds", "two rounds", strongest, tests, len(self._last[0]))
 
     def _span(self) -> InstrumentTest:
-        if len(self._samples[0]) < _FEWEST_COORDINATES:
+        if len(self._first[0]) < _FEWEST_COORDINATES:
             return InstrumentTest("span", "There are too few coordinates for a test of the rounds' span.", None)
-        samples = np.asarray(self._samples[: min(_SPANNED, len(self._samples[0]) - 1)], dtype=np.float64)
+        samples = np.asarray(self._first[: min(_SPANNED, len(self._first[0]) - 1)])
         p_value = float(rounds_p_value(samples @ samples.T, 1.0, samples.shape[1]))
         observed = f"The noise of the first {len(samples)} rounds is compared with the span of those before."
         return InstrumentTest("span", observed, p_value, "noise in a space of few dimensions")
@@ -404,9 +422,11 @@ class SamplingTests:
         self.members = int(MEMBERS.number("members", members))
         self._sizes: list[int] = []
         self._counts = np.zeros(self.members, np.int64)
-        self._recent: list[Array] = []
-        # At each lag: the number of members of the earlier round, and how many of these are in the later one too.
-        self._overlaps: list[tuple[int, int, int]] = []
+        # Bit L − 1 of a member: whether it was in the round that was L rounds before its last one.
+        self._history = np.zeros(self.members, np.uint64)
+        self._last = np.full(self.members, -1, np.int64)
+        # For each round, at the lags 1, 2, …: how many members of the earlier round are in it too.
+        self._returned: list[Ints] = []
 
     @property
     def rounds(self) -> int:
@@ -432,15 +452,18 @@ class SamplingTests:
         numbers = numbers.astype(np.int64)
         if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.members):
             raise ValueError(f"drawn: must lie between 0 and {self.members - 1}")
-        present = np.zeros(self.members, bool)
-        present[numbers] = True
-        if np.count_nonzero(present) != len(numbers):
+        if len(np.unique(numbers)) != len(numbers):
             raise ValueError("drawn: a member is drawn twice in a round")
-        for lag, earlier in enumerate(reversed(self._recent), start=1):
-            both = int(np.count_nonzero(earlier & present))
-            self._overlaps.append((lag, int(np.count_nonzero(earlier)), both))
-        self._recent = [*self._recent, present][-_LAGS:]
-        self._counts += present
+        now, last = self.rounds, self._last[numbers]
+        since = (now - last).astype(np.uint64)
+        # The last round of a member joins those before it; what lies further back than all lags leaves.
+        history = (self._history[numbers] << np.uint64(1)) | np.uint64(1)
+        history = np.where(since <= _LAGS, history << (np.minimum(since, _LAGS) - np.uint64(1)), np.uint64(0))
+        history[last < 0] = 0
+        lags = np.arange(min(_LAGS, now), dtype=np.uint64)
+        self._returned.append(np.array([np.count_nonzero(history >> lag & np.uint64(1)) for lag in lags], np.int64))
+        self._history[numbers], self._last[numbers] = history, now
+        self._counts[numbers] += 1
         self._sizes.append(len(numbers))
 
     def tests(self) -> tuple[InstrumentTest, ...]:
@@ -474,7 +497,7 @@ class SamplingTests:
             _normal(self._counts, self.rounds, self.rate, rng),
             f"rates of members with a deviation of {self._wrong_rates():.2g} of their mean",
         )
-        if self._overlaps:
+        if self.rounds > 1:
             yield self._again(rng)
 
     @property
@@ -496,8 +519,16 @@ class SamplingTests:
         most = stats.chi2.isf(0.5 * LEVEL, self.members) / stats.chi2.ppf(1.0 - _POWER, self.members)
         return math.sqrt((most - 1.0) * (1.0 - self.rate) / (self.rate * self.rounds))
 
+    @property
+    def _overlaps(self) -> tuple[Ints, Ints, Ints]:
+        """Each lag of each round, the number of members of the earlier round, and how many are in the later one too."""
+        counts = [len(each) for each in self._returned]
+        lags = np.concatenate([np.arange(1, count + 1) for count in counts])
+        earlier = np.asarray(self._sizes)[np.repeat(np.arange(self.rounds), counts) - lags]
+        return lags, earlier, np.concatenate(self._returned)
+
     def _again(self, rng: np.random.Generator) -> InstrumentTest:
-        lags, earlier, both = np.asarray(self._overlaps).T
+        lags, earlier, both = self._overlaps
         normal = _normal(both, earlier, self.rate, rng)
         sums = np.bincount(lags, normal)[1:] / np.sqrt(np.bincount(lags)[1:])
         strongest = int(np.argmax(np.abs(sums))) + 1

@@ -333,8 +333,8 @@ def test_the_faults_that_are_said_to_be_noticed_are_noticed_with_ninety_percent(
     two_sided = stats.norm.isf(LEVEL / 2)
     # A rate's error in deviations of the number drawn, and that of a share of so many who may return at one of 4 lags.
     drawn = sampling._wrong_rate() * rate * rounds * members / math.sqrt(rounds * members * rate * (1 - rate))
-    earlier = np.array([size for lag, size, _ in sampling._overlaps if lag == 1]).sum()
-    lags, sizes, _ = np.array(sampling._overlaps).T
+    lags, sizes, _ = sampling._overlaps
+    earlier = sizes[lags == 1].sum()
     returned = sampling._wrong_return(lags, sizes) * math.sqrt(earlier / (rate * (1 - rate)))
     # Rates of members with this deviation, as a share of the mean, add to the variance of their counts.
     wider = 1.0 + (sampling._wrong_rates() * rate) ** 2 * rounds / (rate * (1 - rate))
@@ -437,14 +437,14 @@ def test_each_test_of_the_residuals_says_what_it_saw_how_likely_that_is_and_what
     )
     within = max(
         abs((vector[lag:] * vector[:-lag]).sum()) / math.sqrt(((vector[lag:] * vector[:-lag]) ** 2).sum())
-        for vector in scaled
+        for vector in scaled[:2]  # of the first, the second, the fourth, … round
         for lag in range(1, dim)
     )
     pairs = {(s, t): scaled[s] * scaled[t] for s, t in itertools.combinations(range(rounds), 2)}
     shifted = [np.concatenate([pairs[s, s + lag] for s in range(rounds - lag)]) for lag in range(1, rounds)]
     between = max(abs(each.sum()) / math.sqrt((each**2).sum()) for each in [*pairs.values(), *shifted])
     for name, compared, ratio, number_of, size in (
-        ("repeats within a round", "two coordinates at one distance", within, rounds * (dim - 1), dim),
+        ("repeats within a round", "two coordinates at one distance", within, 2 * (dim - 1), dim),
         ("repeats between rounds", "two rounds", between, len(pairs) + rounds - 1, dim),
     ):
         expected[name] = (
@@ -575,3 +575,30 @@ def test_a_rounding_error_moves_each_limit_by_itself():
             moved_limit = max(0.0, limit + sign * moved)
             tails = [size * stats.beta.sf(moved_limit**2 / size, 0.5, 0.5 * (size - 1)) for size in (100, 200)]
             assert expected == pytest.approx(sum(tails), rel=1e-9)
+
+
+def test_rounds_are_compared_with_the_first_and_the_last_ones_alone():
+    """Rounds that repeat the first one or the one before are seen at any time; the cost of a round stays."""
+    rng = np.random.default_rng(3)
+    vectors = rng.normal(size=(150, 200))
+    for number, earlier in ((149, 148), (149, 90), (149, 0), (149, 63)):
+        tests = cp.ResidualTests(1.0, 200)
+        for t, vector in enumerate(vectors):
+            tests.add(vectors[earlier] if t == number else vector)
+        assert [test.name for test in tests.tests() if test.has_failed] == ["repeats between rounds"], earlier
+    # All pairs of the first 65 rounds, and each later one with the first 64 and the last 64.
+    assert tests._pairs == sum(min(t, 64) + min(64, max(0, t - 64)) for t in range(150))
+    assert len(tests._first) == len(tests._last) == 64
+
+
+def test_returns_are_counted_as_by_sets_at_every_lag():
+    rng = np.random.default_rng(5)
+    rounds = [np.flatnonzero(rng.random(30) < 0.2) for _ in range(140)]
+    tests = cp.SamplingTests(0.2, 30)
+    for drawn in rounds:
+        tests.add(rng.permutation(drawn))
+    found = list(zip(*(each.tolist() for each in tests._overlaps), strict=True))
+    sets = [set(drawn.tolist()) for drawn in rounds]
+    assert found == [
+        (lag, len(sets[t - lag]), len(sets[t - lag] & sets[t])) for t in range(140) for lag in range(1, min(t, 64) + 1)
+    ]
