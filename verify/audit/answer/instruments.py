@@ -157,6 +157,14 @@ class ResidualTests:
         squares = np.asarray(self._squares).sum()
         return math.sqrt(squares / (self.rounds * self.dim)) if self.rounds else math.nan
 
+    @property
+    def noticed_share(self) -> float:
+        """Largest share of the claimed noise that is noticed with probability 90%; nan before the first round."""
+        freedom = self.rounds * self.dim
+        if not freedom:
+            return math.nan
+        return (1.0 - self.tolerance) * math.sqrt(stats.chi2.ppf(LEVEL, freedom) / stats.chi2.ppf(_POWER, freedom))
+
     def add(self, residual: ArrayLike, resolution: float | None = None) -> None:
         """Add a round's residual: the release minus everything that was summed.
 
@@ -465,6 +473,11 @@ class SamplingTests:
         self._history[numbers], self._last[numbers] = history, now
         self._counts[numbers] += 1
         self._sizes.append(len(numbers))
+
+    @property
+    def wrong_rate(self) -> float:
+        """Share of itself by which a rate is off that is noticed with probability 90%; nan before the first round."""
+        return self._wrong_rate() if self.rounds else math.nan
 
     def tests(self) -> tuple[InstrumentTest, ...]:
         """Return the tests of the rounds so far; none before the first.

@@ -63,7 +63,7 @@ _PLAIN = (
 )
 
 
-def _speaker(encoding: str) -> Say:
+def speaker(encoding: str) -> Say:
     """Return a function that spells out the symbols that an encoding does not have."""
 
     def say(text: str) -> str:
@@ -157,18 +157,18 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
 
     Calls that print more are named as a shell has them, or as Python does.
     """
-    say, width, calls = _speaker(encoding), min(width, WIDTH), _SHELL if shell else _PYTHON
+    say, width, calls = speaker(encoding), min(width, WIDTH), _SHELL if shell else _PYTHON
 
     def block(label: str, text: str) -> list[str]:
-        return _wrap(say(text), width, f"{label:{_LABEL}}") if text else []
+        return wrap(say(text), width, f"{label:{_LABEL}}") if text else []
 
     decision = result.decision
-    head = [*_wrap(say(headline(result)), width), *_wrap(say(_cause(result)), width)]
+    head = [*wrap(say(headline(result)), width), *wrap(say(_cause(result)), width)]
     rows = [
         line
         for finding in result.findings
         if finding.status is not Status.NOT_LOOKED_AT or (result.claim is None and finding.question is Question.LEAK)
-        for line in _row(finding, width, say)
+        for line in finding_lines(finding, width, say)
     ]
     before = [*block("Audited", _audit_text(result)), *block("Unchecked", _unanswered_text(result))]
     wrong = decision is not None and decision.rule == RULES[0].name
@@ -186,12 +186,12 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
     return "\n".join([*head, "", *rows, "", *before, *_notes(result, room, block), *after])
 
 
-def _row(finding: Finding, width: int, say: Say) -> list[str]:
+def finding_lines(finding: Finding, width: int, say: Say) -> list[str]:
     """Print a finding: its question and status stand in columns where there is room for them."""
     question, status = str(finding.question), say(_status_text(finding))
     if width < _NARROW:
-        return _wrap(say(f"{question}: {status}: {finding.because}"), width)
-    return _wrap(say(finding.because), width, f"  {question:12}{status:12}")
+        return wrap(say(f"{question}: {status}: {finding.because}"), width)
+    return wrap(say(finding.because), width, f"  {question:12}{status:12}")
 
 
 def _status_text(finding: Finding) -> str:
@@ -233,7 +233,7 @@ def _level(result: AuditResult) -> str:
     return f"At most {level} of honest runs are NOT PASSED by chance, {tests}."
 
 
-def _wrap(text: str, width: int, label: str = "") -> list[str]:
+def wrap(text: str, width: int, label: str = "") -> list[str]:
     """Wrap a text to the right of a label, without breaking an equation."""
     whole = re.sub(r" ([=±≥]) ", "\u00a0\\1\u00a0", text)
     indent = " " * len(label)
@@ -375,7 +375,7 @@ _PYTHON = _Calls("details()", "plot()")
 
 def details(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8") -> str:
     """Print all that the summary leaves out."""
-    say = _speaker(encoding)
+    say = speaker(encoding)
     # Rich takes the encoding from the file, and draws lines that it can show.
     file = io.TextIOWrapper(io.BytesIO(), encoding)
     console = Console(file=file, width=width, markup=False, emoji=False, highlight=False)

@@ -1,0 +1,315 @@
+"""The core of a watch, by trainings in numpy: honest ones never fail, and faults fail the expected question."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+import canaryproof as cp
+from canaryproof.verify.audit.answer.findings import Question, Status
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
+from canaryproof.verify.audit.watch.watch_record import WatchRecord
+
+MEMBERS, DIM, RATE, STEPS = 1000, 80, 0.2, 48
+CLAIM = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS)
+
+
+def clipped_sum(rows, norm=1.0):
+    return (rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True) / norm, 1.0)).sum(axis=0)
+
+
+def train(
+    seed=0,
+    steps=STEPS,
+    members=MEMBERS,
+    dim=DIM,
+    claim=CLAIM,
+    drawn_rate=RATE,
+    noise=1.0,
+    counted=1.0,
+    clip=clipped_sum,
+    wraps=True,
+    draw=None,
+    divisor=1.0,
+    **options,
+):
+    """Train for some steps, and return the watch; ``noise`` is added, and the accountant counts ``counted``."""
+    rng = np.random.default_rng(seed)
+    watch = cp.watch(delta=1e-5, claim=claim, members=members, divisor=divisor, **options)
+    data = rng.normal(size=(members, dim)) * rng.lognormal(sigma=1.0, size=(members, 1)) / math.sqrt(dim)
+    clipping = watch.clipping(clip, 1.0) if wraps else clip
+    for t in range(steps):
+        drawn = np.flatnonzero(rng.random(members) < drawn_rate) if draw is None else draw(rng, t)
+        total = clipping(data[drawn])
+        scale = noise(t) if callable(noise) else noise
+        release = (total + scale * rng.normal(size=dim)) / divisor
+        known = counted(t) if callable(counted) else counted
+        watch.step(
+            release=release, total=total, gradients=data[drawn], drawn=drawn, noise_multiplier=known, clip_norm=1.0
+        )
+    return watch
+
+
+def failed(answer):
+    return [finding.question for finding in answer.findings if finding.status is Status.FAILED]
+
+
+def test_an_honest_training_passes_with_five_answers():
+    answer = train().close()
+    assert (answer.decision.outcome, answer.decision.status) == ("PASSED", 0)
+    assert [finding.question for finding in answer.findings] == list(Question)[1:6]
+    assert {finding.status for finding in answer.findings} == {Status.AS_CLAIMED}
+    text = str(answer)
+    assert text.startswith("PASSED: nothing contradicts the claimed ε = ")
+    assert max(map(len, text.splitlines())) <= 80
+    assert "No watch looks at" in text
+    assert json.loads(answer.to_json())["decision"]["outcome"] == "PASSED"
+    # Looks after 1, 2, 4, …, 32 steps and at the end; each test that was made counts.
+    assert answer.record.looks == 7
+    assert answer.decision.level == pytest.approx(answer.record.tests * 1e-6)
+    assert answer.record.tests < 7 * 16
+
+
+# Clippings by which one member changes a sum by more than the clip norm, and their largest changes.
+UNSOUND = {
+    "none": lambda rows: rows.sum(axis=0),
+    "the mean, no example": lambda rows: clipped_sum(rows.mean(axis=0, keepdims=True)) * len(rows),
+    "to 1.1 clip norms": lambda rows: clipped_sum(rows, 1.1),
+    "each coordinate": lambda rows: np.clip(rows, -1.0, 1.0).sum(axis=0),
+    "all scaled by the longest": lambda rows: (rows / max(1.0, np.linalg.norm(rows, axis=1).min(initial=1.0))).sum(
+        axis=0
+    ),
+    "not the first": lambda rows: rows[:1].sum(axis=0) + clipped_sum(rows[1:]),
+    "each half": lambda rows: np.concatenate([clipped_sum(each) for each in np.split(rows, 2, axis=1)]),
+    "a norm without some coordinates": lambda rows: (
+        rows / np.maximum(np.linalg.norm(rows[:, :40], axis=1, keepdims=True), 1.0)
+    ).sum(axis=0),
+    "forgets what is far": lambda rows: (
+        rows
+        / np.where(np.linalg.norm(rows, axis=1) > 1000.0, 1.0, np.maximum(np.linalg.norm(rows, axis=1), 1.0))[:, None]
+    ).sum(axis=0),
+    "pairs": lambda rows: clipped_sum(
+        np.add.reduceat(rows, range(0, len(rows), 2), axis=0) if len(rows) else rows, 2.0
+    ),
+    "not a number": lambda rows: (rows / np.linalg.norm(rows, axis=1, keepdims=True)).sum(axis=0),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("name", UNSOUND)
+def test_unsound_clippings_fail_the_clipping_by_a_shadow_member(name):
+    answer = train(steps=8, clip=UNSOUND[name]).close()
+    assert Question.CLIPPING in failed(answer)
+    assert answer.record.clipping.worst.is_excessive
+    assert "one member more" in answer.finding("clipping").because
+
+
+def test_a_sound_clipping_of_another_kind_is_not_accused():
+    def normalised(rows):
+        return (rows / (np.linalg.norm(rows, axis=1, keepdims=True) + 0.01)).sum(axis=0)
+
+    answer = train(clip=normalised).close()
+    assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", [])
+    assert answer.finding("clipping").status is Status.CANNOT_SAY
+    assert "not that of gradients that are scaled" in answer.finding("clipping").because
+    # Shadow members run in each step after one that is apart.
+    assert answer.record.clipping.trials > 7 * STEPS / 2
+
+
+def test_a_sum_that_is_too_long_fails_without_any_gradient():
+    watch = cp.watch(delta=1e-5)
+    watch.step(total=np.full(4, 2.0), drawn=[0, 1], noise_multiplier=1.0, clip_norm=1.0)
+    assert failed(watch.answer()) == [Question.CLIPPING]
+    assert "is 2 times as long as 2 clipped gradients can be" in watch.answer().finding("clipping").because
+    watch = cp.watch(delta=1e-5)
+    watch.step(total=np.full(4, 1.0), drawn=[0, 1], noise_multiplier=1.0, clip_norm=1.0)
+    watch.step(total=np.zeros(4), drawn=[], noise_multiplier=1.0, clip_norm=1.0)
+    assert failed(watch.answer()) == []
+
+
+def fixed_batches(_, t):
+    return np.arange(MEMBERS // 5) + MEMBERS // 5 * (t % 5)
+
+
+FAULTS = {
+    "half of the noise": ({"noise": 0.5}, [Question.NOISE, Question.LEAK]),
+    "nine tenths of the noise": ({"noise": 0.9}, [Question.NOISE, Question.LEAK]),
+    "less noise in some steps": ({"noise": lambda t: 0.6 if t % 8 == 3 else 1.0}, [Question.NOISE]),
+    "noise that was not counted": ({"noise": 0.0}, [Question.NOISE, Question.LEAK]),
+    "a smaller multiplier": ({"noise": 0.8, "counted": 0.8}, [Question.ACCOUNTING, Question.LEAK]),
+    "a schedule": (
+        {"noise": lambda t: 0.98**t, "counted": lambda t: 0.98**t},
+        [Question.ACCOUNTING, Question.LEAK],
+    ),
+    "more steps": ({"steps": STEPS + 10}, [Question.ACCOUNTING]),
+    "a wrong rate": ({"drawn_rate": 0.25}, [Question.SAMPLING, Question.ACCOUNTING]),
+    "fixed batches": ({"draw": fixed_batches}, [Question.SAMPLING]),
+    "a fixed size": ({"draw": lambda rng, _: rng.choice(MEMBERS, MEMBERS // 5, replace=False)}, [Question.SAMPLING]),
+    "twice": ({"draw": lambda rng, _: rng.integers(MEMBERS, size=MEMBERS // 5)}, [Question.SAMPLING]),
+    "a claim that is too small": (
+        {"claim": 0.5 * CLAIM.epsilon(1e-5), "rate": RATE},
+        [Question.ACCOUNTING, Question.LEAK],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_fails_the_expected_question(name):
+    options, expected = FAULTS[name]
+    answer = train(**options).close()
+    assert set(expected) <= set(failed(answer))
+    assert failed(answer)[0] is expected[0]
+    assert answer.decision.outcome == "NOT PASSED"
+    assert str(answer).startswith("NOT PASSED: the claimed ε = ")
+
+
+def test_a_leak_is_judged_at_the_upper_limit_of_the_noise():
+    """At the lower limit, or at the estimate of half of all honest trainings, an exact claim is exceeded."""
+    leaks = [train(seed=seed, steps=8, claim=cp.accounting.poisson(1.0, rate=RATE, rounds=8)) for seed in range(6)]
+    records = [watch.close() for watch in leaks]
+    assert min(answer.record.noise.share for answer in records) < 1.0
+    assert {answer.finding("leak").status for answer in records} == {Status.AS_CLAIMED}
+    freedom = 8 * DIM
+    ratio = records[0].record.noise.high / records[0].record.noise.share
+    # By the normal approximation of Wilson and Hilferty.
+    least = (1 - 2 / (9 * freedom) - 4.753424 * math.sqrt(2 / (9 * freedom))) ** 3
+    assert ratio == pytest.approx(least**-0.5, rel=1e-3)
+
+
+def test_what_is_not_given_is_not_looked_at():
+    watch = cp.watch(delta=1e-5, claim=CLAIM)
+    for _ in range(3):
+        watch.step()
+    answer = watch.close()
+    statuses = {finding.question: finding.status for finding in answer.findings}
+    assert statuses.pop(Question.ACCOUNTING) is Status.AS_CLAIMED
+    assert set(statuses.values()) == {Status.NOT_LOOKED_AT}
+    assert answer.decision.outcome == "CANNOT SAY"
+    assert "(48 claimed)" in answer.finding("accounting").because
+    empty = cp.watch(delta=1e-5).close()
+    assert (empty.decision.outcome, empty.record.looks) == ("CANNOT SAY", 0)
+    assert "no step was taken" in str(empty)
+
+
+@pytest.mark.parametrize(
+    ("options", "question", "words"),
+    [
+        ({"steps": 1, "claim": None, "rate": RATE}, "sampling", "a rate that is wrong by 20% would not be noticed"),
+        ({"steps": 1, "claim": None, "rate": RATE}, "noise", "noise of 90% of it would not be noticed"),
+        ({"claim": None}, "sampling", "no rate is claimed"),
+        ({"noise": lambda t: np.inf if t == 3 else 1.0}, "noise", "step 4 released numbers that are not finite"),
+        ({"claim": None, "counted": None, "rate": RATE}, "noise", "no noise multiplier is claimed"),
+        ({"dim": 1}, "noise", "a release of one number"),
+        (
+            {"clip": lambda rows: clipped_sum(rows) + np.random.default_rng().normal()},
+            "clipping",
+            "two runs of the clip",
+        ),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_cannot_be_decided_is_said_with_its_reason(options, question, words):
+    answer = train(**options).close()
+    assert answer.decision.outcome == "CANNOT SAY"
+    assert answer.finding(question).status is Status.CANNOT_SAY
+    assert words in answer.finding(question).because
+
+
+def test_nothing_is_claimed_but_what_is_configured():
+    answer = train(claim=None, rate=RATE).close()
+    assert answer.decision.outcome == "PASSED"
+    assert "nothing contradicts what was configured" in answer.headline
+    assert "as configured" in answer.finding("accounting").because
+    # Every member in every step: nothing is counted on.
+    whole = train(claim=None, rate=1.0, drawn_rate=1.0, steps=16, members=20).close()
+    assert whole.finding("sampling").status is Status.AS_CLAIMED
+    known = train(claim=cp.accounting.gaussian(1.0, participations=30), steps=40).close()
+    assert known.finding("sampling").status is Status.AS_CLAIMED
+    often = train(claim=cp.accounting.gaussian(1.0, participations=3), steps=40).close()
+    assert Question.SAMPLING in failed(often)
+
+
+def test_replaced_members_may_change_a_sum_by_two_clip_norms():
+    claim = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS, neighbours="replace")
+    answer = train(claim=claim).close()
+    assert answer.decision.outcome == "PASSED"
+    assert 1.5 < answer.record.clipping.worst.change <= 2.001
+    # Means of batches: the divisor is the number that is there.
+    assert Question.CLIPPING not in failed(train(claim=claim, clip=lambda rows: 0.5 * clipped_sum(rows, 2.0)).close())
+
+
+def test_a_record_is_a_file_that_answers_again(tmp_path):
+    watch = train(divisor=200.0)
+    answer = watch.close()
+    watch.save(tmp_path / "watch.json")
+    written = (tmp_path / "watch.json").read_text()
+    record = json_records.read(WatchRecord, json.loads(written))
+    assert record == answer.record
+    assert str(WatchAnswer(record)) == str(answer)
+    # Counts and sums: no list is as long as the steps or the members are many.
+    assert len(written) < 8_000
+
+
+def test_an_answer_between_looks_shows_the_last_look():
+    watch = train(steps=40)
+    between = watch.answer()
+    assert (between.record.steps, between.record.looked) == (40, 32)
+    assert watch.answer().record == between.record
+    assert watch.close().record.looked == 40
+    assert watch.close().record.looks == 7
+    with pytest.raises(ValueError, match="step: the watch was closed"):
+        watch.step()
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda _: cp.watch(delta=2.0), "delta: must"),
+        (lambda _: cp.watch(delta=1e-5, claim=-1.0), "claim: must"),
+        (lambda _: cp.watch(delta=1e-5, members=0), "members: must be a whole number"),
+        (lambda _: cp.watch(delta=1e-5, rate=0.0), "rate: must lie in"),
+        (lambda _: cp.watch(delta=1e-5, divisor=0), "divisor: must be positive"),
+        (lambda watch: watch.step(noise_multiplier=-1.0), "noise_multiplier: must be finite and not negative"),
+        (lambda watch: watch.step(clip_norm=0.0), "clip_norm: must be positive"),
+        (lambda watch: watch.step(release=[1, 2]), "release: must be floating-point numbers"),
+        (lambda watch: watch.step(total=[[1.0, 2.0]]), "total: must be a vector"),
+        (lambda watch: watch.step(gradients=[1.0, 2.0]), r"gradients: must be of the shape \(n, dim\)"),
+        (lambda watch: watch.step(release=[1.0, 2.0], total=[1.0]), "must have one number of coordinates"),
+        (lambda watch: watch.step(drawn=[0.5]), "drawn: must be a list of members' numbers"),
+        (lambda watch: watch.step(drawn=[-1]), "drawn: must be at least 0"),
+        (lambda watch: watch.step(drawn=[7]), "drawn: must be at least 0 and at most 4"),
+        (lambda watch: watch.clipping(clipped_sum, -1.0), "clip_norm: must be positive"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line_and_change_nothing(call, words):
+    watch = cp.watch(delta=1e-5, members=5)
+    with pytest.raises(ValueError, match=words):
+        call(watch)
+    assert watch.steps == 0
+    assert watch.answer().record.observations == ()
+
+
+@pytest.mark.deep
+def test_of_two_thousand_honest_trainings_none_fails():
+    rng = np.random.default_rng(1)
+    for seed in range(2000):
+        steps, members = int(rng.integers(3, 101)), int(rng.integers(50, 1000))
+        claim = cp.accounting.poisson(1.0, rate=0.1, rounds=steps) if seed % 2 else None
+        options = {"steps": steps, "members": members, "dim": int(rng.integers(2, 60)), "claim": claim}
+        answer = train(seed=seed, drawn_rate=0.1, rate=0.1, **options).close()
+        assert failed(answer) == [], (seed, options)
+
+
+@pytest.mark.deep
+def test_ten_thousand_steps_of_a_million_numbers_are_watched_at_a_steady_cost():
+    claim = cp.accounting.poisson(1.0, rate=0.01, rounds=10_000)
+    watch, rng = cp.watch(delta=1e-5, claim=claim, members=10_000), np.random.default_rng(2)
+    total = np.zeros(10**6, np.float32)
+    for _ in range(10_000):
+        release = rng.standard_normal(10**6, np.float32)
+        watch.step(release=release, total=total, drawn=np.flatnonzero(rng.random(10_000) < 0.01), clip_norm=1.0)
+    answer = watch.close()
+    assert failed(answer) == []
+    assert {answer.finding(question).status for question in ("noise", "sampling", "leak")} == {Status.AS_CLAIMED}

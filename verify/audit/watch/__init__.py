@@ -1,0 +1,1 @@
+"""A training, watched: what passes by is taken, and answered with findings and one decision."""

@@ -1,0 +1,120 @@
+"""The answer of a watch: the decision, the findings, and how they are printed. Nothing here decides."""
+
+import json
+from dataclasses import asdict
+from functools import cached_property
+from typing import Any
+
+from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit.answer.findings import Decision, Finding, GateOutcome, Question, Status, decide
+from canaryproof.verify.audit.answer.instruments import LEVEL
+from canaryproof.verify.audit.answer.text import WIDTH, finding_lines, is_open, speaker, wrap
+from canaryproof.verify.audit.files.json_records import plain
+from canaryproof.verify.audit.markup.digits import number
+from canaryproof.verify.audit.watch.watch_findings import ASKED, NOTICE, findings_of
+from canaryproof.verify.audit.watch.watch_record import WatchRecord
+
+# What no watch looks at, whatever it is given.
+NEVER = (
+    "whether the noise's next numbers can be predicted, its last bits, and the time that a step takes",
+    "examples that are twice in the data, or belong to one person",
+    "what is released beside the parameters: metrics, early stopping, the choice of settings, other runs, pretraining "
+    "on the same data",
+    "gradients that are not finite, which make a step's whole sum so",
+    "a loss that mixes examples; the noised count of an adaptive clipping",
+)
+
+
+@set_module("canaryproof.typing")
+class WatchAnswer:
+    """The answer of a watch.
+
+    Attributes
+    ----------
+    record
+        What was recorded.
+    findings
+        The findings, one a question.
+    decision
+        The decision on the claim, with the level of all tests so far.
+    """
+
+    def __init__(self, record: WatchRecord) -> None:
+        self.record = record
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """The findings on noise, clipping, sampling, accounting and leak."""
+        return findings_of(self.record)
+
+    @cached_property
+    def decision(self) -> Decision:
+        """The decision; it asks all five questions."""
+        return decide(self.findings, ASKED, self.record.tests * LEVEL, NOTICE)
+
+    def finding(self, question: Question | str) -> Finding:
+        """Return the finding on a question."""
+        return next(finding for finding in self.findings if finding.question == question)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return decision and findings in JSON's own types."""
+        document: dict[str, Any] = plain(
+            {
+                "decision": asdict(self.decision),
+                "findings": [asdict(finding) for finding in self.findings],
+                "steps": self.record.steps,
+                "looked": self.record.looked,
+                "tests": self.record.tests,
+                "never looked at": NEVER,
+            }
+        )
+        return document
+
+    def to_json(self) -> str:
+        """Return decision and findings as JSON."""
+        return json.dumps(self.to_dict(), indent=1, ensure_ascii=False)
+
+    @property
+    def headline(self) -> str:
+        """The decision, in a sentence."""
+        record, decision = self.record, self.decision
+        value = record.stated if record.claim is None else record.claim.epsilon(record.delta)
+        claim = "what was configured" if value is None else f"the claimed ε = {number(value)} (δ = {record.delta:g})"
+        ruling = {"failed": f"{claim} does not hold", "undecided": f"{claim} is not decided"}.get(
+            decision.rule, f"nothing contradicts {claim}, and the noise is there"
+        )
+        return f"{decision.outcome}: {ruling}."
+
+    @property
+    def cause(self) -> str:
+        """What the decision rests on: what failed, what is open, or what would have been noticed."""
+        if self.decision.outcome is GateOutcome.PASSED:
+            noticed = self.finding(Question.NOISE).noticed
+            return f"If only {noticed} had been added, this watch would have caught it nine times out of ten."
+        failed = [finding for finding in self.findings if finding.status is Status.FAILED]
+        deciding = failed or [finding for finding in self.findings if is_open(finding, self.decision)]
+        return " ".join(f"{finding.question.capitalize()}: {finding.because}." for finding in deciding[:2])
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, width: int = WIDTH, encoding: str = "utf-8") -> str:
+        """Print the answer in so many columns, the decision first."""
+        record = self.record
+        looked = f"{record.steps:,} steps, δ = {record.delta:g}; statistical tests after step {record.looked:,}"
+        dos = dict.fromkeys(
+            finding.do for finding in self.findings if finding.status is not Status.AS_CLAIMED and finding.do
+        )
+        tests = f"{record.tests:,} tests in {record.looks} looks"
+        level = f"at most {record.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
+        blocks = [
+            ("Watched", f"{looked}."),
+            ("Do", " ".join(dos) if self.decision.outcome is not GateOutcome.PASSED else ""),
+            ("Level", f"{level[:1].upper()}{level[1:]}"),
+            ("Never", f"No watch looks at: {'; '.join(NEVER)}."),
+        ]
+        say = speaker(encoding)
+        lines = [*wrap(say(self.headline), width), *wrap(say(self.cause), width), ""]
+        lines += [line for finding in self.findings for line in finding_lines(finding, width, say)]
+        lines += ["", *(line for label, text in blocks if text for line in wrap(say(text), width, f"{label:10}"))]
+        return "\n".join(lines)

@@ -1,0 +1,544 @@
+"""The core of a watch: it takes what passes by in each step of a training, by whatever adapter or loop hands it over.
+
+It keeps counts and sums. Exact checks are made in each step. Statistical tests are made at looks, after the steps 1, 2,
+4, … and at the end, so that their levels can be summed; each look costs as much as all those before it.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from canaryproof.kernels.arrays import Array, Ints, floating, precision
+from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.answer.findings import Question, Status
+from canaryproof.verify.audit.answer.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
+from canaryproof.verify.audit.files.json_records import to_document
+from canaryproof.verify.audit.files.writing import replace_file
+from canaryproof.verify.audit.watch.shadow_members import ClippedSum, row_count, shadow_trials
+from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
+from canaryproof.verify.audit.watch.watch_record import (
+    SCHEMA,
+    ClippingRecord,
+    LookTest,
+    NoiseRecord,
+    Observation,
+    Phase,
+    SamplingRecord,
+    ShadowTrial,
+    WatchRecord,
+)
+
+# The clipped sum is made again in every so many steps, and after a step in which it was apart.
+_EVERY = 10
+# A sum that is made again may be off by so much of the clip norm an example, and its format's rounding besides.
+_APART = 1e-4
+# A sum of n clipped gradients may exceed n clip norms by this share and its format's rounding.
+_LONGER = 1e-3
+_POSITIVE = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
+_NOT_NEGATIVE = rules.NumberRange("be finite and not negative", 0.0, math.nextafter(math.inf, 0.0))
+_RATE = rules.NumberRange("lie in (0, 1]", math.ulp(0.0), 1.0)
+
+
+@set_module("canaryproof.typing")
+class Watch:
+    """A watch over the steps of a training. ``canaryproof.watch`` makes one.
+
+    Parameters
+    ----------
+    delta
+        δ of the claim.
+    claim
+        What is claimed: a ``Claim``, an ε, or None for what the training is configured to do.
+    members
+        Number of members of the training; None if it is not known.
+    rate
+        Rate at which the sampler draws each member into a step; None if it is not known.
+    divisor
+        What the noised sum is divided by before it is released.
+    layers
+        Sizes of the parameters by their names; None if all are one part.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        *,
+        delta: float,
+        claim: Claim | float | None = None,
+        members: int | None = None,
+        rate: float | None = None,
+        divisor: float = 1.0,
+        layers: dict[str, int] | None = None,
+    ) -> None:
+        self.delta = float(rules.DELTA.number("delta", delta))
+        self.claim = claim if isinstance(claim, Claim) else None
+        self._stated = None if claim is None or self.claim else rules.CLAIM.number("claim", claim)
+        self._members = None if members is None else int(MEMBERS.number("members", members))
+        self._rate = None if rate is None else _RATE.number("rate", rate)
+        self.divisor = _POSITIVE.number("divisor", divisor)
+        self._layers = layers
+        self._neighbours = self.claim.neighbours if self.claim else "add-or-remove"
+        # The claim's rate is tested, where it has one.
+        self._claimed_rate = self._rate if self.claim is None or self.claim.rate is None else self.claim.rate
+        self.steps = 0
+        self._looked = self._looks = self._tests = 0
+        self._phases: dict[tuple[float, float | None], int] = {}
+        self._residuals: ResidualTests | None = None
+        self._sampling: SamplingTests | None = None
+        self._sizes: list[int] = []
+        self._counts = np.zeros(0 if self._members is None else self._members, np.int64)
+        self._noise_record: NoiseRecord | None = None
+        self._sampling_record: SamplingRecord | None = None
+        self._clipping = ClippingRecord()
+        self._results: dict[tuple[Question, str], LookTest] = {}
+        self._observations: dict[tuple[Question, str], Observation] = {}
+        self._was_apart = False
+        self._closed = False
+
+    def step(
+        self,
+        *,
+        release: ArrayLike | None = None,
+        total: ArrayLike | None = None,
+        gradients: ArrayLike | None = None,
+        drawn: ArrayLike | None = None,
+        noise_multiplier: float | None = None,
+        clip_norm: float | None = None,
+    ) -> None:
+        """Take a step of the training.
+
+        Whatever is not given leaves its question open: noise and leak need ``release``, ``total`` and ``clip_norm``,
+        clipping needs ``gradients``, ``total`` and ``clip_norm``, and sampling needs ``drawn``.
+
+        Parameters
+        ----------
+        release
+            What the step releases: the noised sum over ``divisor``, shape (dim,).
+        total
+            Sum of the clipped gradients before the noise, shape (dim,).
+        gradients
+            The examples' gradients before they are clipped, shape (n, dim).
+        drawn
+            Numbers of the members who take part, from 0 on, shape (n,).
+        noise_multiplier
+            Standard deviation of the noise in clip norms, as the accountant counts it; the claim's by default.
+        clip_norm
+            Most that an example's gradient enters with.
+
+        Raises
+        ------
+        ValueError
+            If an argument is of another shape or out of its range, or the watch was closed. Nothing has changed then.
+        """
+        if self._closed:
+            raise ValueError("step: the watch was closed")
+        noise = self.claim.noise_multiplier if noise_multiplier is None and self.claim else noise_multiplier
+        noise = None if noise is None else _NOT_NEGATIVE.number("noise_multiplier", noise)
+        clip = None if clip_norm is None else _POSITIVE.number("clip_norm", clip_norm)
+        given, sums = _vector("release", release), _vector("total", total)
+        rows = None if gradients is None else _matrix(gradients)
+        dims = {len(each) for each in (given, sums) if each is not None} | (
+            {rows.shape[1]} if rows is not None else set()
+        )
+        dims |= set() if self._residuals is None else {self._residuals.dim}
+        if len(dims) > 1:
+            raise ValueError(f"release, total, gradients: must have one number of coordinates, not {sorted(dims)}")
+        numbers = None if drawn is None else _numbers(drawn, self._members)
+        if clip is not None and given is not None and sums is not None:
+            unit = clip / self.divisor
+            spacing = max(precision(release), precision(total)) * float(np.abs(given).max(initial=0.0)) / unit
+            self._take_residual((given - sums / self.divisor) / unit, spacing, noise)
+        count = len(rows) if rows is not None else None if numbers is None else len(numbers)
+        if clip is not None and sums is not None and count is not None:
+            self._check_length(sums, count, clip, precision(total))
+            if rows is not None and self._is_due():
+                self._compare_sums(rows, sums, clip, max(precision(total), precision(gradients)))
+        self._count_step(noise, numbers, None if rows is None else len(rows))
+
+    def clipping(self, clipped_sum: ClippedSum, clip_norm: float) -> ClippedSum:
+        """Return the training's clipping, which from now on is also run with shadow members at each look.
+
+        Parameters
+        ----------
+        clipped_sum
+            Function of the examples' gradients, shape (n, dim), that returns the sum of the clipped ones, shape (dim,).
+            It adds no noise.
+        clip_norm
+            Most that an example's gradient enters with.
+
+        Returns
+        -------
+        A function that returns what ``clipped_sum`` does.
+
+        Raises
+        ------
+        ValueError
+            If the clip norm is out of its range.
+        """
+        clip = _POSITIVE.number("clip_norm", clip_norm)
+
+        def watched(gradients: Any) -> Any:
+            if self._has_look_ahead() or self._was_apart:
+                rows = _matrix(gradients)
+                chosen = rows[: row_count(len(rows), rows.shape[1], rows.itemsize)]
+                self._run_shadows(
+                    lambda each: _vector("clipping", clipped_sum(each)), chosen, clip, precision(gradients)
+                )
+            return clipped_sum(gradients)
+
+        return watched
+
+    def answer(self) -> WatchAnswer:
+        """Return the answer so far: the statistical tests of the last look, and the exact checks of all steps.
+
+        Returns
+        -------
+        The answer: it prints as the decision and what it rests on.
+        """
+        return WatchAnswer(self.record())
+
+    def close(self) -> WatchAnswer:
+        """Look once more, at the end, and take nothing from then on.
+
+        Returns
+        -------
+        The answer.
+        """
+        if not self._closed and self.steps > self._looked:
+            self._look()
+        self._closed = True
+        return self.answer()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was recorded, from which ``canaryproof audit`` answers again.
+
+        Parameters
+        ----------
+        path
+            A file, ``watch.json``. It has counts and sums, and no example, gradient or list of members.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        with replace_file(Path(path)) as file:
+            file.write((json.dumps(to_document(self.record()), indent=1, ensure_ascii=False) + "\n").encode())
+
+    def record(self) -> WatchRecord:
+        """Return what was recorded so far."""
+        phases = tuple(Phase(noise, rate, steps) for (noise, rate), steps in self._phases.items())
+        return WatchRecord(
+            SCHEMA,
+            version("canaryproof"),
+            self.delta,
+            self.claim,
+            self._stated,
+            self._accountant_epsilon(),
+            self._neighbours,
+            self.steps,
+            self._looked,
+            self._looks,
+            self._tests,
+            phases,
+            self._noise_record,
+            self._clipping,
+            self._sampling_record,
+            tuple(self._results.values()),
+            tuple(self._observations.values()),
+        )
+
+    # What adapters call.
+
+    def _accountant_epsilon(self) -> float | None:
+        """Return ε of the training's own accountant, if there is one."""
+        return None
+
+    def _observe(self, question: Question, status: Status, kind: str, because: str, do: str = "") -> None:
+        """Keep the first observation of its kind."""
+        self._observations.setdefault(
+            (question, f"{status} {kind}"), Observation(question, status, self.steps + 1, because, do)
+        )
+
+    def _take_residual(self, residual: NDArray[Any], spacing: float, noise: float | None) -> None:
+        """Take a step's noise, in clip norms."""
+        if noise is None:
+            self._observe(Question.NOISE, Status.CANNOT_SAY, "unclaimed", "no noise multiplier is claimed", _GIVE_NOISE)
+            return
+        if not noise:
+            self._observe(
+                Question.NOISE,
+                Status.FAILED,
+                "none",
+                f"step {self.steps + 1} has a noise multiplier of 0",
+                _CHECK_NOISE,
+            )
+            return
+        if not np.isfinite(residual).all():
+            because = f"step {self.steps + 1} released numbers that are not finite"
+            self._observe(Question.NOISE, Status.CANNOT_SAY, "infinite", because, "Find what was not finite.")
+            return
+        if self._residuals is None:
+            if len(residual) < 2:
+                because = "a release of one number does not show its noise"
+                self._observe(Question.NOISE, Status.CANNOT_SAY, "one number", because)
+                return
+            sizes = None if self._layers is None else list(self._layers.values())
+            self._residuals = ResidualTests(1.0, len(residual), sizes)
+        self._residuals.add(residual / noise, spacing / noise)
+
+    def _is_due(self) -> bool:
+        """Tell whether the clipped sum is made again in this step."""
+        return self._was_apart or self.steps % _EVERY == 0
+
+    def _has_look_ahead(self) -> bool:
+        """Tell whether there is a look after the step that is being taken."""
+        number = self.steps + 1
+        return number & (number - 1) == 0
+
+    def _check_length(self, total: Array, count: int, clip: float, spacing: float) -> None:
+        """Check that a sum is no longer than so many clipped gradients can be."""
+        length = float(np.linalg.norm(total)) / clip
+        if length > count * (1.0 + _LONGER + spacing) + spacing:
+            long = f"{length:,.4g} clip norms long, though it has no gradient"
+            if count:
+                long = f"{length / count:,.4g} times as long as {count:,} clipped gradients can be"
+            because = f"the clipped sum of step {self.steps + 1} is {long}"
+            self._observe(Question.CLIPPING, Status.FAILED, "length", because, _CHECK_CLIPPING)
+
+    def _compare_sums(self, rows: NDArray[Any], total: Array, clip: float, spacing: float) -> None:
+        """Make the clipped sum again, and compare."""
+        lengths = np.linalg.norm(rows, axis=1).astype(np.float64)
+        factors = (clip / np.maximum(lengths, clip)).astype(rows.dtype)
+        apart = float(np.linalg.norm(factors @ rows - total)) / clip / max(len(rows), 1)
+        self._note_sum(len(rows), lengths / clip, apart, spacing)
+
+    def _note_sum(self, count: int, lengths: Array, apart: float, spacing: float) -> None:
+        """Note a sum that was made again, with the lengths of gradients in clip norms."""
+        seen = self._clipping
+        self._was_apart = not apart <= _APART + spacing
+        if self._was_apart:
+            because = (
+                f"the clipped sum of step {self.steps + 1} is not that of gradients whose longer ones are scaled "
+                f"to the clip norm: it is {apart:.2g} clip norms an example apart"
+            )
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "apart", because, _CHECK_CLIPPING)
+        self._clipping = replace(
+            seen,
+            gradients=seen.gradients + count,
+            long=seen.long + int(np.count_nonzero(lengths > 1.0)),
+            longest=max(seen.longest, float(lengths.max(initial=0.0))),
+            sums=seen.sums + 1,
+            apart=max(seen.apart, apart),
+        )
+
+    def _run_shadows(
+        self,
+        clipped_sum: Callable[[Array], Any],
+        rows: NDArray[Any],
+        clip: float,
+        spacing: float,
+        largest: float | None = None,
+    ) -> None:
+        """Run a clipping with shadow members beside some rows."""
+        sizes = np.asarray([rows.shape[1]] if self._layers is None else list(self._layers.values()), np.int64)
+        largest = float(np.finfo(rows.dtype).max) if largest is None else largest
+        replaced = self._neighbours == "replace"
+        trials = shadow_trials(
+            clipped_sum, rows, clip, sizes, self.steps + 1, precision=spacing, largest=largest, is_replaced=replaced
+        )
+        try:
+            self._note_trials(list(trials))
+        except Exception as error:
+            # The training's own code may refuse rows that it never had; its training goes on.
+            because = f"the clipping could not be run with one member more: {type(error).__name__}: {error}"
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", rules.shorten(because, 200))
+
+    def _note_trials(self, trials: Sequence[ShadowTrial]) -> None:
+        seen = self._clipping
+        known = [] if seen.worst is None else [seen.worst]
+        worst = max([*known, *trials], key=lambda trial: trial.change / trial.limit, default=None)
+        self._clipping = replace(seen, trials=seen.trials + len(trials), worst=worst)
+
+    def _count_step(self, noise: float | None, numbers: Ints | None, rows: int | None) -> None:
+        """Count a step, and look after the steps 1, 2, 4, …."""
+        if numbers is not None:
+            self._take_drawn(numbers)
+            if rows is not None and rows != len(numbers):
+                because = f"{len(numbers):,} members were drawn in step {self.steps + 1}, which has {rows:,} gradients"
+                self._observe(Question.SAMPLING, Status.CANNOT_SAY, "mismatch", because, _CHECK_DRAWN)
+        if noise is not None:
+            phase = (noise, self._rate)
+            self._phases[phase] = self._phases.get(phase, 0) + 1
+        looks = self._has_look_ahead()
+        self.steps += 1
+        if looks:
+            self._look()
+
+    def _take_drawn(self, numbers: Ints) -> None:
+        """Take who was drawn."""
+        once = np.unique(numbers)
+        if len(once) != len(numbers):
+            because = f"{len(numbers) - len(once):,} members were drawn twice in step {self.steps + 1}"
+            self._observe(Question.SAMPLING, Status.FAILED, "twice", because, _CHECK_DRAWN)
+        if len(once) and (highest := int(once[-1])) >= len(self._counts):
+            self._counts = np.concatenate([self._counts, np.zeros(highest + 1 - len(self._counts), np.int64)])
+        self._counts[once] += 1
+        self._sizes.append(len(numbers))
+        if self._members is not None and self._claimed_rate is not None and self._claimed_rate < 1.0:
+            if self._sampling is None:
+                self._sampling = SamplingTests(self._claimed_rate, self._members)
+            self._sampling.add(once)
+
+    def _look(self) -> None:
+        """Make the statistical tests of the steps so far."""
+        self._looked, self._looks = self.steps, self._looks + 1
+        if self._residuals is not None:
+            self._take_tests(Question.NOISE, self._residuals.tests())
+            self._noise_record = self._measured_noise(self._residuals)
+            # The limit of the measured noise, by which the leak is judged, is a test too.
+            self._tests += 1
+        if self._sampling is not None:
+            self._take_tests(Question.SAMPLING, self._sampling.tests())
+        if self._sizes:
+            self._sampling_record = SamplingRecord(
+                len(self._sizes),
+                self._members or len(self._counts),
+                self._claimed_rate,
+                float(np.mean(self._sizes)),
+                int(self._counts.max(initial=0)),
+                None if self._sampling is None else self._sampling.wrong_rate,
+            )
+
+    def _take_tests(self, question: Question, tests: Sequence[InstrumentTest]) -> None:
+        names = list(self._layers or ())
+        for test in tests:
+            self._tests += test.p_value is not None
+            observed = test.observed
+            if test.name == "noise by layer":
+                for number, name in reversed(list(enumerate(names))):
+                    observed = observed.replace(f"layer {number} ", f"{name} ")
+            now = LookTest(question, self.steps, test.name, observed, test.p_value, test.notices)
+            before = self._results.get((question, test.name))
+            if before is None or not _p_value(before) < min(_p_value(now), LEVEL):
+                self._results[question, test.name] = now
+
+    @staticmethod
+    def _measured_noise(tests: ResidualTests) -> NoiseRecord:
+        freedom = tests.rounds * tests.dim
+        share = tests.measured_deviation
+        high = share * math.sqrt(freedom / float(special.chdtri(freedom, 1.0 - LEVEL)))
+        return NoiseRecord(tests.rounds, tests.dim, share, high, tests.noticed_share)
+
+
+def _p_value(result: LookTest) -> float:
+    return 1.0 if result.p_value is None else result.p_value
+
+
+_GIVE_NOISE = "Give noise_multiplier, or a claim that has one."
+_CHECK_NOISE = "Check the noise multiplier and what adds the noise."
+_CHECK_CLIPPING = "Check the clipping, before the gradients are summed."
+_CHECK_DRAWN = "Check how batches are drawn."
+
+
+def _vector(name: str, values: ArrayLike | None) -> Array | None:
+    """Return a vector of numbers, which may be infinite; None if there is none."""
+    if values is None:
+        return None
+    try:
+        vector = floating(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
+    if vector.ndim != 1:
+        raise ValueError(f"{name}: must be a vector, not of the shape {vector.shape}")
+    return vector.astype(np.float64)
+
+
+def _matrix(values: ArrayLike) -> NDArray[Any]:
+    """Return gradients of examples, a row each."""
+    try:
+        rows = floating(values)
+    except ValueError as error:
+        raise ValueError(f"gradients: {error}") from error
+    if rows.ndim != 2:
+        raise ValueError(f"gradients: must be of the shape (n, dim), not {rows.shape}")
+    return rows
+
+
+def _numbers(values: ArrayLike, members: int | None) -> Ints:
+    """Return the numbers of members who were drawn."""
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise ValueError(f"drawn: must be a list of members' numbers, not {rules.short_repr(values)}")
+    if numbers.size and (numbers.min() < 0 or (members is not None and numbers.max() >= members)):
+        top = "" if members is None else f" and at most {members - 1}"
+        raise ValueError(f"drawn: must be at least 0{top}")
+    return numbers.astype(np.int64)
+
+
+@set_module("canaryproof")
+def watch(
+    *,
+    delta: float,
+    claim: Claim | float | None = None,
+    members: int | None = None,
+    rate: float | None = None,
+    divisor: float = 1.0,
+) -> Watch:
+    """Watch a training loop of one's own: its noise, clipping, sampling, accounting and leak.
+
+    Parameters
+    ----------
+    delta
+        δ of the claim, in (0, 1).
+    claim
+        What is claimed: a ``Claim`` of ``canaryproof.accounting``, or an ε. None watches what is configured.
+    members
+        Number of members of the training, for the tests of who was drawn.
+    rate
+        Rate at which each member is drawn into a step; by default the claim's.
+    divisor
+        What the noised sum is divided by before it is released; 1 where the sum itself is.
+
+    Returns
+    -------
+    The watch. Hand each step over by its ``step``, and print its ``answer()``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> claim = cp.accounting.poisson(1.0, rate=0.1, rounds=20)
+    >>> watch, rng = cp.watch(delta=1e-5, claim=claim, members=5000), np.random.default_rng(0)
+    >>> gradients = rng.normal(size=(5000, 100))
+    >>> for t in range(20):
+    ...     drawn = np.flatnonzero(rng.random(5000) < 0.1)
+    ...     rows = gradients[drawn]
+    ...     total = (rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1.0)).sum(axis=0)
+    ...     release = total + 0.5 * rng.normal(size=100)  # half of the noise
+    ...     watch.step(release=release, total=total, gradients=rows, drawn=drawn, clip_norm=1.0)
+    >>> answer = watch.close()
+    >>> print(answer.decision.outcome, [f.question.value for f in answer.findings if f.status == "failed"])
+    NOT PASSED ['noise', 'leak']
+    """
+    return Watch(delta=delta, claim=claim, members=members, rate=rate, divisor=divisor)
