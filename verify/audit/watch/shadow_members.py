@@ -1,9 +1,9 @@
-"""A shadow member: one row more in a run of the training's own clipping, beside a few gradients of the batch.
+"""A shadow member: one row more in a run of the training's own clipping, together with a few gradients of the batch.
 
 There is no noise in it, so that what is left of two runs is the member: exact, but for rounding. A sum of clipped rows
 changes by at most the clip norm if a row is added, and by twice that if one is replaced. The members are chosen for the
 ways in which a clipping is wrong: a random direction, one that is even over the parameters (a norm may forget the small
-ones), one against the sum, one far beyond the clip norm, a duplicate, and zero; in front, amid and at the end.
+ones), one against the sum, one far beyond the clip norm, a duplicate, and zero; in front, in the middle and at the end.
 """
 
 import math
@@ -14,7 +14,7 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.audit.watch.watch_record import ShadowTrial
 
-# Most rows of the batch that stand beside a shadow member, and the share of all its rows' bytes that a run may take. So
+# Most rows of the batch that join a shadow member, and the share of all its rows' bytes that a run may take. So
 # many bytes are always free.
 _ROWS, _SHARE, _FREE = 16, 0.1, 2**24
 # A sum of clipped rows may be off by so much of the clip norm, and its format's rounding besides.
@@ -25,7 +25,7 @@ ClippedSum = Callable[[Array], Array]
 
 
 def row_count(rows: int, dim: int, size: int) -> int:
-    """Return how many rows of a batch a run may have beside the shadow member, of so many bytes a number."""
+    """Return how many rows of a batch may join the shadow member in a run, of so many bytes a number."""
     fits = max(_SHARE * rows * dim * size, _FREE) / (dim * size)
     return max(1, min(_ROWS, rows, int(fits) - 1)) if rows else 0
 
@@ -107,14 +107,14 @@ def _batches(
     longest = int(np.argmax(np.linalg.norm(rows, axis=1))) if len(rows) else None
     if longest is not None:
         members.append(("a duplicate of the longest gradient", "last in the batch", rows[longest]))
-    for name, place, row in members:
-        at = {"first in the batch": 0, "amid the batch": len(rows) // 2, "last in the batch": len(rows)}[place]
+    for name, where, row in members:
+        at = {"first in the batch": 0, "amid the batch": len(rows) // 2, "last in the batch": len(rows)}[where]
         if is_replaced and len(rows):
             changed = rows.copy()
             changed[min(at, len(rows) - 1)] = row
         else:
             changed = np.insert(rows, at, row, axis=0)
-        yield f"{name}, {place}", changed
+        yield f"{name}, {where}", changed
     if longest is not None and len(rows) > 1 and not is_replaced:
         yield "the longest gradient, left out", np.delete(rows, longest, axis=0)
 

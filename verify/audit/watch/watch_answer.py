@@ -1,8 +1,7 @@
 """The answer of a watch: the decision, the findings, and how they are printed. Nothing here decides."""
 
 import json
-from dataclasses import asdict
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from canaryproof.kernels.public import set_module
@@ -14,11 +13,11 @@ from canaryproof.verify.audit.markup.digits import number
 from canaryproof.verify.audit.watch.watch_findings import ASKED, NOTICE, findings_of
 from canaryproof.verify.audit.watch.watch_record import WatchRecord
 
-# What no watch looks at, whatever it is given.
+# No watch looks at these, whatever it is given.
 NEVER = (
     "whether the noise's next numbers can be predicted, its last bits, and the time that a step takes",
     "examples that are twice in the data, or belong to one person",
-    "what is released beside the parameters: metrics, early stopping, the choice of settings, other runs, pretraining "
+    "what is released besides the parameters: metrics, early stopping, the choice of settings, other runs, pretraining "
     "on the same data",
     "gradients that are not finite, which make a step's whole sum so",
     "a loss that mixes examples; the noised count of an adaptive clipping",
@@ -26,31 +25,32 @@ NEVER = (
 
 
 @set_module("canaryproof.typing")
+@dataclass(frozen=True)
 class WatchAnswer:
     """The answer of a watch.
 
     Attributes
     ----------
-    record
-        What was recorded.
     findings
-        The findings, one a question.
+        The findings on noise, clipping, sampling, accounting and leak.
     decision
-        The decision on the claim, with the level of all tests so far.
+        The decision on the claim. It asks all five questions, and its level is that of all tests so far.
+    delta, claim
+        δ, and the claimed ε; None if nothing is claimed.
+    steps, looked
+        Steps so far, and the step of the last look, which the statistical tests are of.
+    looks, tests
+        Number of looks, and of the statistical tests in all of them.
     """
 
-    def __init__(self, record: WatchRecord) -> None:
-        self.record = record
-
-    @cached_property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings on noise, clipping, sampling, accounting and leak."""
-        return findings_of(self.record)
-
-    @cached_property
-    def decision(self) -> Decision:
-        """The decision; it asks all five questions."""
-        return decide(self.findings, ASKED, self.record.tests * LEVEL, NOTICE)
+    findings: tuple[Finding, ...]
+    decision: Decision
+    delta: float
+    claim: float | None
+    steps: int
+    looked: int
+    looks: int
+    tests: int
 
     def finding(self, question: Question | str) -> Finding:
         """Return the finding on a question."""
@@ -62,9 +62,7 @@ class WatchAnswer:
             {
                 "decision": asdict(self.decision),
                 "findings": [asdict(finding) for finding in self.findings],
-                "steps": self.record.steps,
-                "looked": self.record.looked,
-                "tests": self.record.tests,
+                **{name: getattr(self, name) for name in ("delta", "claim", "steps", "looked", "looks", "tests")},
                 "never looked at": NEVER,
             }
         )
@@ -77,17 +75,17 @@ class WatchAnswer:
     @property
     def headline(self) -> str:
         """The decision, in a sentence."""
-        record, decision = self.record, self.decision
-        value = record.stated if record.claim is None else record.claim.epsilon(record.delta)
-        claim = "what was configured" if value is None else f"the claimed ε = {number(value)} (δ = {record.delta:g})"
+        claim = "what was configured"
+        if self.claim is not None:
+            claim = f"the claimed ε = {number(self.claim)} (δ = {self.delta:g})"
         ruling = {"failed": f"{claim} does not hold", "undecided": f"{claim} is not decided"}.get(
-            decision.rule, f"nothing contradicts {claim}, and the noise is there"
+            self.decision.rule, f"nothing contradicts {claim}, and the noise is there"
         )
-        return f"{decision.outcome}: {ruling}."
+        return f"{self.decision.outcome}: {ruling}."
 
     @property
     def cause(self) -> str:
-        """What the decision rests on: what failed, what is open, or what would have been noticed."""
+        """The grounds of the decision: what failed, what is open, or what would have been noticed."""
         if self.decision.outcome is GateOutcome.PASSED:
             noticed = self.finding(Question.NOISE).noticed
             return f"If only {noticed} had been added, this watch would have caught it nine times out of ten."
@@ -100,13 +98,12 @@ class WatchAnswer:
 
     def text(self, width: int = WIDTH, encoding: str = "utf-8") -> str:
         """Print the answer in so many columns, the decision first."""
-        record = self.record
-        looked = f"{record.steps:,} steps, δ = {record.delta:g}; statistical tests after step {record.looked:,}"
+        looked = f"{self.steps:,} steps, δ = {self.delta:g}; statistical tests after step {self.looked:,}"
         dos = dict.fromkeys(
             finding.do for finding in self.findings if finding.status is not Status.AS_CLAIMED and finding.do
         )
-        tests = f"{record.tests:,} tests in {record.looks} looks"
-        level = f"at most {record.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
+        tests = f"{self.tests:,} tests in {self.looks} looks"
+        level = f"at most {self.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
         blocks = [
             ("Watched", f"{looked}."),
             ("Do", " ".join(dos) if self.decision.outcome is not GateOutcome.PASSED else ""),
@@ -118,3 +115,11 @@ class WatchAnswer:
         lines += [line for finding in self.findings for line in finding_lines(finding, width, say)]
         lines += ["", *(line for label, text in blocks if text for line in wrap(say(text), width, f"{label:10}"))]
         return "\n".join(lines)
+
+
+def answer_of(record: WatchRecord) -> WatchAnswer:
+    """Make the answer of a watch's record."""
+    findings = findings_of(record)
+    decision = decide(findings, ASKED, record.tests * LEVEL, NOTICE)
+    claim = record.stated if record.claim is None else record.claim.epsilon(record.delta)
+    return WatchAnswer(findings, decision, record.delta, claim, record.steps, record.looked, record.looks, record.tests)

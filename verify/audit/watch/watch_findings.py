@@ -8,7 +8,7 @@ training vary.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from canaryproof.verify.audit import rules
@@ -36,11 +36,11 @@ def findings_of(record: WatchRecord) -> tuple[Finding, ...]:
 class _Judge:
     record: WatchRecord
 
-    # What a question has in common with the others.
+    # These look for exact checks and tests that failed.
 
-    def _failed(self, question: Question, do: str) -> Finding | None:
+    def _failure(self, question: Question, do: str) -> Finding | None:
         """Return the finding of an exact check that failed, or else of a test."""
-        observed = self._observed(question, Status.FAILED)
+        observed = self._observation(question, Status.FAILED)
         if observed is not None:
             return observed
         wrong = [result for result in self.record.results if result.question is question and _has_failed(result)]
@@ -52,7 +52,7 @@ class _Judge:
         numbers = tuple(Quantity(f"p-value of {result.name}", result.p_value) for result in wrong)
         return Finding(question, Status.FAILED, because, worst.noticed, do, numbers)
 
-    def _observed(self, question: Question, status: Status) -> Finding | None:
+    def _observation(self, question: Question, status: Status) -> Finding | None:
         """Return the finding of the first observation with a status."""
         for seen in self.record.observations:
             if seen.question is question and seen.status is status:
@@ -63,8 +63,8 @@ class _Judge:
 
     def noise(self) -> Finding:
         """Judge whether the noise is there that the accountant counts on."""
-        failed = self._failed(Question.NOISE, "Check the noise multiplier and what adds the noise.")
-        open_question = self._observed(Question.NOISE, Status.CANNOT_SAY)
+        failed = self._failure(Question.NOISE, "Check the noise multiplier and what adds the noise.")
+        open_question = self._observation(Question.NOISE, Status.CANNOT_SAY)
         noise = self.record.noise
         if failed or open_question:
             return failed or open_question  # type: ignore[return-value]
@@ -109,7 +109,10 @@ class _Judge:
             because = f"{act} {changes}, where {most} is the most (step {worst.step}; {worst.member})"
             return Finding(Question.CLIPPING, Status.FAILED, because, do=_CHECK_CLIPPING, numbers=numbers)
         for status in (Status.FAILED, Status.CANNOT_SAY):
-            observed = self._observed(Question.CLIPPING, status)
+            observed = self._observation(Question.CLIPPING, status)
+            if observed is not None and worst is not None:
+                most = f"{act} changes it by at most {_norms(worst.change)} in {seen.trials} runs"
+                return replace(observed, because=f"{observed.because}; {most}", numbers=numbers)
             if observed is not None:
                 return observed
         if not seen.trials and not seen.sums:
@@ -137,11 +140,11 @@ class _Judge:
     def sampling(self) -> Finding:
         """Judge whether members were drawn as claimed."""
         seen, claim = self.record.sampling, self.record.claim
-        failed = self._failed(Question.SAMPLING, "Check the claimed rate, and how batches are drawn.")
+        failed = self._failure(Question.SAMPLING, "Check the claimed rate, and how batches are drawn.")
         if failed:
             return failed
         if seen is None:
-            observed = self._observed(Question.SAMPLING, Status.CANNOT_SAY)
+            observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
             because = "no step's members were handed over"
             return observed or Finding(Question.SAMPLING, Status.NOT_LOOKED_AT, because, do="Give drawn, and members.")
         numbers = (
@@ -157,9 +160,9 @@ class _Judge:
                 do = "Claim for as many participations as there were."
                 return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
             status = Status.AS_CLAIMED
-            observed = self._observed(Question.SAMPLING, Status.CANNOT_SAY)
+            observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
             return observed or Finding(Question.SAMPLING, status, words, numbers=numbers)
-        observed = self._observed(Question.SAMPLING, Status.CANNOT_SAY)
+        observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
         if observed is not None:
             return observed
         if seen.rate is None:
@@ -202,7 +205,7 @@ class _Judge:
         return math.inf if mechanism is None else mechanism.epsilon(self.record.delta)
 
     @cached_property
-    def _given(self) -> tuple[tuple[str, float, float], ...]:
+    def _numbers(self) -> tuple[tuple[str, float, float], ...]:
         """Numbers that ε is held against: the name, the number, and the largest ε that it allows."""
         record, delta = self.record, self.record.delta
         given = []
@@ -230,14 +233,14 @@ class _Judge:
         if claimed_steps is not None and claimed_steps != record.steps:
             taken = f"{taken} ({claimed_steps:,} claimed)"
         words = f"ε = {number(epsilon, 4)} by noise multiplier {sigma}{at} and {taken}"
-        against = "; ".join(f"{number(value, 4)} {name}" for name, value, _ in self._given) or "as configured"
+        against = "; ".join(f"{number(value, 4)} {name}" for name, value, _ in self._numbers) or "as configured"
         numbers = (
             Quantity("epsilon of what was recorded", _finite(epsilon), "nats"),
-            *(Quantity(f"epsilon, {name}", _finite(value), "nats") for name, value, _ in self._given),
+            *(Quantity(f"epsilon, {name}", _finite(value), "nats") for name, value, _ in self._numbers),
         )
         because = f"{words}; {against}"
-        observed = self._observed(Question.ACCOUNTING, Status.CANNOT_SAY)
-        if any(epsilon > most for _, _, most in self._given):
+        observed = self._observation(Question.ACCOUNTING, Status.CANNOT_SAY)
+        if any(epsilon > most for _, _, most in self._numbers):
             do = "Compute the claim from the steps, the rate and the noise that were recorded, or fix the training."
             return Finding(Question.ACCOUNTING, Status.FAILED, because, do=do, numbers=numbers)
         return observed or Finding(Question.ACCOUNTING, Status.AS_CLAIMED, because, numbers=numbers)
@@ -247,14 +250,14 @@ class _Judge:
     def leak(self) -> Finding:
         """Judge whether one who knows all others' data learns more than the claim allows, by the noise measured."""
         noise, record = self.record.noise, self.record
-        observed = self._observed(Question.LEAK, Status.FAILED)
+        observed = self._observation(Question.LEAK, Status.FAILED)
         if observed is not None:
             return observed
         if noise is None or not record.phases:
             return Finding(Question.LEAK, Status.NOT_LOOKED_AT, "the noise of no step was measured")
         # An exact claim is above ε at the lower limit of the noise in every honest training.
         least, estimate = self._epsilon(noise.high), self._epsilon(noise.share)
-        given = self._given or (("as configured", self._epsilon(), _other(self._epsilon())),)
+        given = self._numbers or (("as configured", self._epsilon(), _other(self._epsilon())),)
         against = "; ".join(f"{number(value, 4)} {name}" for name, value, _ in given)
         because = f"by the noise measured ε is {number(estimate)}, and at least {number(least)}; {against}"
         numbers = (
@@ -264,7 +267,7 @@ class _Judge:
         if any(least > max(most, _other(value)) for _, value, most in given):
             do = "Check the noise, the rate and the number of steps."
             return Finding(Question.LEAK, Status.FAILED, because, do=do, numbers=numbers)
-        observed = self._observed(Question.LEAK, Status.CANNOT_SAY)
+        observed = self._observation(Question.LEAK, Status.CANNOT_SAY)
         return observed or Finding(Question.LEAK, Status.AS_CLAIMED, because, numbers=numbers)
 
 
@@ -279,7 +282,7 @@ def _mechanism(record: WatchRecord, rate: float | None, factor: float) -> Claim 
             return poisson(sigma, rate=rate, rounds=steps, neighbours=record.neighbours)
         taken = min(steps, record.sampling.most) if record.sampling and record.looked == record.steps else steps
         return gaussian(sigma, participations=max(1, taken), rounds=steps, neighbours=record.neighbours)
-    return _composed(list(_events(phases)), record)
+    return _composition(list(_events(phases)), record)
 
 
 def _events(phases: list[Phase]) -> Iterator[tuple[object, int]]:
@@ -292,7 +295,7 @@ def _events(phases: list[Phase]) -> Iterator[tuple[object, int]]:
         yield event, phase.steps
 
 
-def _composed(events: list[tuple[object, int]], record: WatchRecord) -> Claim:
+def _composition(events: list[tuple[object, int]], record: WatchRecord) -> Claim:
     import dp_accounting
 
     parts = [dp_accounting.SelfComposedDpEvent(event, steps) for event, steps in events]
@@ -303,7 +306,7 @@ def _has_failed(result: LookTest) -> bool:
     return result.p_value is not None and result.p_value <= LEVEL
 
 
-# Tests in the order in which they name a cause: the first one that failed is told.
+# Tests in the order in which they name a cause: the first one that failed names it.
 _ORDER = ("noise", "noise by layer", "noise by round", "batch size", "returns", "participations")
 
 

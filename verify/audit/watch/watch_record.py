@@ -1,4 +1,4 @@
-"""What a watch has recorded: counts, sums, tests and exact checks, and no example, gradient or list of members.
+"""The record of a watch: counts, sums, tests and exact checks, and no example, gradient or list of members.
 
 Findings and the decision are made of this record alone, so that a file of it answers as the watch did.
 """
@@ -84,7 +84,7 @@ class NoiseRecord:
 
 @dataclass(frozen=True)
 class ClippingRecord:
-    """What was seen of the clipping.
+    """The steps in which the clipping was looked at.
 
     Attributes
     ----------
@@ -160,7 +160,7 @@ class WatchRecord:
     phases
         Steps of equal noise multiplier and rate, in their order of appearance.
     noise, clipping, sampling
-        What was seen of each; None if nothing was.
+        The record of each; None if there is none.
     results
         Of each test the result with the smallest p-value.
     observations

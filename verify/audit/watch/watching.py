@@ -26,7 +26,7 @@ from canaryproof.verify.audit.answer.instruments import LEVEL, MEMBERS, Instrume
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.files.writing import replace_file
 from canaryproof.verify.audit.watch.shadow_members import ClippedSum, row_count, shadow_trials
-from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
+from canaryproof.verify.audit.watch.watch_answer import WatchAnswer, answer_of
 from canaryproof.verify.audit.watch.watch_record import (
     SCHEMA,
     ClippingRecord,
@@ -192,7 +192,7 @@ class Watch:
         """
         clip = _POSITIVE.number("clip_norm", clip_norm)
 
-        def watched(gradients: Any) -> Any:
+        def clip_and_run_shadows(gradients: Any) -> Any:
             if self._has_look_ahead() or self._was_apart:
                 rows = _matrix(gradients)
                 chosen = rows[: row_count(len(rows), rows.shape[1], rows.itemsize)]
@@ -201,7 +201,7 @@ class Watch:
                 )
             return clipped_sum(gradients)
 
-        return watched
+        return clip_and_run_shadows
 
     def answer(self) -> WatchAnswer:
         """Return the answer so far: the statistical tests of the last look, and the exact checks of all steps.
@@ -210,7 +210,7 @@ class Watch:
         -------
         The answer: it prints as the decision and what it rests on.
         """
-        return WatchAnswer(self.record())
+        return answer_of(self._record())
 
     def close(self) -> WatchAnswer:
         """Look once more, at the end, and take nothing from then on.
@@ -238,9 +238,9 @@ class Watch:
             If it cannot be written.
         """
         with replace_file(Path(path)) as file:
-            file.write((json.dumps(to_document(self.record()), indent=1, ensure_ascii=False) + "\n").encode())
+            file.write((json.dumps(to_document(self._record()), indent=1, ensure_ascii=False) + "\n").encode())
 
-    def record(self) -> WatchRecord:
+    def _record(self) -> WatchRecord:
         """Return what was recorded so far."""
         phases = tuple(Phase(noise, rate, steps) for (noise, rate), steps in self._phases.items())
         return WatchRecord(
@@ -263,7 +263,7 @@ class Watch:
             tuple(self._observations.values()),
         )
 
-    # What adapters call.
+    # Adapters call these.
 
     def _accountant_epsilon(self) -> float | None:
         """Return ε of the training's own accountant, if there is one."""
@@ -355,7 +355,7 @@ class Watch:
         spacing: float,
         largest: float | None = None,
     ) -> None:
-        """Run a clipping with shadow members beside some rows."""
+        """Run a clipping with shadow members and some rows."""
         sizes = np.asarray([rows.shape[1]] if self._layers is None else list(self._layers.values()), np.int64)
         largest = float(np.finfo(rows.dtype).max) if largest is None else largest
         replaced = self._neighbours == "replace"
@@ -378,7 +378,7 @@ class Watch:
     def _count_step(self, noise: float | None, numbers: Ints | None, rows: int | None) -> None:
         """Count a step, and look after the steps 1, 2, 4, …."""
         if numbers is not None:
-            self._take_drawn(numbers)
+            self._take_members(numbers)
             if rows is not None and rows != len(numbers):
                 because = f"{len(numbers):,} members were drawn in step {self.steps + 1}, which has {rows:,} gradients"
                 self._observe(Question.SAMPLING, Status.CANNOT_SAY, "mismatch", because, _CHECK_DRAWN)
@@ -390,7 +390,7 @@ class Watch:
         if looks:
             self._look()
 
-    def _take_drawn(self, numbers: Ints) -> None:
+    def _take_members(self, numbers: Ints) -> None:
         """Take who was drawn."""
         once = np.unique(numbers)
         if len(once) != len(numbers):
@@ -410,7 +410,7 @@ class Watch:
         self._looked, self._looks = self.steps, self._looks + 1
         if self._residuals is not None:
             self._take_tests(Question.NOISE, self._residuals.tests())
-            self._noise_record = self._measured_noise(self._residuals)
+            self._noise_record = self._noise_so_far(self._residuals)
             # The limit of the measured noise, by which the leak is judged, is a test too.
             self._tests += 1
         if self._sampling is not None:
@@ -439,7 +439,7 @@ class Watch:
                 self._results[question, test.name] = now
 
     @staticmethod
-    def _measured_noise(tests: ResidualTests) -> NoiseRecord:
+    def _noise_so_far(tests: ResidualTests) -> NoiseRecord:
         freedom = tests.rounds * tests.dim
         share = tests.measured_deviation
         high = share * math.sqrt(freedom / float(special.chdtri(freedom, 1.0 - LEVEL)))
