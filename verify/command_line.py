@@ -23,6 +23,7 @@ import click
 
 from canaryproof.kernels.successors import current_options
 from canaryproof.verify.audit.cli.options import INTERRUPTED, one_line
+from canaryproof.verify.audit.cli.terminal import printable_streams
 from canaryproof.verify.audit.files.errors import InputError
 
 _BAD_INPUT, _TERMINATED = 2, 143
@@ -108,7 +109,7 @@ class _Group(click.Group):
             # A terminal without UTF-8 must not crash us over a Greek letter.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        with _log_shown(), _insistent_interrupts(), _termination_interrupts() as terminations:
+        with printable_streams(), _log_shown(), _insistent_interrupts(), _termination_interrupts() as terminations:
             status = _status(run)
             sys.exit(_TERMINATED if terminations and status == INTERRUPTED else status)
 

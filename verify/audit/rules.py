@@ -20,6 +20,21 @@ def shorten(text: str, length: int = 60) -> str:
     return text if len(text) <= length else text[:length] + "..."
 
 
+def printable(text: str) -> str:
+    """Escape all of a text that could drive a terminal, hide words or turn them round, such as control characters.
+
+    This is the one rule for what people read: pages, cards and streams apply it at their output, to whole texts, so
+    that no name, report or plan has to be escaped where it is used. Lines and tabs stay.
+    """
+    return "\n".join(map(_printable_line, text.split("\n")))
+
+
+def _printable_line(line: str) -> str:
+    if line.isprintable():
+        return line
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in line)
+
+
 def short_repr(value: object) -> str:
     """Show a value that breaks a rule, in a short line."""
     return shorten(" ".join(repr(value).split()))

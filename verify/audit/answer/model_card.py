@@ -4,44 +4,107 @@ It claims no conformity with any guideline. Tables by NIST SP 800-226 and by Opi
 Protection Board are not written: they would have to quote texts that this package was made without.
 """
 
-import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Protocol, TypeVar
 
 from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.answer import report, report_check
+from canaryproof.verify.audit.answer.findings import GateOutcome, Question, Status
+from canaryproof.verify.audit.answer.plan_comparison import other_version
 from canaryproof.verify.audit.answer.run_audit import Audit
+from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import read_json
+from canaryproof.verify.audit.files.json_records import Count
 from canaryproof.verify.audit.markup.digits import percent, round_down, round_to_error
-from canaryproof.verify.audit.markup.markdown import table
+from canaryproof.verify.audit.markup.markdown import code, literal, table
 from canaryproof.verify.audit.rules import short_repr
 
-_FIELDS = (
-    "answer",
-    "decision",
-    "findings",
-    "claim",
-    "delta",
-    "confidence",
-    "neighbours",
-    "count",
-    "null_count",
-    "dim",
-    "kind",
-)
-_MORE_FIELDS = (
-    "inclusion",
-    "mechanism",
-    "noticed",
-    "warnings",
-    "estimate",
-    "no_estimate",
-    "bound",
-    "estimates",
-    "bounds",
-)
+_Text = Annotated[str, rules.line]
+_Delta = Annotated[float, rules.number(0.0, 1.0)]
+_Probability = Annotated[float, rules.number(0.0, 1.0)]
+# Infinite ones are null in JSON.
+_Number = Annotated[float, rules.number(-1e300, 1e300)] | None
+_Positive = Annotated[float, rules.number(0.0, 1e300)] | None
+
+
+@dataclass(frozen=True)
+class _Named:
+    name: _Text
+
+
+@dataclass(frozen=True)
+class _Decision:
+    outcome: GateOutcome
+
+
+@dataclass(frozen=True)
+class _Finding:
+    question: Question
+    status: Status
+    because: _Text
+
+
+@dataclass(frozen=True)
+class _Warning:
+    kind: _Text
+
+
+@dataclass(frozen=True)
+class _Noise:
+    value: _Number
+    low: _Number
+    high: _Number
+    standard_error: _Positive
+    claimed: _Positive
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    name: _Text
+    epsilon: _Number
+    low: _Number
+    high: _Number
+    standard_error: _Positive
+
+
+@dataclass(frozen=True)
+class _Bound:
+    name: _Text
+    low: _Positive
+    cap: _Positive
+    coverage: _Text
+
+
+@dataclass(frozen=True)
+class _CardRecord:
+    """What a card has of an audit's record."""
+
+    answer: _Text
+    decision: _Decision | None
+    findings: tuple[_Finding, ...]
+    claim: _Positive
+    delta: _Delta
+    confidence: _Probability
+    neighbours: _Text
+    count: Count
+    null_count: Count | None
+    dim: Count | None
+    kind: _Text
+    inclusion: _Text
+    mechanism: _Noise | None
+    noticed: _Probability | None
+    warnings: tuple[_Warning, ...]
+    estimate: _Named | None
+    no_estimate: _Text | None
+    bound: _Named | None
+    estimates: tuple[_Estimate, ...]
+    bounds: tuple[_Bound, ...]
+
+
 # Facts that the answer to a question leaves unknown.
 _UNKNOWN = {
     "input": "mistakes that leave no trace in the scores",
@@ -60,14 +123,13 @@ _CHOSEN = {
 
 
 @set_module("canaryproof")
-def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
+def model_card(source: "Audit | str | Path") -> str:
     """Write an audit's part of a model card.
 
     Parameters
     ----------
     source
-        An audit; or its record: a file that ``canaryproof audit --json`` printed, or what that file holds. A report in
-        JSON, which has the record in its field ``audit``, is taken too.
+        An audit; or its report in any form, which ``Audit.report`` or ``canaryproof audit --report`` wrote.
 
     Returns
     -------
@@ -76,7 +138,8 @@ def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
     Raises
     ------
     InputError
-        If a file cannot be read, or a field is missing.
+        If a file cannot be read or is no report, was changed after it was written, or was made by another minor
+        version. A card repeats a report, and only ``canaryproof check-report`` tells whether that is true.
 
     Examples
     --------
@@ -88,92 +151,101 @@ def model_card(source: "Audit | str | Path | Mapping[str, Any]") -> str:
     ## Privacy audit
     """
     if isinstance(source, Audit):
-        name, record = "audit", json.loads(source.to_json())
-    elif isinstance(source, str | Path):
-        name, record = str(source), read_json(Path(source))
-    else:
-        name, record = "audit", source
-    if isinstance(record, Mapping) and isinstance(record.get("audit"), Mapping):
-        record = record["audit"]
-    if not isinstance(record, Mapping):
-        raise InputError(f"{name}: must be what canaryproof audit --json prints, not {short_repr(record)}")
-    missing = [field for field in (*_FIELDS, *_MORE_FIELDS) if field not in record]
-    if missing:
-        raise InputError(
-            f"{name}: must be what this version's canaryproof audit --json prints; it has no field {missing[0]}"
-        )
+        return _card("audit", report.numbers(source))
+    if not isinstance(source, str | Path):
+        raise ValueError(f"source: must be an audit, or the path of its report, not {short_repr(source)}")
+    read = report_check.read(Path(source))
+    if read.damage:
+        raise InputError(f"{source}: was changed after it was written. {read.damage[0]}")
+    if read.record is None:
+        raise InputError(f"{source}: {other_version('report', read.made_by)}")
+    return _card(f"{source}: audit", read.record.audit)
+
+
+def _card(name: str, numbers: object) -> str:
+    """Write the card of an audit's numbers; an ``InputError`` names the field that breaks a rule."""
     try:
+        record = json_records.read(_CardRecord, numbers)
         rows = table(("fact", "this audit", "not known"), _rows(record))
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
-        raise InputError(f"{name}: a field is not as canaryproof audit --json prints it ({error})") from error
-    return f"## Privacy audit\n\n{record['answer']}\n\n{rows}\n"
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+    return rules.printable(f"## Privacy audit\n\n{literal(record.answer)}\n\n{rows}\n")
 
 
-def _rows(record: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    at = f"δ = {record['delta']:g}"
+def _rows(record: _CardRecord) -> Iterator[tuple[str, str, str]]:
+    at = f"δ = {record.delta:g}"
     claim = (
-        "none" if record["claim"] is None else f"ε = {record['claim']:.4g} at {at}, neighbours: {record['neighbours']}"
+        "none" if record.claim is None else f"ε = {record.claim:.4g} at {at}, neighbours: {literal(record.neighbours)}"
     )
     yield "claim", claim, "whether it is the ε of the training: accounting below says what was looked at"
-    decision = record["decision"]
-    outcome = "none, as nothing is claimed" if decision is None else decision["outcome"]
+    outcome = "none, as nothing is claimed" if record.decision is None else record.decision.outcome
     yield "decision", outcome, "no decision proves a claim"
-    for finding in record["findings"]:
-        yield finding["question"], f"{finding['status']}: {finding['because']}", _UNKNOWN[finding["question"]]
+    for finding in record.findings:
+        yield finding.question, f"{finding.status}: {literal(finding.because)}", _UNKNOWN[finding.question]
     yield "estimate", *_estimate(record, at)
     yield "lower bound", *_bound(record, at)
-    others = "" if record["null_count"] is None else f" against {record['null_count']:,} that did not"
-    dim = "" if record["dim"] is None else f", in {record['dim']:,} dimensions"
-    chosen = _CHOSEN[record["inclusion"]]
-    canaries = f"{record['count']:,} took part{others}{dim}; {chosen}; scores: {record['kind']}"
+    others = "" if record.null_count is None else f" against {record.null_count:,} that did not"
+    dim = "" if record.dim is None else f", in {record.dim:,} dimensions"
+    chosen = rules.one_of(*_CHOSEN)(record.inclusion)
+    canaries = f"{record.count:,} took part{others}{dim}; {_CHOSEN[chosen]}; scores: {literal(record.kind)}"
     yield "canaries", canaries, "how much more a real record, or one made to be seen, would show"
     yield "measured noise", *_noise(record)
-    noticed = record["noticed"]
+    noticed = record.noticed
     less = (
         "not computed"
         if noticed is None
         else f"noise at {int(100 * noticed)}% of the claim or less, with probability 90%"
     )
     yield "would have been noticed", less, "faults that random canaries do not see: one unclipped client, released data"
-    signs = "; ".join(warning["kind"] for warning in record["warnings"]) or "none"
+    signs = "; ".join(literal(warning.kind) for warning in record.warnings) or "none"
     yield "signs of misuse", signs, _UNKNOWN["input"]
     for fact in ("training data and whose they are", "purpose and release of the model", "other attacks"):
         yield fact, "not part of an audit", "all of it: fill it in, or leave it out"
 
 
-def _estimate(record: Mapping[str, Any], at: str) -> tuple[str, str]:
-    if record["estimate"] is None:
-        return f"none: {record['no_estimate']}", "what this attacker learns"
-    row = _row(record["estimates"], record["estimate"]["name"])
-    value, low, high = _digits(row, "epsilon", "low", "high")
-    interval = f"{percent(record['confidence'])}: {low} to {high}"
-    return f"ε̂ = {value} at {at} ({interval}; `{row['name']}`)", "the ε of a stronger attacker"
+def _estimate(record: _CardRecord, at: str) -> tuple[str, str]:
+    if record.estimate is None:
+        return f"none: {literal(record.no_estimate or '')}", "what this attacker learns"
+    row = _row(record.estimates, record.estimate)
+    value, low, high = _digits(row.standard_error, row.epsilon, row.low, row.high)
+    interval = f"{percent(record.confidence)}: {low} to {high}"
+    return f"ε̂ = {value} at {at} ({interval}; {code(row.name)})", "the ε of a stronger attacker"
 
 
-def _bound(record: Mapping[str, Any], at: str) -> tuple[str, str]:
-    if record["bound"] is None:
+def _bound(record: _CardRecord, at: str) -> tuple[str, str]:
+    if record.bound is None:
         return "none", "whether anything leaks"
-    row = _row(record["bounds"], record["bound"]["name"])
-    value = "∞" if row["low"] is None else round_down(row["low"])
-    cap = "" if row["cap"] is None else f", at most {round_down(row['cap'])} from so many canaries"
-    return f"ε ≥ {value} at {at} (`{row['name']}`, {row['coverage']}{cap})", "how much more leaks"
+    row = _row(record.bounds, record.bound)
+    value = "∞" if row.low is None else round_down(row.low)
+    cap = "" if row.cap is None else f", at most {round_down(row.cap)} from so many canaries"
+    return f"ε ≥ {value} at {at} ({code(row.name)}, {literal(row.coverage)}{cap})", "how much more leaks"
 
 
-def _noise(record: Mapping[str, Any]) -> tuple[str, str]:
-    measured = record["mechanism"]
+def _noise(record: _CardRecord) -> tuple[str, str]:
+    measured = record.mechanism
     if measured is None:
         return "not measured", "the noise that was added"
-    claimed = "" if measured["claimed"] is None else f"; claimed {measured['claimed']:.4g}"
-    value, low, high = _digits(measured, "value", "low", "high")
+    claimed = "" if measured.claimed is None else f"; claimed {measured.claimed:.4g}"
+    value, low, high = _digits(measured.standard_error, measured.value, measured.low, measured.high)
     return f"noise multiplier {value} ({low} to {high}){claimed}", _UNKNOWN["noise"]
 
 
-def _row(rows: Iterable[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
-    return {row["name"]: row for row in rows}[name]
+class _HasName(Protocol):
+    @property
+    def name(self) -> str: ...
 
 
-def _digits(measured: Mapping[str, Any], *names: str) -> Iterator[str]:
+_Row = TypeVar("_Row", bound=_HasName)
+
+
+def _row(rows: Iterable[_Row], stated: _Named) -> _Row:
+    for row in rows:
+        if row.name == stated.name:
+            return row
+    raise ValueError(f"states {short_repr(stated.name)}, which has no row")
+
+
+def _digits(standard_error: float | None, *values: float | None) -> Iterator[str]:
     """Print numbers with two digits of their standard error; infinite ones are None in JSON."""
-    error = math.inf if measured["standard_error"] is None else measured["standard_error"]
-    for name in names:
-        yield "∞" if measured[name] is None else round_to_error(measured[name], error)
+    error = math.inf if standard_error is None else standard_error
+    return ("∞" if value is None else round_to_error(value, error) for value in values)

@@ -8,6 +8,7 @@ computes it again: then the numbers differ from those that the input gives (``de
 import hashlib
 import json
 import math
+import os
 import platform
 import re
 import shlex
@@ -31,6 +32,7 @@ from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone
 from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.audit.files.writing import replace_file
+from canaryproof.verify.audit.rules import printable
 
 SCHEMA = "canaryproof audit report 2.0.0"
 SUFFIXES = (".html", ".md", ".json")
@@ -409,7 +411,7 @@ def _repeat(result: AuditResult, audited: InputRecord) -> Iterator[str]:
     """Yield the lines that repeat an audit."""
     subject = audited.subject
     name = audited.file.name if audited.file else {"release": "release.npy", "scores": "scores.json"}[subject]
-    file, asked = shlex.quote(name), result.request
+    file, asked = _quote(name), result.request
     number = asked.claim is None or isinstance(asked.claim, int | float | np.number)
     # The command line makes no other orthonormal canaries.
     usual = asked.canaries is None or layers_of(asked.canaries) in (0, OrthonormalCanaries.layers)
@@ -446,8 +448,16 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     given += [] if asked.notice == NOTICE else [("notice", repr(asked.notice))]
     given += [("ask", question) for question in asked.ask]
     given += [("bound", name) for name in asked.bounds]
-    line = "".join(f" --{option} {shlex.quote(str(value))}" for option, value in given)
+    line = "".join(f" --{option} {_quote(str(value))}" for option, value in given)
     return line + (" --force" if asked.force else "")
+
+
+def _quote(word: str) -> str:
+    """Quote a word for a shell; one with other than printable characters in a way that bash and zsh know."""
+    if word.isprintable():
+        return shlex.quote(word)
+    bare = (c if c.isprintable() and c not in "\\'" else "".join(f"\\x{b:02x}" for b in os.fsencode(c)) for c in word)
+    return f"$'{''.join(bare)}'"
 
 
 # Writing and reading.
@@ -461,7 +471,7 @@ def render(result: AuditResult, document: dict[str, Any], path: Path) -> bytes:
     if path.suffix.lower() == ".json":
         return f"{dump(document)}\n".encode()
     pages = page.markdown if path.suffix.lower() == ".md" else page.html
-    body = f"{pages(result, document)}\n{OPEN}\n{escape(dump(document))}\n-->\n"
+    body = f"{printable(pages(result, document))}\n{OPEN}\n{escape(dump(document))}\n-->\n"
     return f"{body}{SEAL}{hashlib.sha256(body.encode()).hexdigest()} -->\n".encode()
 
 

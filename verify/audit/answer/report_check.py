@@ -18,6 +18,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.answer import plan_file
 from canaryproof.verify.audit.answer.plan_comparison import minor
 from canaryproof.verify.audit.answer.release_sums import (
     ArrayRelease,
@@ -31,12 +32,17 @@ from canaryproof.verify.audit.answer.report import (
     SCHEMA,
     SEAL,
     SUFFIXES,
+    FileRecord,
     ReportRecord,
     dump,
     escape,
+    file_record,
+    record,
+    render,
     seal,
+    versions_here,
 )
-from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
+from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release, with_comparison
 from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files import json_records
@@ -82,6 +88,8 @@ def read(path: Path) -> ReportFile:
     suffix = path.suffix.lower()
     with open_file(path, SUFFIXES) as opened_file:
         whole = bytes(content(opened_file, _LARGEST))
+        if b"\r" in whole:
+            raise ValueError("its line ends were changed to CR LF by whatever copied it: fetch it again as it is")
         damage, embedded = [], whole
         if suffix != ".json":
             text = whole.decode(errors="replace")
@@ -156,7 +164,8 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         options |= {"neighbours": asked.neighbours, "data_norm": asked.data_norm}
         result = audit_release(source, canaries, **options)
         # A report of an array in memory names no file.
-        return result if coordinates else replace(result, request=replace(result.request, stored=None))
+        of_array = coordinates is None and report.input.file is None
+        return replace(result, request=replace(result.request, stored=None)) if of_array else result
     except InputError:
         raise
     except (ValueError, OverflowError) as error:
@@ -219,6 +228,9 @@ def differences(reported: Any, derived: Any, name: str = "") -> Iterator[Differe
         for key in [*derived, *(key for key in reported if key not in derived)]:
             below = f"{name}.{key}" if name else str(key)
             yield from differences(reported.get(key, _MISSING), derived.get(key, _MISSING), below)
+        if reported.keys() == derived.keys() and list(reported) != list(derived):
+            place = f"{name or 'the record'}, order of its fields"
+            yield Difference(place, _show([*reported]), _show([*derived]), rounding=False)
     elif isinstance(reported, list) and isinstance(derived, list):
         for i in range(max(len(reported), len(derived))):
             there, here = (values[i] if i < len(values) else _MISSING for values in (reported, derived))
@@ -243,25 +255,176 @@ def count_values(document: Any) -> int:
     return sum(map(count_values, document)) if isinstance(document, list) else 1
 
 
-def _without_figures(page: bytes) -> bytes:
-    """Return a page without its pictures, in one pass."""
-    others, position = [], 0
+@dataclass(frozen=True)
+class ReportCheck:
+    """What a new audit says of a report.
+
+    Attributes
+    ----------
+    differing
+        What of the report is not as derived, in a sentence each; empty if nothing is.
+    trusted
+        What could not be derived and is the report's word alone, in a clause each.
+    trusted_values
+        The number of its values that these are.
+    rounding
+        Places of numbers that differ by less than 1e-9 of their size.
+    undecided
+        Why nobody can say whether the report is true; empty if one can.
+    """
+
+    differing: tuple[str, ...]
+    trusted: tuple[str, ...] = ()
+    trusted_values: int = 0
+    rounding: tuple[str, ...] = ()
+    undecided: str = ""
+
+
+def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, plan: Path | None) -> ReportCheck:
+    """Hold a report against its audit, computed again from a file; an ``InputError`` says why that cannot be.
+
+    Nothing of the report decides what is compared. What only the report can say, such as the versions that made it, is
+    put into the derived record if it has the form of such a value, and is counted.
+    """
+    written = report.record
+    assert written is not None
+    if written.plan is None and plan is not None:
+        raise InputError(NO_PLAN)
+    comparison, trusted, trusted_values = written.plan, [], 0
+    if comparison is not None and plan is not None:
+        if (here := file_record(plan).sha256) != comparison.sha256:
+            return ReportCheck((other_file(plan, "the plan that the audit was held against", here, comparison.sha256),))
+        comparison = plan_file.compare_with_plan(result, plan, comparison.secret)
+    elif comparison is not None:
+        values = count_values(json_records.to_document(comparison))
+        trusted.append("what it says of its plan, and what follows from that")
+        trusted_values += values
+    given = written.input.file
+    if given is None:
+        trusted.append("that the audit was of no file")
+        trusted_values += 1
+    else:
+        name = given.name if _can_be_name(given.name, file.name) else file.name
+        if name != file.name:
+            # The lines that repeat the audit have the name too.
+            trusted.append(f"the file's name {name} (here {file.name}), also in the lines that repeat the audit")
+            trusted_values += 1 + len(written.repeat)
+        columns = None if written.input.subject == "release" else given.columns
+        given = replace(file, name=name, columns=columns, id=None if columns is None else given.id)
+    versions = _trusted_versions(written.versions)
+    other = [f"{name} {value} (here {versions_here()[name]})" for name, value in versions.items() if value is not None]
+    if other:
+        trusted.append(f"the versions {', '.join(other)}")
+        trusted_values += len(other)
+    try:
+        if comparison is not None:
+            result = with_comparison(result, comparison)
+        derived = record(result, given, {name: value or versions_here()[name] for name, value in versions.items()})
+    except (ValueError, OverflowError) as error:
+        # The claim's ε may be beyond what the kernels serve.
+        raise InputError(f"the report's request cannot be repeated: {error}") from error
+    found = list(differences(report.document, derived))
+    # The record's seal differs if anything does.
+    wrong = [each for each in found if not each.rounding and each.name != "sha256"]
+    lines = [f"{each.name}: {each.reported} in the report, {each.derived} derived" for each in wrong[:_MOST]]
+    lines += [f"and {len(wrong) - _MOST} more"] if len(wrong) > _MOST else []
+    undecided = ""
+    if comparison is not None and plan is None:
+        undecided = "it was held against a plan, which is not given (--plan)"
+    if not wrong and path.suffix.lower() != ".json":
+        page = page_comparison(report.whole, render(result, derived, path))
+        if page.text:
+            lines.append(page.text)
+        elif page.pictures and not other:
+            lines.append("The pictures are not those of the audit.")
+        elif page.shapes:
+            undecided = undecided or "its pictures are not those that these versions draw; check it with its own"
+        elif page.pictures:
+            trusted.append(f"the coordinates in {page.pictures} of its pictures")
+    rounding = tuple(each.name for each in found if each.rounding)
+    return ReportCheck(tuple(lines), tuple(trusted), trusted_values, rounding, undecided)
+
+
+# Most differences that are named.
+_MOST = 20
+NO_PLAN = "--plan: must not be given, as the report is of an audit without a plan"
+
+
+def other_file(path: Path, words: str, here: str, there: str) -> str:
+    """Say that a file is another one than words name, by the digests of both."""
+    return f"{path} is not {words}: its SHA-256 is {here}, not {there}."
+
+
+def _can_be_name(name: str, here: str) -> bool:
+    """Tell whether a file can have had a name, whatever it has now: one that no sentence could be hidden in."""
+    same_form = Path(name).suffix.lower() == Path(here).suffix.lower()
+    return same_form and re.fullmatch(r"[\w.+-]{1,255}", name) is not None
+
+
+def _trusted_versions(written: dict[str, str]) -> dict[str, str | None]:
+    """Return the names of the versions that a report has here, each with the report's if it is another one."""
+    return {
+        name: there
+        if (there := written.get(name, here)) != here and re.fullmatch(r"[\w.+-]{1,64}", there, re.ASCII)
+        else None
+        for name, here in versions_here().items()
+    }
+
+
+@dataclass(frozen=True)
+class PageComparison:
+    """How a page differs from the one derived again.
+
+    Attributes
+    ----------
+    text
+        What differs outside of pictures, or in their number or place, in a sentence; empty if nothing does.
+    pictures
+        The number of pictures that differ.
+    shapes
+        The number of those that differ in more than coordinates.
+    """
+
+    text: str = ""
+    pictures: int = 0
+    shapes: int = 0
+
+
+def page_comparison(written: bytes, derived: bytes) -> PageComparison:
+    """Compare two pages up to their records, byte by byte between pictures, and pictures also by their shape."""
+    pages = [whole[: whole.rfind(OPEN.encode())].decode(errors="surrogateescape") for whole in (written, derived)]
+    if pages[0] == pages[1]:
+        return PageComparison()
+    there, here = map(_split_at_pictures, pages)
+    if there[::2] != here[::2]:
+        lines = ["".join(parts[::2]).split("\n") for parts in (there, here)]
+        pairs = zip(*lines, strict=False)
+        number = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), min(map(len, lines)))
+        return PageComparison(
+            f"The page does not say what its record says: line {number + 1} without pictures."
+            if lines[0] != lines[1]
+            else "The pictures are not where the audit has them."
+        )
+    differing = [(one, other) for one, other in zip(there[1::2], here[1::2], strict=True) if one != other]
+    return PageComparison("", len(differing), sum(_shape(one) != _shape(other) for one, other in differing))
+
+
+def _split_at_pictures(page: str) -> list[str]:
+    """Return the parts of a page, every second of which is a picture, in one pass."""
+    parts, position = [], 0
     while (start := page.find(_FIGURE, position)) >= 0 and (end := page.find(_END_OF_FIGURE, start)) >= 0:
-        others.append(page[position:start])
-        position = end + len(_END_OF_FIGURE)
-    return b"".join([*others, page[position:]])
+        end += len(_END_OF_FIGURE)
+        parts += [page[position:start], page[start:end]]
+        position = end
+    return [*parts, page[position:]]
 
 
-_FIGURE, _END_OF_FIGURE = b"<figure>", b"</figure>"
+_FIGURE, _END_OF_FIGURE = "<figure>", "</figure>"
+# The attributes of a picture that say where something is, and the numbers in them.
+_PLACE = re.compile(r' (?:d|x|y|cx|cy|x1|x2|y1|y2|points|transform|viewBox)="[-\d. ,a-zA-Z()]*"')
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
-def page_damage(report: ReportFile, derived: bytes, *, same_versions: bool) -> str | None:
-    """Return how a page differs from the one derived again; pictures drawn by other versions may differ."""
-    if report.whole == derived:
-        return None
-    pages = [whole[: whole.rfind(OPEN.encode())] for whole in (report.whole, derived)]
-    lines = [_without_figures(page).split(b"\n") for page in pages]
-    if lines[0] == lines[1]:
-        return "The pictures are not those of the audit." if same_versions else None
-    number = next((i for i, pair in enumerate(zip(*lines, strict=False)) if pair[0] != pair[1]), min(map(len, lines)))
-    return f"The page does not say what its record says: line {number + 1} without pictures."
+def _shape(picture: str) -> str:
+    """Return a picture with all of its coordinates left out."""
+    return _PLACE.sub(lambda match: _NUMBER.sub("0", match[0]), picture)

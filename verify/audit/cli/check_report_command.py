@@ -1,5 +1,6 @@
 """Command ``canaryproof check-report``: derive every number of a report again from the audited input."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +13,10 @@ from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.files.stored_release import reopen
 
 if TYPE_CHECKING:
-    from canaryproof.verify.audit.answer.plan_comparison import Comparison
     from canaryproof.verify.audit.answer.report import InputRecord, ReportRecord
     from canaryproof.verify.audit.answer.report_check import ReportFile
     from canaryproof.verify.audit.answer.run_audit import Audit
 
-# Most differences that are printed.
-_MOST = 20
 # Exit status where nobody can say, as of a gate.
 _UNDECIDED = 3
 
@@ -33,39 +31,60 @@ def check_report_command(report: Path, release: Path | None, scores: Path | None
 
     REPORT is what "audit --report" or Audit.report of Python wrote, in any of its forms. The audit is repeated on the
     release, whose canaries are made again from the seed in the report, or on the scores. The exit status is 0 if the
-    report is true, and 1 if it was changed, or a number differs, or the file is another one than the audited. A report
-    that another minor version made is only looked at for changes: the status is then 3 at best.
+    report is true, 1 if it was changed, or a number differs, or the file is another one than the audited, and 3 if
+    nobody can say: a report that was held against a plan needs the plan, and one that another minor version made is
+    only looked at for changes.
     """
     if (release is None) == (scores is None):
         raise InputError("--release or --scores: must be given, and not both")
     # Loads compiled kernels, which a mistake in the options does not wait for.
+    from canaryproof.verify.audit.answer import report as reports
     from canaryproof.verify.audit.answer import report_check
 
     read = report_check.read(report)
     subject, file = ("release", release) if release is not None else ("scores", scores)
+    assert file is not None
     if read.record is None:
-        assert file is not None
         return _of_other_version(read, report, file, plan)
-    if read.record.input.subject != subject or file is None:
+    if read.record.input.subject != subject:
         raise InputError(f"--{subject}: must not be given, as the report is of {_subject_name(read.record.input)}")
-    notes: list[str] = []
-    audited = read.record.input.file
-    differing = [] if audited is None else _other_file(audited.sha256, file)
-    differing = [
-        *read.damage,
-        *(differing or _compare(read, _repeat(read.record, file), report, plan, notes)),
-    ]
-    name, of = one_line(str(report)), one_line(str(file))
-    if differing:
-        click.echo(f"{name} is not true.")
-        click.echo("\n".join(f"  {difference}" for difference in differing))
+    if differing := [*read.damage, *_other_file(read.document, file)]:
+        return _not_true(report, differing)
+    check = report_check.compare(read, _repeat(read.record, file), report, reports.file_record(file), plan)
+    if check.differing:
+        return _not_true(report, check.differing)
+    count = report_check.count_values(read.document)
+    others = f"{count - check.trusted_values:,} values are derived anew from {file} and are the same"
+    trusted = f"not derived, {check.trusted_values} of its {count:,} values: {'; '.join(check.trusted)}"
+    if check.undecided:
+        _say(f"Cannot say whether {report} is true, as {check.undecided}.")
+        if check.trusted:
+            _say(f"N{trusted[1:]}.")
+        _say(f"The other {others}.")
+    elif check.trusted:
+        _say(f"{report} is true but for what was {trusted}.")
+        _say(read.record.answer)
+        _say(f"The other {others}.")
     else:
-        count = report_check.count_values(read.document)
         # The decision first: that a report is true does not mean that the audit passed.
-        click.echo(one_line(read.record.answer))
-        click.echo(f"{name} is true: all {count:,} values are derived anew from {of} and are the same.")
-    click.echo("".join(f"{note}\n" for note in notes), nl=False)
-    return 1 if differing else 0
+        _say(read.record.answer)
+        _say(f"{report} is true: all {others}.")
+    if check.rounding:
+        named = ", ".join(check.rounding[:3]) + (", …" if len(check.rounding) > 3 else "")
+        _say(f"Numbers that other versions or processors round otherwise, by less than 1e-9: {named}.")
+    return _UNDECIDED if check.undecided else 0
+
+
+def _say(line: str) -> None:
+    """Print a line, whatever names in it look like."""
+    click.echo(one_line(line))
+
+
+def _not_true(report: Path, differing: Sequence[str]) -> int:
+    _say(f"{report} is not true.")
+    for difference in differing:
+        _say(f"  {difference}")
+    return 1
 
 
 def _of_other_version(read: "ReportFile", report: Path, file: Path, plan: Path | None) -> int:
@@ -73,20 +92,17 @@ def _of_other_version(read: "ReportFile", report: Path, file: Path, plan: Path |
     from canaryproof.verify.audit.answer import report_check
     from canaryproof.verify.audit.answer.plan_comparison import other_version
 
-    digest = report_check.find_digest(read.document, "input", "file", "sha256")
-    changed = [*read.damage, *([] if digest is None else _other_file(digest, file))]
+    changed = [*read.damage, *_other_file(read.document, file)]
     if plan is not None:
-        held_against = report_check.find_digest(read.document, "plan", "sha256")
-        if held_against is None:
-            raise InputError(_NO_PLAN)
-        changed += _other_plan(held_against, plan)
+        if report_check.find_digest(read.document, "plan", "sha256") is None:
+            raise InputError(report_check.NO_PLAN)
+        changed += _other_file(read.document, plan, ("plan",), "the plan that the audit was held against")
     if changed:
-        click.echo(f"{one_line(str(report))} is not true.")
-        click.echo("\n".join(f"  {change}" for change in changed))
-        return 1
-    click.echo(other_version("report", read.made_by))
-    same = "" if digest is None else f", and {one_line(str(file))} is the file that was audited"
-    click.echo(f"{one_line(str(report))} was not changed after it was written{same}.")
+        return _not_true(report, changed)
+    _say(other_version("report", read.made_by))
+    named = report_check.find_digest(read.document, "input", "file", "sha256") is not None
+    same = f", and {file} is the file that was audited" if named else ""
+    _say(f"{report} was not changed after it was written{same}.")
     return _UNDECIDED
 
 
@@ -94,22 +110,15 @@ def _subject_name(audited: "InputRecord") -> str:
     return "a release" if audited.subject == "release" else "scores"
 
 
-_NO_PLAN = "--plan: must not be given, as the report is of an audit without a plan"
-
-
-def _other_file(digest: str, file: Path, words: str = "the audited file") -> list[str]:
-    """Say whether a file is another one than that of a digest, which words name."""
+def _other_file(
+    document: dict[str, Any], file: Path, keys: tuple[str, ...] = ("input", "file"), words: str = "the audited file"
+) -> list[str]:
+    """Say whether a file is another one than that whose digest a report has under some keys, if it has one."""
     from canaryproof.verify.audit.answer import report as reports
+    from canaryproof.verify.audit.answer import report_check
 
-    here = reports.file_record(file).sha256
-    if here == digest:
-        return []
-    return [f"{one_line(str(file))} is not {words}: its SHA-256 is {here}, not {one_line(digest)}."]
-
-
-def _other_plan(digest: str, plan: Path) -> list[str]:
-    """Say whether a plan is another one than that of a digest."""
-    return _other_file(digest, plan, "the plan that the audit was held against")
+    there, here = report_check.find_digest(document, *keys, "sha256"), reports.file_record(file).sha256
+    return [] if there in (None, here) else [report_check.other_file(file, words, here, str(there))]
 
 
 def _repeat(record: "ReportRecord", file: Path) -> "Audit":
@@ -130,63 +139,4 @@ def _kind(name: str) -> ScoreKind:
     try:
         return ScoreKind(name)
     except ValueError as error:
-        raise InputError(f"the report's input.kind: must be cosine or any, not {one_line(name)!r}") from error
-
-
-def _compare(read: "ReportFile", result: "Audit", report: Path, plan: Path | None, notes: list[str]) -> list[str]:
-    """Compare a report with its audit, computed again; notes name the parts that were not compared."""
-    from canaryproof.verify.audit.answer import report as reports
-    from canaryproof.verify.audit.answer import report_check
-    from canaryproof.verify.audit.answer.run_audit import with_comparison
-
-    assert read.record is not None
-    comparison = _plan(read, result, plan, notes)
-    if isinstance(comparison, str):
-        return [comparison]
-    file, versions = read.record.input.file, read.record.versions
-    try:
-        if comparison is not None:
-            result = with_comparison(result, comparison)
-        derived = reports.record(result, file, versions)
-    except (ValueError, OverflowError) as error:
-        # The claim's ε may be beyond what the kernels serve.
-        raise InputError(f"the report's request cannot be repeated: {error}") from error
-    differing = list(report_check.differences(read.document, derived))
-    rounded = [each.name for each in differing if each.rounding]
-    here = reports.versions_here()
-    others = [
-        f"{name} {there}, here {here.get(name, 'none')}" for name, there in versions.items() if here.get(name) != there
-    ]
-    if others:
-        notes.append(f"Other versions than those of the report: {'; '.join(map(one_line, others))}.")
-    if rounded:
-        named = ", ".join(map(one_line, rounded[:3])) + (", …" if len(rounded) > 3 else "")
-        notes.append(f"Numbers that other versions or processors round otherwise, by less than 1e-9: {named}.")
-    # The record's seal differs if anything does.
-    wrong = [each for each in differing if not each.rounding and each.name != "sha256"]
-    lines = [f"{one_line(each.name)}: {each.reported} in the report, {each.derived} derived" for each in wrong[:_MOST]]
-    lines += [f"and {len(wrong) - _MOST} more"] if len(wrong) > _MOST else []
-    if not wrong and report.suffix.lower() != ".json":
-        page = reports.render(result, derived, report)
-        damage = report_check.page_damage(read, page, same_versions=not others)
-        lines += [] if damage is None else [damage]
-    return lines
-
-
-def _plan(read: "ReportFile", result: "Audit", plan: Path | None, notes: list[str]) -> "Comparison | str | None":
-    """Return the comparison with the plan, computed again or as reported, or the reason why there is none."""
-    from canaryproof.verify.audit.answer import plan_file
-
-    assert read.record is not None
-    if read.record.plan is None:
-        if plan is not None:
-            raise InputError(_NO_PLAN)
-        return None
-    reported = read.record.plan
-    if plan is None:
-        notes.append("The plan was not given (--plan), so that the audit was not held against it again.")
-        return reported
-    # The plan that the audit was held against can be read.
-    for other in _other_plan(reported.sha256, plan):
-        return other
-    return plan_file.compare_with_plan(result, plan, reported.secret)
+        raise InputError(f"the report's input.kind: must be cosine or any, not {name!r}") from error

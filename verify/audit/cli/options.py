@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from canaryproof.verify.audit.files.errors import InputError, extra
+from canaryproof.verify.audit.rules import printable
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.engine.cluster import Cluster
@@ -17,8 +18,8 @@ _ENGINE_LOST = 3
 
 
 def one_line(text: str) -> str:
-    """Escape what would break a line or drive a terminal, such as the control characters of a hostile file name."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    """Return a text as one printable line, such as a message with a hostile file name."""
+    return printable(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 class FilePath(click.Path):

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import click
-from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
 from rich.text import Text
+
+from canaryproof.verify.audit.cli.console import Console
 
 # Takes the current task's name, the amount done, and the total amount.
 Advance = Callable[[str, int, int], None]

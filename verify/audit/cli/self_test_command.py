@@ -1,6 +1,5 @@
 """Command ``canaryproof self-test``: some rounds of somebody's training, looked at with all instruments."""
 
-import contextlib
 import importlib.util
 import json
 import sys
@@ -12,6 +11,7 @@ from typing import Any, cast
 
 import click
 
+from canaryproof.verify.audit.cli.terminal import streams_of_user
 from canaryproof.verify.audit.files.errors import InputError
 
 _REFUTED = 1
@@ -47,7 +47,7 @@ def self_test_command(ctx: click.Context, /, training: str, as_json: bool, **cla
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     try:
         # Prints of the training are not the answer.
-        with contextlib.redirect_stdout(sys.stderr):
+        with streams_of_user():
             function(inspection)
     except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
@@ -80,7 +80,7 @@ def _function(name: str) -> Callable[[Any], object]:
     sys.path.insert(0, str(path.parent.resolve()))
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     try:
-        with contextlib.redirect_stdout(sys.stderr):
+        with streams_of_user():
             spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         raise InputError(f"{file}: raised {type(error).__name__}: {error}") from error

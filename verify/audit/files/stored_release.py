@@ -255,7 +255,9 @@ def reopen(path: Path, record: object) -> StoredRelease:
     only, skip = record.get("only", []), record.get("skip", [])
     patterns = [*only, *skip] if isinstance(only, list) and isinstance(skip, list) else [None]
     named = base is None or (isinstance(base, str) and Path(base).name == base)
-    if not all(isinstance(pattern, str) for pattern in patterns) or not named or not isinstance(norm, int | float):
+    if isinstance(norm, bool) or not isinstance(norm, int | float) or not named:
+        norm = None
+    if norm is None or not all(isinstance(pattern, str) for pattern in patterns):
         raise InputError("the report's audit.coordinates: must say how the release was opened")
     return open_release(path, only or (), skip or (), None if base is None else path.with_name(base), norm)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.check.documents import DOCUMENTS

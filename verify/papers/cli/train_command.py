@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.options import (
     INTERRUPTED,
     EngineLost,

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from canaryproof.verify.audit.cli import junit as junit_file
+from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.options import (
     INTERRUPTED,
     EngineLost,

@@ -1,5 +1,6 @@
 """A model card's section has the facts of an audit's record, and says of each what is not known."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,9 +9,11 @@ from click.testing import CliRunner
 
 import canaryproof as cp
 from canaryproof.verify.audit.answer import model_card as model_card_module
+from canaryproof.verify.audit.answer import report
 from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.markup.digits import round_down
+from canaryproof.verify.audit.markup.markdown import literal
 from canaryproof.verify.command_line import main
 from tests.printed import numbers
 
@@ -38,7 +41,7 @@ def test_facts_are_those_of_the_audit(audited):
     assert facts["claim"][0] == "ε = 3.01 at δ = 1e-06, neighbours: add-or-remove"
     assert facts["decision"][0] == audited.decision.outcome
     for finding in audited.findings:
-        assert facts[finding.question][0] == f"{finding.status}: {finding.because}"
+        assert facts[finding.question][0] == f"{finding.status}: {literal(finding.because)}"
     assert f"ε ≥ {round_down(audited.bound.low)} at δ = 1e-06" in facts["lower bound"][0]
     assert f"{int(100 * audited.noticed_share)}%" in facts["would have been noticed"][0]
     assert all(unknown for _, unknown in facts.values())
@@ -63,11 +66,11 @@ def test_scores_without_a_claim_or_a_dimension_are_served():
     assert "from so many canaries" in facts["lower bound"][0]
 
 
-def test_a_file_and_a_report_give_the_same(audited, tmp_path):
-    path = tmp_path / "audit.json"
-    path.write_text(audited.to_json(), encoding="utf-8")
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_a_report_in_every_form_gives_the_same(audited, tmp_path, suffix):
+    path = tmp_path / f"audit{suffix}"
+    audited.report(path)
     assert CliRunner().invoke(main, ["model-card", str(path)]).stdout == cp.model_card(audited)
-    assert cp.model_card({"audit": json.loads(audited.to_json())}) == cp.model_card(audited)
 
 
 @pytest.mark.parametrize("document", ["3", "[]", "{}", '{"audit": 1}', "broken"])
@@ -78,29 +81,100 @@ def test_another_file_gets_one_line(document, tmp_path):
         cp.model_card(path)
 
 
-def test_damaged_fields_get_one_line(audited, tmp_path):
-    path = tmp_path / "damaged.json"
-    document = json.loads(audited.to_json())
-    for field in document:
-        for damage in (None, "x", [], [1], {}, -1):
-            path.write_text(json.dumps(document | {field: damage}), encoding="utf-8")
-            shown = CliRunner().invoke(main, ["model-card", str(path)])
-            assert shown.exit_code in (0, 2)
-            assert shown.stderr.count("\n") == (shown.exit_code == 2)
+def test_what_is_no_report_is_refused(audited, tmp_path):
+    path = tmp_path / "audit.json"
+    path.write_text(audited.to_json(), encoding="utf-8")
+    with pytest.raises(InputError, match=r"audit\.json: schema: is missing"):
+        cp.model_card(path)
+    for source in (None, 3, {"audit": json.loads(audited.to_json())}, b"audit.json"):
+        with pytest.raises(ValueError, match=r"^source: must be an audit, or the path of its report, not "):
+            cp.model_card(source)
+
+
+def test_a_report_that_was_changed_or_that_another_version_made_gets_no_card(audited, tmp_path):
+    path = tmp_path / "audit.json"
+    audited.report(path)
+    whole = path.read_text()
+    path.write_text(whole.replace("nothing", "Nothing", 1))
+    with pytest.raises(InputError, match=r"audit\.json: was changed after it was written\. "):
+        cp.model_card(path)
+    document = json.loads(whole)
+    path.write_text(report.dump(report.seal(document | {"versions": {"canaryproof": "0.2.0"}})) + "\n")
+    with pytest.raises(InputError, match=r"audit\.json: The report was made by canaryproof 0\.2\.0, "):
+        cp.model_card(path)
+
+
+def changed_records(record):
+    """Yield records with one value changed, at any depth, and the value."""
+    for key, value in record.items() if isinstance(record, dict) else enumerate(record):
+        for other in (None, "x", [], [1], {}, -5, 7, 1e308, 10**400, True, "\x1b[2J", "a\nb", "x" * 2000):
+            if type(other) is not type(value) or other != value:
+                yield {**record, key: other} if isinstance(record, dict) else [*record[:key], other, *record[key + 1 :]]
+        if isinstance(value, dict | list):
+            for inner in changed_records(value):
+                yield {**record, key: inner} if isinstance(record, dict) else [*record[:key], inner, *record[key + 1 :]]
+
+
+def test_no_value_of_a_careful_forger_leaves_a_traceback_or_another_line(audited):
+    record = {name: value for name, value in report.numbers(audited).items() if name in FIELDS}
+    record["findings"], record["bounds"] = record["findings"][:2], record["bounds"][:1]
+    record["bound"] = {"name": record["bounds"][0]["name"]}
+    lines = len(cp.model_card(audited).splitlines())
+    for changed in changed_records(record):
+        try:
+            card = model_card_module._card("audit", changed)
+        except InputError as error:
+            card = str(error)
+        assert all(map(str.isprintable, card.splitlines()))
+        assert len(card.splitlines()) <= lines
+
+
+FIELDS = {field.name for field in dataclasses.fields(model_card_module._CardRecord)}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("count", -5),
+        ("delta", -3),
+        ("confidence", 7),
+        ("claim", -2),
+        ("noticed", 99.0),
+        ("noticed", 1e308),
+        ("inclusion", "certified"),
+        ("decision", {"outcome": "CERTIFIED"}),
+        ("findings", [{"question": "leak", "status": "proven", "because": "x"}]),
+        ("answer", "x" * 1001),
+        ("answer", "a\n# Certified"),
+        ("kind", "\x1b[32m"),
+        ("bound", {"name": "none"}),
+        ("count", 10**400),
+    ],
+)
+def test_a_record_that_no_audit_has_is_refused(audited, field, value):
+    with pytest.raises(InputError, match=r"^audit: "):
+        model_card_module._card("audit", report.numbers(audited) | {field: value})
+
+
+def test_markdown_and_html_of_a_report_are_words(audited):
+    hostile = "# <b>Certified</b> | [x](http://y) `z` *w*"
+    findings = [{"question": "leak", "status": "as claimed", "because": hostile}]
+    card = model_card_module._card("audit", report.numbers(audited) | {"answer": hostile, "findings": findings})
+    escaped = r"\# \<b\>Certified\</b\> {} \[x\](http://y) \`z\` \*w\*"
+    assert card.splitlines()[2] == escaped.format("|")
+    assert rows(card.replace(r"\|", "BAR"))["leak"][0] == f"as claimed: {escaped.format('BAR')}"
 
 
 def test_a_field_that_is_missing_is_named(audited):
-    document = json.loads(audited.to_json())
-    for field in ("answer", "kind", "inclusion", "estimate", "bounds"):
+    document = report.numbers(audited)
+    for field in FIELDS:
         record = {name: value for name, value in document.items() if name != field}
-        with pytest.raises(
-            InputError, match=f"^audit: must be what this version's .* prints; it has no field {field}$"
-        ):
-            cp.model_card(record)
+        with pytest.raises(InputError, match=f"^audit: {field}: is missing"):
+            model_card_module._card("audit", record)
 
 
 # A row that the record does not name.
-OTHER = {"name": "other"}
+OTHER = {"name": "other", "epsilon": 1.0, "low": 1.0, "high": 1.0, "standard_error": 1.0, "cap": 1.0, "coverage": ""}
 
 
 def test_each_figure_is_the_records():
@@ -128,7 +202,7 @@ def test_each_figure_is_the_records():
         "estimates": [OTHER, {"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some", "standard_error": 0.31}],
         "bounds": [OTHER, row | {"low": 1.6189, "cap": 5.559}],
     }
-    facts = rows(cp.model_card(record))
+    facts = rows(model_card_module._card("audit", record))
     assert {fact: known for fact, (known, _) in facts.items()} == {
         "claim": "ε = 4.322 at δ = 2e-05, neighbours: replace",
         "decision": "PASSED",
@@ -159,7 +233,7 @@ def test_each_figure_is_the_records():
         "no_estimate": "for a reason",
         "bounds": [row | {"low": None, "cap": None}],
     }
-    known = {fact: known for fact, (known, _) in rows(cp.model_card(less)).items()}
+    known = {fact: known for fact, (known, _) in rows(model_card_module._card("audit", less)).items()}
     assert list(known.values())[:8] == [
         "none",
         "none, as nothing is claimed",
@@ -170,7 +244,7 @@ def test_each_figure_is_the_records():
         "not computed",
         "one; two",
     ]
-    nothing = rows(cp.model_card(less | {"mechanism": None, "bound": None}))
+    nothing = rows(model_card_module._card("audit", less | {"mechanism": None, "bound": None}))
     assert (nothing["measured noise"][0], nothing["lower bound"][0]) == ("not measured", "none")
     figures = {fact: numbers(known) for fact, (known, _) in facts.items()}
     assert figures["claim"] == ["4.322", "2e-05"]

@@ -259,28 +259,81 @@ def test_a_difference_of_a_billionth_may_be_rounding(factor, rounding):
     assert found.rounding == rounding
 
 
-@given(st.lists(st.sampled_from([b"<figure>", b"</figure>", b"a", b"\n", b"<figure"]), max_size=30))
-def test_pictures_are_cut_out_in_one_pass(pieces):
-    page = b"".join(pieces)
-    assert report_check._without_figures(page) == re.sub(rb"(?s)<figure>.*?</figure>", b"", page)
+@given(st.lists(st.sampled_from(["<figure>", "</figure>", "a", "\n", "<figure"]), max_size=30))
+def test_pages_are_split_at_pictures_in_one_pass(pieces):
+    page = "".join(pieces)
+    assert report_check._split_at_pictures(page) == re.split(r"(?s)(<figure>.*?</figure>)", page)
 
 
-def test_a_page_that_differs_says_where_or_in_its_pictures_alone():
-    end = f"\n{report.OPEN}\nrecord\n".encode()
-    page_of, figure = b"<p>one</p>\n%s\n<p>%s</p>", b"<figure>\n%s\n</figure>"
-    derived = page_of % (figure % b"a", b"two") + end
-    for whole, same_versions, said in (
-        (derived, True, None),
-        (page_of % (figure % b"b", b"two") + end, True, "The pictures are not those of the audit."),
-        (page_of % (figure % b"b", b"two") + end, False, None),
-        (page_of % (figure % b"b", b"three") + end, False, "line 3 without pictures."),
-        (b"x" + derived, True, "line 1 without pictures."),
-        (page_of % (figure % b"a", b"two") + b"\nmore" + end, True, "line 4 without pictures."),
-        # What follows the page is the record, which is compared apart.
-        (derived + b"x", True, "The pictures are not those of the audit."),
-    ):
-        found = report_check.page_damage(SimpleNamespace(whole=whole), derived, same_versions=same_versions)
-        assert found == said or found == f"The page does not say what its record says: {said}"
+END = f"\n{report.OPEN}\nrecord\n"
+SHAPE = '<svg class="a"><path d="M{} 2L3.5 -4"/><text x="{}" y="7">0.{}</text></svg>'
+PICTURES = tuple(f"<figure>{SHAPE.format(i, i, i)}</figure>" for i in (1, 2))
+
+
+def page_of(first=PICTURES[0], second=PICTURES[1], words="two"):
+    return f"<p>one</p>\n{first}\n<p>{words}</p>{second}\n"
+
+
+@pytest.mark.parametrize(
+    ("page", "found"),
+    [
+        (page_of(), ("", 0, 0)),
+        (page_of(words="three"), ("line 3 without pictures.", 0, 0)),
+        ("x" + page_of(), ("line 1 without pictures.", 0, 0)),
+        (page_of() + "more", ("line 4 without pictures.", 0, 0)),
+        # Coordinates, in a number's place.
+        (page_of(PICTURES[0].replace("M1 2", "M-19.25 0.1")), ("", 1, 0)),
+        (page_of(PICTURES[1].replace("0.2", "0.1"), PICTURES[0].replace("0.1", "0.2")), ("", 2, 0)),
+        # A label, another form, a colour, another element, words, and a coordinate that is none.
+        (page_of(PICTURES[0].replace(">0.1<", ">0.9<")), ("", 1, 1)),
+        (page_of(PICTURES[0].replace("L3.5", "l3.5")), ("", 1, 1)),
+        (page_of(PICTURES[0].replace('"a"', '"b"')), ("", 1, 1)),
+        (page_of(PICTURES[0].replace("</svg>", "<h1>certified</h1></svg>")), ("", 1, 1)),
+        (page_of("<figure><style>p{display:none}</style></figure>"), ("", 1, 1)),
+        (page_of(PICTURES[0].replace('x="1"', 'x="1" onclick="1"')), ("", 1, 1)),
+        (page_of(PICTURES[0].replace('x="1"', 'x="1&quot;"')), ("", 1, 1)),
+        (page_of(PICTURES[1], PICTURES[0]), ("", 2, 2)),
+        # Their number and their places.
+        (page_of(PICTURES[0] + PICTURES[0]), ("The pictures are not where the audit has them.", 0, 0)),
+        (page_of(""), ("The pictures are not where the audit has them.", 0, 0)),
+        (page_of() + PICTURES[0], ("The pictures are not where the audit has them.", 0, 0)),
+        (page_of("<figure>").replace("</p><figure>", "</p>"), ("line 3 without pictures.", 0, 0)),
+    ],
+)
+def test_a_page_that_differs_says_where_or_in_how_many_pictures(page, found):
+    text, pictures, shapes = found
+    said = f"The page does not say what its record says: {text}" if text.startswith("line") else text
+    compared = report_check.page_comparison((page + END).encode(), (page_of() + END).encode())
+    assert (compared.pictures, compared.shapes) == (pictures, shapes)
+    assert compared.text == said
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """A page of an audit with its three pictures, up to its record."""
+    result, _ = KINDS["refuted"]()
+    page = report.render(result, report.record(result), Path("a.html"))
+    return page[: page.rindex(report.OPEN.encode())]
+
+
+@pytest.mark.parametrize("step", [211, pytest.param(1, marks=pytest.mark.deep)])
+def test_every_character_of_a_page_is_noticed_whoever_made_it(drawn, step):
+    """Drawn by other versions, a picture may have other coordinates, and nothing else is other."""
+    end = END.encode()
+    places = {
+        match.start(2) + number.start() + i
+        for match in re.finditer(rb' (?:d|x|y|x1|x2|y1|y2|points|transform|viewBox)="()([^"]*)"', drawn)
+        for number in re.finditer(rb"-?[\d.]+", match[2])
+        for i in range(len(number[0]))
+    }
+    unnoticed = set()
+    for i in range(0, len(drawn), step):
+        changed = drawn[:i] + (b"8" if drawn[i : i + 1] != b"8" else b"3") + drawn[i + 1 :]
+        found = report_check.page_comparison(changed + end, drawn + end)
+        assert found != report_check.PageComparison(), i
+        if not found.text and not found.shapes:
+            unnoticed.add(i)
+    assert unnoticed <= places
 
 
 def test_a_request_that_cannot_be_repeated_is_refused_with_its_field():

@@ -1,6 +1,8 @@
 import copy
+import functools
 import hashlib
 import json
+import operator
 import re
 import shlex
 from functools import cache
@@ -19,6 +21,7 @@ from canaryproof.verify.audit.answer.run_audit import audit_release
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.cli import check_report_command
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.command_line import main
 
@@ -284,9 +287,233 @@ def test_other_versions_and_their_rounding_are_said_and_no_reason_to_fail():
     seal(path, document)
     status, text = checked(path, "--scores", "scores.npz")
     assert status == 0
-    assert "Other versions than those of the report: numpy 1.0, here " in text
+    first, decision, *_ = text.splitlines()
+    count = report_check.count_values(document)
+    assert first.startswith(f"audit.json is true but for what was not derived, 1 of its {count:,} values: ")
+    assert first.endswith(f"the versions numpy 1.0 (here {np.__version__}).")
+    assert decision == document["answer"]
+    assert f"\nThe other {count - 1:,} values are derived anew from scores.npz and are the same.\n" in text
     rounded = "Numbers that other versions or processors round otherwise, by less than 1e-9: audit.variance_p_value.\n"
     assert text.endswith(rounded)
+
+
+# Forgeries by somebody who makes the seals anew.
+
+
+def names_of_values(value, above=()):
+    """Yield the place of every number, word and truth value in a record."""
+    if isinstance(value, dict | list):
+        for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from names_of_values(each, (*above, key))
+    else:
+        yield above
+
+
+def other_values(value):
+    """Other values of the same type, a little and far away, and of another type."""
+    if isinstance(value, bool):
+        return [not value, int(value)]
+    if isinstance(value, int):
+        return [value + 1, float(value), bool(value)]
+    if isinstance(value, float):
+        return [value * (1 + 1e-8) if value else 1e-300, 0.5 if value != 0.5 else 0.25, None]
+    return [f"{value} ", "Certified", None] if isinstance(value, str) else [0, "none"]
+
+
+def changed_at(document, place, value):
+    changed = copy.deepcopy(document)
+    inner = changed
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    return changed
+
+
+@pytest.fixture
+def derived_once(monkeypatch):
+    """Repeat audits, and draw pages, that are asked for again no second time: many changes ask for the same one."""
+
+    def once(module, name, key):
+        kept, function = {}, getattr(module, name)
+
+        def kept_or_made(*arguments):
+            asked = key(*arguments)
+            if asked not in kept:
+                kept[asked] = function(*arguments)
+            return kept[asked]
+
+        monkeypatch.setattr(module, name, kept_or_made)
+
+    once(
+        check_report_command,
+        "_repeat",
+        lambda record, _: repr((record.request, record.input, record.audit.get("coordinates"))),
+    )
+    once(report_check, "render", lambda _, document, path: (document["sha256"], path.suffix))
+
+
+FORGED = {
+    "scores": (SCORES, ("--scores", "scores.npz")),
+    "release": (RELEASE, ("--release", "release.npy")),
+    "columns": (
+        ("copies.csv", "--score", "loss", "--member", "in", "--id", "canary", "--kind", "any", "--delta", "1e-5"),
+        ("--scores", "copies.csv"),
+    ),
+    "rounds": (("rounds.json", "--delta", "1e-5", "--claim", "9"), ("--scores", "rounds.json")),
+}
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.usefixtures("folder", "derived_once")
+@pytest.mark.parametrize("step", [197, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("kind", FORGED)
+def test_every_value_of_a_report_is_noticed_or_counted_as_not_derived(kind, step):
+    arguments, given = FORGED[kind]
+    path = audited("audit.json", *arguments)
+    document = json.loads(path.read_text())
+    places = list(names_of_values(document))
+    # All of what is read from the report, and a part of the numbers.
+    read = {place for place in places if place[0] in ("request", "input", "versions", "schema", "repeat")}
+    for place in [*(read if step == 1 else sorted(read, key=str)[::9]), *places[::step]]:
+        value = functools.reduce(operator.getitem, place, document)
+        for other in other_values(value):
+            seal(path, changed_at(document, place, other))
+            result = call("check-report", path, *given)
+            assert result.exit_code in (1, 2, 3) or "not derived, 1 of its " in result.output.splitlines()[0], place
+            assert result.exit_code != 0 or place[0] == "versions", place
+
+
+@pytest.mark.usefixtures("folder", "derived_once")
+def test_what_a_report_alone_says_of_its_file_is_not_believed():
+    path = audited("audit.json", *RELEASE)
+    document = json.loads(path.read_text())
+    claimed = "a\n```\n# Certified by canaryproof: ε ≤ 0.1\n<script>alert(1)</script>"
+    for field, value in (
+        ("name", claimed),
+        ("name", "../release.npy"),
+        ("name", "x.csv"),
+        ("bytes", 99),
+        ("columns", ["certified", "by"]),
+        ("id", "an accredited laboratory"),
+    ):
+        forged = copy.deepcopy(document)
+        forged["input"]["file"][field] = value
+        if field == "name":
+            forged["repeat"] = [line.replace("release.npy", value) for line in forged["repeat"]]
+        seal(path, forged)
+        result = call("check-report", path, "--release", "release.npy")
+        assert result.exit_code in (1, 2), field
+        assert "true" not in result.output.splitlines()[0].replace("not true", ""), field
+    for forged in (
+        document | {"audit": document["audit"] | {"coordinates": None}},
+        document | {"audit": document["audit"] | {"coordinates": document["audit"]["coordinates"] | {"x": 1}}},
+    ):
+        seal(path, forged)
+        assert call("check-report", path, "--release", "release.npy").exit_code == 1
+    # An audit of an array in memory has the same record, but for this.
+    seal(path, document | {"input": document["input"] | {"file": None}})
+    first = checked(path, "--release", "release.npy")[1].splitlines()[0]
+    assert first.endswith(" values: that the audit was of no file.")
+    norm = document["audit"]["coordinates"] | {"canary_norm": True}
+    seal(path, document | {"audit": document["audit"] | {"coordinates": norm}})
+    assert call("check-report", path, "--release", "release.npy").exit_code == 2
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_file_may_have_another_name_which_is_said_first():
+    path = audited("audit.json", *RELEASE)
+    Path("release.npy").rename("release (1).npy")
+    status, text = checked(path, "--release", "release (1).npy")
+    assert (status, text.splitlines()[0].partition(", 3 of its ")[0]) == (
+        0,
+        "audit.json is true but for what was not derived",
+    )
+    named = "the file's name release.npy (here release (1).npy), also in the lines that repeat the audit."
+    assert text.splitlines()[0].endswith(named)
+
+
+@pytest.mark.usefixtures("folder", "derived_once")
+def test_versions_are_those_that_a_report_has_and_look_like_versions():
+    path = audited("audit.json", *SCORES)
+    document = json.loads(path.read_text())
+    versions = document["versions"]
+    for forged in (
+        versions | {"certified by": "an accredited laboratory"},
+        {name: there for name, there in versions.items() if name != "numpy"},
+        versions | {"numpy": "1.0, certified"},
+        versions | {"numpy": ""},
+        dict(reversed(versions.items())),
+    ):
+        seal(path, document | {"versions": forged})
+        assert checked(path, "--scores", "scores.npz")[0] == 1, forged
+    # The order of fields is a page's order.
+    seal(path, dict(reversed(document.items())))
+    assert checked(path, "--scores", "scores.npz")[0] == 1
+
+
+INSERTED = "<figure><style>header,section{display:none}</style><h1>ε = 0.1, certified</h1></figure>"
+
+
+def forged_page(path, change, versions=None):
+    """Change a page, and perhaps the versions of its record, with the seals of a careful forger."""
+    read = report_check.read(path)
+    body = read.whole.decode()
+    body = change(body[: body.rindex(report.OPEN)])
+    document = report.seal(read.document | {"versions": read.document["versions"] | (versions or {})})
+    for name, value in (versions or {}).items():
+        body = body.replace(f">{read.document['versions'][name]}<", f">{value}<")
+    body += f"{report.OPEN}\n{report.escape(report.dump(document))}\n-->\n"
+    path.write_text(f"{body}{report.SEAL}{hashlib.sha256(body.encode()).hexdigest()} -->\n")
+
+
+@pytest.mark.usefixtures("folder", "derived_once")
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize("versions", [{"matplotlib": "3.9.0"}, None, {"numpy": "1.0", "python": "3.11.1"}])
+def test_no_forged_page_is_true_whichever_versions_it_names(versions):
+    original = audited("audit.html", *SCORES).read_bytes()
+    for change, status in (
+        (lambda page: page.replace("<main>", f"<main>{INSERTED}"), 1),
+        (lambda page: page.replace("</svg>", f"</svg>{INSERTED}", 1), 1),
+        (lambda page: page.replace("</svg>", "</svg><h1>certified</h1>", 1), 3),
+        (lambda page: page.replace("<figure>", "<figure onclick='x()'>", 1), 1),
+        (lambda page: re.sub("(?s)<figure>.*?</figure>", "", page, count=1), 1),
+        (lambda page: re.sub("(?s)(<figure>.*?</figure>)(.*?)(<figure>.*?</figure>)", r"\3\2\1", page, count=1), 3),
+        (lambda page: page.replace("false positive rate</text>", "true positive rate</text>"), 3),
+        (lambda page: page.replace("Privacy audit: ", "Privacy certificate: ", 1), 1),
+        (lambda page: page.replace("</body>", "<!-- <figure> --><p>certified</p></body>"), 1),
+    ):
+        path = Path("forged.html")
+        path.write_bytes(original)
+        forged_page(path, change, versions)
+        assert path.read_bytes() != original
+        result = call("check-report", path, "--scores", "scores.npz")
+        expected = status if versions else 1
+        assert (result.exit_code, result.stderr) == (expected, ""), result.stdout
+        assert result.stdout.startswith("forged.html is not true." if expected == 1 else "Cannot say whether ")
+    path.write_bytes(original)
+    forged_page(path, lambda page: re.sub(' y="[^"]*"', ' y="1"', page), versions)
+    result = call("check-report", path, "--scores", "scores.npz")
+    assert result.exit_code == (0 if versions else 1)
+    if versions:
+        first = result.stdout.splitlines()[0]
+        assert re.search(r" true but for what was not derived, .*; the coordinates in \d of its pictures\.$", first)
+
+
+@pytest.mark.usefixtures("folder")
+def test_markdown_has_no_pictures_and_is_compared_whole():
+    path = audited("audit.md", *SCORES)
+    forged_page(path, lambda page: page.replace("## ", f"{INSERTED}\n\n## ", 1), {"matplotlib": "3.9.0"})
+    assert checked(path, "--scores", "scores.npz")[0] == 1
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("suffix", report.SUFFIXES)
+def test_changed_line_ends_are_said(suffix):
+    path = audited(f"audit{suffix}", *SCORES)
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    result = call("check-report", path, "--scores", "scores.npz")
+    assert result.exit_code == 2
+    assert "line ends were changed" in result.output
 
 
 @pytest.mark.usefixtures("folder")
@@ -483,9 +710,15 @@ def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
     # The report has the seed and the nonce.
     Path("plan.secret.json").unlink()
     assert checked("audit.json", "--scores", "rounds.npz", "--plan", "plan.json")[0] == 0
-    status, text = checked("audit.json", "--scores", "rounds.npz")
-    assert status == 0
-    assert "The plan was not given (--plan), so that the audit was not held against it again." in text
+    result = call("check-report", "audit.json", "--scores", "rounds.npz")
+    assert (result.exit_code, result.stderr) == (3, "")
+    assert result.stdout.startswith(
+        "Cannot say whether audit.json is true, as it was held against a plan, which is not given (--plan).\n"
+        f"Not derived, {report_check.count_values(record['plan'])} of its "
+    )
+    # Neither the decision, which rests on the plan, nor the plan's own sentence is repeated.
+    assert record["answer"] not in result.stdout
+    assert record["plan"]["answer"] not in result.stdout
     Path("plan.json").write_text(Path("plan.json").read_text().replace('"confidence": 0.95', '"confidence": 0.75'))
     status, text = checked("audit.json", "--scores", "rounds.npz", "--plan", "plan.json")
     assert status == 1
