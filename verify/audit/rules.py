@@ -29,10 +29,10 @@ def printable(text: str) -> str:
     return "\n".join(map(_printable_line, text.split("\n")))
 
 
-def _printable_line(line: str) -> str:
-    if line.isprintable():
-        return line
-    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in line)
+def _printable_line(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def short_repr(value: object) -> str:

@@ -81,7 +81,7 @@ class _Bound:
 
 @dataclass(frozen=True)
 class _CardRecord:
-    """What a card has of an audit's record."""
+    """The fields of an audit's record that a card has."""
 
     answer: _Text
     decision: _Decision | None

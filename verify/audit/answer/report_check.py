@@ -229,8 +229,8 @@ def differences(reported: Any, derived: Any, name: str = "") -> Iterator[Differe
             below = f"{name}.{key}" if name else str(key)
             yield from differences(reported.get(key, _MISSING), derived.get(key, _MISSING), below)
         if reported.keys() == derived.keys() and list(reported) != list(derived):
-            place = f"{name or 'the record'}, order of its fields"
-            yield Difference(place, _show([*reported]), _show([*derived]), rounding=False)
+            fields = f"{name or 'the record'}, order of its fields"
+            yield Difference(fields, _show([*reported]), _show([*derived]), rounding=False)
     elif isinstance(reported, list) and isinstance(derived, list):
         for i in range(max(len(reported), len(derived))):
             there, here = (values[i] if i < len(values) else _MISSING for values in (reported, derived))
@@ -257,7 +257,7 @@ def count_values(document: Any) -> int:
 
 @dataclass(frozen=True)
 class ReportCheck:
-    """What a new audit says of a report.
+    """The result of comparing a report with a new audit.
 
     Attributes
     ----------
@@ -323,9 +323,9 @@ def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, pla
     except (ValueError, OverflowError) as error:
         # The claim's ε may be beyond what the kernels serve.
         raise InputError(f"the report's request cannot be repeated: {error}") from error
-    found = list(differences(report.document, derived))
+    differing = list(differences(report.document, derived))
     # The record's seal differs if anything does.
-    wrong = [each for each in found if not each.rounding and each.name != "sha256"]
+    wrong = [each for each in differing if not each.rounding and each.name != "sha256"]
     lines = [f"{each.name}: {each.reported} in the report, {each.derived} derived" for each in wrong[:_MOST]]
     lines += [f"and {len(wrong) - _MOST} more"] if len(wrong) > _MOST else []
     undecided = ""
@@ -341,7 +341,7 @@ def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, pla
             undecided = undecided or "its pictures are not those that these versions draw; check it with its own"
         elif page.pictures:
             trusted.append(f"the coordinates in {page.pictures} of its pictures")
-    rounding = tuple(each.name for each in found if each.rounding)
+    rounding = tuple(each.name for each in differing if each.rounding)
     return ReportCheck(tuple(lines), tuple(trusted), trusted_values, rounding, undecided)
 
 
@@ -405,8 +405,8 @@ def page_comparison(written: bytes, derived: bytes) -> PageComparison:
             if lines[0] != lines[1]
             else "The pictures are not where the audit has them."
         )
-    differing = [(one, other) for one, other in zip(there[1::2], here[1::2], strict=True) if one != other]
-    return PageComparison("", len(differing), sum(_shape(one) != _shape(other) for one, other in differing))
+    pairs = [pair for pair in zip(there[1::2], here[1::2], strict=True) if pair[0] != pair[1]]
+    return PageComparison("", len(pairs), sum(_shape(pair[0]) != _shape(pair[1]) for pair in pairs))
 
 
 def _split_at_pictures(page: str) -> list[str]:
@@ -421,10 +421,10 @@ def _split_at_pictures(page: str) -> list[str]:
 
 _FIGURE, _END_OF_FIGURE = "<figure>", "</figure>"
 # The attributes of a picture that say where something is, and the numbers in them.
-_PLACE = re.compile(r' (?:d|x|y|cx|cy|x1|x2|y1|y2|points|transform|viewBox)="[-\d. ,a-zA-Z()]*"')
+_COORDINATES = re.compile(r' (?:d|x|y|cx|cy|x1|x2|y1|y2|points|transform|viewBox)="[-\d. ,a-zA-Z()]*"')
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def _shape(picture: str) -> str:
     """Return a picture with all of its coordinates left out."""
-    return _PLACE.sub(lambda match: _NUMBER.sub("0", match[0]), picture)
+    return _COORDINATES.sub(lambda match: _NUMBER.sub("0", match[0]), picture)

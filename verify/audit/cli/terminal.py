@@ -1,4 +1,4 @@
-"""What commands print: nothing in it drives the terminal, whoever wrote the names, reports and plans that are shown."""
+"""The streams of commands: no name, report or plan that is printed drives the terminal."""
 
 import contextlib
 import sys
