@@ -405,8 +405,8 @@ def page_comparison(written: bytes, derived: bytes) -> PageComparison:
             if lines[0] != lines[1]
             else "The pictures are not where the audit has them."
         )
-    pairs = [pair for pair in zip(there[1::2], here[1::2], strict=True) if pair[0] != pair[1]]
-    return PageComparison("", len(pairs), sum(_shape(pair[0]) != _shape(pair[1]) for pair in pairs))
+    drawn = [pair for pair in zip(there[1::2], here[1::2], strict=True) if pair[0] != pair[1]]
+    return PageComparison("", len(drawn), sum(_shape(pair[0]) != _shape(pair[1]) for pair in drawn))
 
 
 def _split_at_pictures(page: str) -> list[str]:
