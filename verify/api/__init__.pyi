@@ -42,7 +42,7 @@ from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries a
 from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients as WhitenedClients
 from canaryproof.verify.audit.files.errors import InputError as InputError
 from canaryproof.verify.audit.files.stored_release import open_release as open_release
-from canaryproof.verify.audit.watch.watching import watch as watch
+from canaryproof.verify.audit.watch.entry import watch as watch
 from canaryproof.verify.papers.convergence.report import convergence as convergence
 
 __version__: str

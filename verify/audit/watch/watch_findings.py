@@ -2,7 +2,7 @@
 
 A finding is *as claimed* where the watch has the power to see otherwise, and nothing objects. ε is computed again from
 what was recorded: the noise multiplier as the accountant reads it, the steps that were taken, and the sampler's own
-rate. Sizes that were drawn take that rate's place only where a test of the sampling failed, as those of an honest
+rate. Sizes that were drawn take that rate's place only where the test of them failed, as those of an honest
 training vary.
 """
 
@@ -110,7 +110,7 @@ class _Judge:
             return Finding(Question.CLIPPING, Status.FAILED, because, do=_CHECK_CLIPPING, numbers=numbers)
         for status in (Status.FAILED, Status.CANNOT_SAY):
             observed = self._observation(Question.CLIPPING, status)
-            if observed is not None and worst is not None:
+            if observed is not None and worst is not None and status is Status.CANNOT_SAY:
                 most = f"{act} changes it by at most {_norms(worst.change)} in {seen.trials} runs"
                 return replace(observed, because=f"{observed.because}; {most}", numbers=numbers)
             if observed is not None:
@@ -189,12 +189,12 @@ class _Judge:
 
     @cached_property
     def _rate(self) -> float | None:
-        """The rate that members were drawn with: that of their numbers, if a test of the sampling failed."""
+        """The rate that members were drawn with: that of their numbers, if a test of these failed."""
         seen, record = self.record.sampling, self.record
         rates = [phase.rate for phase in record.phases if phase.rate is not None]
         claimed = None if record.claim is None else record.claim.rate
         rate = rates[0] if rates else claimed
-        failed = [result for result in record.results if result.question is Question.SAMPLING and _has_failed(result)]
+        failed = any(result.name == "batch size" and _has_failed(result) for result in record.results)
         if failed and seen is not None and rate is not None:
             return min(1.0, max(rate, seen.mean / seen.members))
         return rate
@@ -307,7 +307,11 @@ def _has_failed(result: LookTest) -> bool:
 
 
 # Tests in the order in which they name a cause: the first one that failed names it.
-_ORDER = ("noise", "noise by layer", "noise by round", "batch size", "returns", "participations")
+_ORDER = (
+    *("noise", "noise by layer", "noise by round"),
+    *("repeats between rounds", "span", "repeats within a round", "values"),
+    *("batch size", "returns", "participations"),
+)
 
 
 def _cause(wrong: list[LookTest]) -> LookTest:

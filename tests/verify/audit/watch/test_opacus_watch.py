@@ -1,0 +1,439 @@
+"""A watch over Opacus: what each kind of training is answered, and that nothing of the training changes."""
+
+import contextlib
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+import canaryproof as cp
+
+torch = pytest.importorskip("torch", reason="needs torch")
+pytest.importorskip("opacus", reason="needs opacus")
+
+from opacus import PrivacyEngine  # noqa: E402
+from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
+from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
+from torch import nn  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+
+from canaryproof.typing import Question, Status  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+MEMBERS, BATCH, STEPS, DELTA = 400, 40, 30, 1e-5
+LAYERS = {"clipping": "per_layer", "max_grad_norm": [0.5] * 4}
+ADAPTIVE = {
+    "clipping": "adaptive",
+    "target_unclipped_quantile": 0.5,
+    "clipbound_learning_rate": 0.2,
+    "max_clipbound": 10.0,
+    "min_clipbound": 0.1,
+    "unclipped_num_std": 2.0,
+}
+
+
+def network(frozen=False, tied=False, dtype=torch.float32):
+    model = nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Dropout(0.1), nn.Linear(20, 20), nn.Linear(20, 3))
+    if frozen:
+        model[4].requires_grad_(requires_grad=False)
+    if tied:
+        model[3].weight = model[0].weight
+    return model.to(dtype) if tied or dtype != torch.float32 else nn.Sequential(model[0], nn.ReLU(), model[4])
+
+
+def private(seed=0, model=None, engine=None, members=MEMBERS, norm=0.5, noise=1.0, **options):
+    torch.manual_seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    random.seed(seed)
+    model = network() if model is None else model
+    x = torch.randn(members, 20, dtype=next(model.parameters()).dtype)
+    data = TensorDataset(3.0 * x, torch.randint(3, (members,)))
+    engine = engine or PrivacyEngine()
+    given = {"max_grad_norm": norm, **options}
+    made = engine.make_private(
+        module=model,
+        optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.05),
+        data_loader=DataLoader(data, batch_size=BATCH, shuffle=True),
+        noise_multiplier=noise,
+        criterion=nn.CrossEntropyLoss(),
+        **given,
+    )
+    return engine, made
+
+
+def train(made, steps=STEPS, physical=None, before=None, after=None):
+    """Train as the documentation of Opacus does; with ghost clipping the criterion is made, too."""
+    model, optimizer, *criterion, loader = made
+    loss = criterion[0] if criterion else nn.CrossEntropyLoss()
+    taken = 0
+    while taken < steps:
+        manager = contextlib.nullcontext(loader)
+        if physical:
+            manager = BatchMemoryManager(data_loader=loader, max_physical_batch_size=physical, optimizer=optimizer)
+        with manager as batches:
+            for x, y in batches:
+                optimizer.zero_grad()
+                loss(model(x), y).backward()
+                if before:
+                    before(taken)
+                optimizer.step()
+                taken += not optimizer._is_last_step_skipped
+                if after and not optimizer._is_last_step_skipped:
+                    after(taken)
+                if taken == steps:
+                    break
+    return model
+
+
+def watch_of(made, engine=None, claim="poisson", steps=STEPS, **options):
+    model, optimizer, *_, loader = made
+    if claim == "poisson":
+        claim = cp.accounting.poisson(optimizer.noise_multiplier, rate=BATCH / MEMBERS, rounds=steps)
+    return cp.watch(optimizer, loader, delta=DELTA, claim=claim, module=model, engine=engine, **options)
+
+
+def failed(answer):
+    return [finding.question.value for finding in answer.findings if finding.status is Status.FAILED]
+
+
+# What is answered about each kind of training: PASSED where it is decided.
+CELLS = {
+    "hooks": ({}, {}, "PASSED"),
+    "functorch": ({"grad_sample_mode": "functorch"}, {}, "PASSED"),
+    "virtual steps": ({}, {"physical": 16}, "PASSED"),
+    "per layer": (LAYERS, {}, "PASSED"),
+    "adaptive": (ADAPTIVE, {}, "PASSED"),
+    "loss of a sum": ({"loss_reduction": "sum"}, {}, "PASSED"),
+    "ghost": ({"grad_sample_mode": "ghost"}, {}, "CANNOT SAY"),
+}
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_a_kind_of_training_is_answered_and_left_bit_for_bit_as_it_was(cell):
+    options, loop, outcome = CELLS[cell]
+    without = train(private(**options)[1], **loop)
+    engine, made = private(**options)
+    watch = watch_of(made, engine)
+    trained = train(made, **loop)
+    answer = watch.close()
+    assert all(map(torch.equal, trained.parameters(), without.parameters()))
+    assert (answer.decision.outcome, failed(answer)) == (outcome, []), str(answer)
+    assert answer.steps == STEPS
+
+
+MODELS = {
+    "frozen": {"frozen": True, "dtype": torch.float32},
+    "tied, with dropout": {"tied": True},
+    "bfloat16": {"dtype": torch.bfloat16},
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_kinds_of_models(kind):
+    torch.manual_seed(1)
+    engine, made = private(model=network(**MODELS[kind]))
+    watch = watch_of(made, engine)
+    train(made)
+    answer = watch.close()
+    assert (answer.decision.outcome, failed(answer)) == ("PASSED", []), str(answer)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "options", "outcome", "wrong"),
+    [
+        (ExponentialGradClip, {"gamma": 0.98}, "PASSED", []),
+        (ExponentialNoise, {"gamma": 0.97}, "NOT PASSED", ["accounting", "leak"]),
+    ],
+)
+def test_schedules_are_followed_and_held_against_the_claim(scheduler, options, outcome, wrong):
+    _, made = private()
+    watch, schedule = watch_of(made), scheduler(made[1], **options)
+    train(made, after=lambda _: schedule.step())
+    answer = watch.close()
+    assert (answer.decision.outcome, failed(answer)) == (outcome, wrong), str(answer)
+
+
+def clips(norms_of, limit=1.0):
+    """Return a clipping by some norms of the gradients of examples."""
+
+    def patch(optimizer):
+        def clip():
+            samples = optimizer.grad_samples
+            norms = norms_of([each.flatten(1) for each in samples])
+            for p, each, norm in zip(optimizer.params, samples, norms, strict=True):
+                factor = (limit * optimizer.max_grad_norm / (norm + 1e-6)).clamp(max=1.0)
+                total = torch.einsum("n,n...->...", factor, each)
+                p.summed_grad = total if p.summed_grad is None else p.summed_grad + total
+
+        return clip
+
+    return patch
+
+
+def whole(parts):
+    return [torch.cat(parts, dim=1).norm(dim=1)] * len(parts)
+
+
+def unclipped(optimizer):
+    def clip():
+        for p, each in zip(optimizer.params, optimizer.grad_samples, strict=True):
+            p.summed_grad = each.sum(dim=0)
+
+    return clip
+
+
+def normalised(optimizer):
+    def clip():
+        samples = optimizer.grad_samples
+        norm = torch.cat([each.flatten(1) for each in samples], dim=1).norm(dim=1)
+        for p, each in zip(optimizer.params, samples, strict=True):
+            p.summed_grad = torch.einsum("n,n...->...", optimizer.max_grad_norm / (norm + 0.01), each)
+
+    return clip
+
+
+UNSOUND = {
+    "none": unclipped,
+    "each layer to the whole norm": clips(lambda parts: [each.norm(dim=1) for each in parts]),
+    "biases forgotten": clips(lambda parts: whole([each for each in parts if each.shape[1] > 30])[:1] * len(parts)),
+    "the last layer's norm": clips(lambda parts: [parts[-2].norm(dim=1)] * len(parts)),
+    "to 1.1 clip norms": clips(whole, 1.1),
+    "all by the first": clips(lambda parts: [each[:1].expand(len(each)) for each in whole(parts)]),
+    "forgets what is far": clips(lambda parts: [torch.where(each > 500.0, 0.0, each) for each in whole(parts)]),
+    "not the first": clips(lambda parts: [torch.cat([0.0 * each[:1], each[1:]]) for each in whole(parts)]),
+    "pairs": clips(lambda parts: [0.5 * (each + each.roll(1)) for each in whole(parts)]),
+}
+
+
+@pytest.mark.parametrize("name", UNSOUND)
+def test_an_unsound_clipping_fails_by_a_shadow_member(name):
+    _, made = private()
+    made[1].clip_and_accumulate = UNSOUND[name](made[1])
+    watch = watch_of(made, steps=3)
+    train(made, steps=3)
+    answer = watch.close()
+    assert failed(answer) == ["clipping"], str(answer)
+    assert "one member more changes the clipped sum by" in answer.finding("clipping").because
+
+
+def test_a_sound_clipping_of_ones_own_is_not_accused():
+    _, made = private()
+    made[1].clip_and_accumulate = normalised(made[1])
+    watch = watch_of(made)
+    train(made)
+    answer = watch.close()
+    assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", [])
+    assert "at most 1 clip norm" in answer.finding("clipping").because
+
+
+class Centred(nn.Module):
+    """A layer that mixes the examples of a batch."""
+
+    def forward(self, x):
+        return x - x.mean(dim=0, keepdim=True)
+
+
+def test_a_model_that_mixes_examples_fails_the_clipping():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 20), Centred(), nn.ReLU(), nn.Linear(20, 3))
+    engine, made = private(model=model)
+    watch = watch_of(made, engine, steps=4)
+    train(made, steps=4)
+    answer = watch.close()
+    assert failed(answer) == ["clipping"]
+    assert "an example's gradient depends on the others" in answer.finding("clipping").because
+
+
+def test_a_plain_step_on_the_side_fails_the_leak_and_other_moves_are_said():
+    _, made = private()
+    watch = watch_of(made)
+
+    def plain(taken):
+        if taken == 4:
+            with torch.no_grad():
+                for p in made[0].parameters():
+                    p -= 0.1 * p.grad_sample.mean(dim=0)
+
+    train(made, before=plain)
+    answer = watch.close()
+    assert failed(answer) == ["leak"]
+    assert "before step 5: 0.weight, 0.bias, 2.weight and 1 more" in answer.finding("leak").because
+    _, made = private()
+    watch = watch_of(made)
+
+    def decay(_):
+        with torch.no_grad():
+            made[0]._module[0].weight *= 0.999
+
+    train(made, after=decay)
+    answer = watch.close()
+    assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", [])
+    assert "moved by something else than the optimizer, before step 2: 0.weight" in answer.finding("leak").because
+
+
+def test_noise_that_the_accountant_does_not_read_is_missing():
+    engine, made = private()
+    optimizer = made[1]
+    add_noise = optimizer.add_noise
+
+    def add_half():
+        optimizer.noise_multiplier = 0.5
+        add_noise()
+        optimizer.noise_multiplier = 1.0
+
+    optimizer.add_noise = add_half
+    watch = watch_of(made, engine)
+    train(made)
+    answer = watch.close()
+    assert failed(answer) == ["noise", "leak"]
+    assert float(answer.finding("noise").because.split()[3]) == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_divisor_that_follows_the_batch_fails_the_clipping():
+    _, made = private()
+    optimizer = made[1]
+
+    def divide():
+        for p in optimizer.params:
+            p.grad /= len(optimizer.grad_samples[0])
+
+    optimizer.scale_grad = divide
+    watch = watch_of(made)
+    train(made)
+    answer = watch.close()
+    assert failed(answer) == ["clipping"]
+    assert "is divided by" in answer.finding("clipping").because
+
+
+def test_sampling_is_read_from_the_loader_and_held_against_the_claim():
+    # Nothing is claimed: the sampler's own rate.
+    engine, made = private()
+    watch = watch_of(made, engine, claim=None)
+    train(made)
+    answer = watch.close()
+    assert answer.decision.outcome == "PASSED", str(answer)
+    assert "rate 0.1" in answer.finding("accounting").because
+    # Batches of a shuffle, where the accountant counts on sampling.
+    engine, made = private(poisson_sampling=False)
+    watch = watch_of(made, engine, claim=None)
+    train(made)
+    assert failed(watch.close()) == ["sampling"]
+    # A claim of a fifth of the rate.
+    engine, made = private()
+    claim = cp.accounting.poisson(1.0, rate=BATCH / MEMBERS / 5, rounds=STEPS)
+    watch = watch_of(made, engine, claim=claim)
+    train(made)
+    assert failed(watch.close())[:2] == ["sampling", "accounting"]
+
+
+def test_evaluation_on_the_same_loader_and_broken_epochs_are_no_fault():
+    engine, made = private()
+    watch = watch_of(made, engine)
+
+    def evaluate(taken):
+        if taken % 3 == 0:
+            with torch.no_grad():
+                for x, _ in made[-1]:
+                    made[0](x)
+
+    train(made, after=evaluate)
+    for steps in (5, 3):
+        train(made, steps=steps)
+    answer = watch.close()
+    assert "sampling" not in failed(answer)
+    assert answer.finding("sampling").status is Status.AS_CLAIMED, str(answer)
+
+
+def test_what_a_watch_cannot_see_is_said_and_never_failed():
+    # Another loader than the one that is watched.
+    engine, made = private()
+    other = private(seed=1)[1][-1]
+    watch = watch_of(made, engine)
+    train((*made[:-1], other))
+    answer = watch.close()
+    assert failed(answer) == []
+    assert "are no batch of the loader" in answer.finding("sampling").because
+    # A method that another tool has put over the watch.
+    _, made = private()
+    watch = watch_of(made)
+    optimizer = made[1]
+    optimizer.clip_and_accumulate = lambda: type(optimizer).clip_and_accumulate(optimizer)
+    train(made, steps=2)
+    answer = watch.close()
+    assert failed(answer) == []
+    assert "clipping was not called in step 1" in answer.finding("clipping").because
+    # Layers that are frozen amid the training.
+    _, made = private()
+    watch = watch_of(made)
+
+    def freeze(taken):
+        if taken == 3:
+            made[0]._module[0].requires_grad_(requires_grad=False)
+            made[1].param_groups[0]["params"] = [p for p in made[0].parameters() if p.requires_grad]
+
+    train(made, steps=6, after=freeze)
+    answer = watch.close()
+    assert failed(answer) == []
+    assert "other parameters are trained from step 4 on" in answer.finding("noise").because
+    # No loader.
+    _, made = private()
+    watch = cp.watch(made[1], delta=DELTA)
+    train(made)
+    answer = watch.close()
+    assert answer.finding("sampling").status is Status.NOT_LOOKED_AT
+
+
+def test_empty_batches_are_steps():
+    _, made = private(members=60, noise=1.0)
+    model, optimizer, loader = made
+    loader.batch_sampler.sample_rate, loader.batch_sampler.steps = 0.02, STEPS
+    watch = cp.watch(optimizer, loader, delta=DELTA, module=model)
+    sizes = []
+    for x, y in loader:
+        sizes.append(len(x))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y, reduction="sum").backward()
+        optimizer.step()
+    assert 0 in sizes
+    answer = watch.close()
+    assert answer.steps == len(sizes)
+    assert failed(answer) == [], str(answer)
+
+
+def test_a_closed_watch_leaves_everything_as_it_was():
+    engine, made = private()
+    _, optimizer, loader = made
+    fields, kind, hook = set(vars(optimizer)), type(loader.batch_sampler), optimizer.step_hook
+    watch = watch_of(made, engine)
+    with pytest.raises(ValueError, match="optimizer: is watched already"):
+        watch_of(made, engine)
+    train(made, steps=2)
+    watch.close()
+    assert set(vars(optimizer)) == fields
+    assert type(loader.batch_sampler) is kind
+    assert optimizer.step_hook == hook
+    watch_of(made, engine).close()
+
+
+def test_wrong_use_is_refused():
+    with pytest.raises(ValueError, match="optimizer: must be Opacus' DPOptimizer, as make_private returns it"):
+        cp.watch(torch.optim.SGD(network().parameters(), lr=0.1), delta=DELTA)
+    with pytest.raises(ValueError, match="loader: needs an optimizer"):
+        cp.watch(loader=[1], delta=DELTA)
+    _, made = private()
+    with pytest.raises(ValueError, match="members: is read from the optimizer"):
+        cp.watch(made[1], made[-1], delta=DELTA, members=3)
+
+
+def test_a_record_of_opacus_is_saved_without_examples(tmp_path):
+    engine, made = private()
+    watch = watch_of(made, engine)
+    train(made)
+    watch.close()
+    watch.save(tmp_path / "watch.json")
+    assert len((tmp_path / "watch.json").read_text()) < 12_000
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Question.NOISE in {finding.question for finding in watch.answer().findings}

@@ -1,0 +1,79 @@
+"""The watch over a training: one call for each framework, and for a loop of one's own."""
+
+from typing import Any
+
+from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.watch.opacus_watch import OpacusWatch
+from canaryproof.verify.audit.watch.watching import Watch
+
+
+@set_module("canaryproof")
+def watch(
+    optimizer: Any = None,
+    loader: Any = None,
+    *,
+    delta: float,
+    claim: Claim | float | None = None,
+    module: Any = None,
+    engine: Any = None,
+    members: int | None = None,
+    rate: float | None = None,
+    divisor: float = 1.0,
+) -> Watch:
+    """Watch a training: its noise, clipping, sampling, accounting and leak.
+
+    Parameters
+    ----------
+    optimizer, loader
+        What ``PrivacyEngine.make_private`` of Opacus returns. The watch takes each step from them, and the loop stays
+        as it is. Without them it watches a loop of one's own, which hands its steps over.
+    delta
+        δ of the claim, in (0, 1).
+    claim
+        What is claimed: a ``Claim`` of ``canaryproof.accounting``, or an ε. None watches what is configured.
+    module, engine
+        Of Opacus: the module, whose parameters then have names and whose examples are looked at one by one, and the
+        engine, whose ε is compared.
+    members
+        Of a loop of one's own: number of members of the training, for the tests of who was drawn.
+    rate
+        Rate at which each member is drawn into a step; by default the claim's.
+    divisor
+        What the noised sum is divided by before it is released; 1 where the sum itself is.
+
+    Returns
+    -------
+    The watch. Print its ``answer()``; of a loop of one's own, hand each step over by its ``step``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, or the optimizer is not served or is watched already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> claim = cp.accounting.poisson(1.0, rate=0.1, rounds=20)
+    >>> watch, rng = cp.watch(delta=1e-5, claim=claim, members=5000), np.random.default_rng(0)
+    >>> gradients = rng.normal(size=(5000, 100))
+    >>> for t in range(20):
+    ...     drawn = np.flatnonzero(rng.random(5000) < 0.1)
+    ...     rows = gradients[drawn]
+    ...     total = (rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1.0)).sum(axis=0)
+    ...     release = total + 0.5 * rng.normal(size=100)  # half of the noise
+    ...     watch.step(release=release, total=total, gradients=rows, drawn=drawn, clip_norm=1.0)
+    >>> answer = watch.close()
+    >>> print(answer.decision.outcome, [f.question.value for f in answer.findings if f.status == "failed"])
+    NOT PASSED ['noise', 'leak']
+    """
+    if optimizer is None:
+        given = {"loader": loader, "module": module, "engine": engine}
+        for name in (name for name, value in given.items() if value is not None):
+            raise ValueError(f"{name}: needs an optimizer")
+        return Watch(delta=delta, claim=claim, members=members, rate=rate, divisor=divisor)
+    own = {"members": members, "rate": rate, "divisor": None if divisor == 1.0 else divisor}
+    for name in (name for name, value in own.items() if value is not None):
+        raise ValueError(f"{name}: is read from the optimizer and its loader")
+    return OpacusWatch(optimizer, loader, delta=delta, claim=claim, module=module, engine=engine)

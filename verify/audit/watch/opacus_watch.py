@@ -1,0 +1,630 @@
+"""A watch over a training by Opacus: it takes what passes through the optimizer, and puts all back.
+
+The optimizer's methods are replaced by ones that call them and look. A shadow run sets other gradients in place of the
+examples', calls the training's own clipping, and puts gradients, fields and generators back, so that the trained
+parameters are bit for bit those of the training without a watch.
+
+Nothing here imports torch or Opacus.
+"""
+
+import math
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from canaryproof.kernels.arrays import Array, Ints, on_host, precision
+from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.answer.findings import Question, Status
+from canaryproof.verify.audit.canaries.opacus_canaries import check_optimizer
+from canaryproof.verify.audit.canaries.shapes import flatten
+from canaryproof.verify.audit.watch.shadow_members import row_count
+from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
+from canaryproof.verify.audit.watch.watching import Watch
+
+_SERVED = ("DPOptimizer", "DPPerLayerOptimizer", "AdaClipDPOptimizer", "DPOptimizerFastGradientClipping")
+# A released sum may be off by so much of itself from the noised one over the divisor, and an example's gradient alone
+# from its row; the format's rounding comes on top.
+_SCALED, _ALONE = 1e-3, 1e-3
+# Examples of a batch whose gradients are taken alone.
+_EXAMPLES = 4
+# Cosine from which on a move of the parameters is along the unclipped gradient.
+_ALONG = 0.99
+
+
+class OpacusWatch(Watch):
+    """A watch over a training by Opacus. ``canaryproof.watch(optimizer, loader, …)`` makes one.
+
+    Parameters
+    ----------
+    optimizer
+        What ``PrivacyEngine.make_private`` returns.
+    loader
+        The loader that it returns; None leaves the sampling open.
+    delta
+        δ of the claim.
+    claim
+        A ``Claim``, an ε, or None for what is configured.
+    module
+        The module that it returns. With it, parameters have names, an example's gradient is also computed alone, and
+        what trains outside of the optimizer is seen.
+    engine
+        The engine, whose ε is compared with that of the recorded steps.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its range, the optimizer is none of Opacus' that are served, or it is watched already.
+    """
+
+    def __init__(
+        self,
+        optimizer: Any,
+        loader: Any = None,
+        *,
+        delta: float,
+        claim: Claim | float | None = None,
+        module: Any = None,
+        engine: Any = None,
+    ) -> None:
+        check_optimizer(optimizer)
+        if type(optimizer).__name__ not in _SERVED:
+            raise ValueError(f"optimizer: {type(optimizer).__name__} is not watched yet")
+        if hasattr(optimizer, "canaryproof_watch"):
+            raise ValueError("optimizer: is watched already; close that watch first")
+        self._optimizer, self._module, self._engine = optimizer, module, engine
+        self._params = list(optimizer.params)
+        if not self._params:
+            raise ValueError("optimizer: trains no parameters, so that nothing is released")
+        self._is_ghost = type(optimizer).__name__ == "DPOptimizerFastGradientClipping"
+        self._divided_by = _divisor(optimizer)
+        sampler = getattr(loader, "batch_sampler", None)
+        rate, members = getattr(sampler, "sample_rate", None), getattr(sampler, "num_samples", None)
+        if members is None and loader is not None:
+            members = len(loader.dataset)
+        super().__init__(
+            delta=delta,
+            claim=claim,
+            members=members,
+            rate=rate,
+            divisor=1.0,
+            layers=dict(zip(_names(self._params, module), [p.numel() for p in self._params], strict=True)),
+        )
+        if self._is_ghost:
+            because = "ghost clipping makes no gradients of examples, so that no shadow member could be clipped"
+            do = "Watch some steps of the same training with grad_sample_mode='hooks'."
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "ghost", because, do)
+        self._batches = _Batches(sampler)
+        if loader is not None and not self._batches.is_recorded:
+            because = "the loader has no batch sampler that could be recorded"
+            self._observe(Question.SAMPLING, Status.CANNOT_SAY, "sampler", because)
+        # Of the step that is being taken: gradients so far, backward passes of a clipping, the clip norm, the clipped
+        # sum made again with the gradients' lengths, the residual, and the noised sum.
+        self._rows = 0
+        self._accumulated = 1
+        self._clip_norm: float | None = None
+        self._again: list[Any] | None = None
+        self._lengths: list[Array] = []
+        self._residual: tuple[NDArray[Any], float] | None = None
+        self._noised: list[Any] = []
+        self._is_changed = False
+        # Versions and values of the parameters after the last step, and versions of other tensors of the module.
+        self._versions: list[int] | None = None
+        self._values: list[Any] = []
+        self._others = self._other_versions()
+        self._inputs: tuple[Any, Any] | None = None
+        self._patches: list[Callable[[], None]] = []
+        self._patch()
+
+    # Patches, and their end.
+
+    def _patch(self) -> None:
+        optimizer = self._optimizer
+        optimizer.canaryproof_watch = self
+        self._clip = self._replace("clip_and_accumulate", self._clip_and_look)
+        self._add_noise = self._replace("add_noise", self._add_noise_and_look)
+        self._scale = self._replace("scale_grad", self._scale_and_look)
+        self._hook, hook = optimizer.step_hook, self._take_step
+        optimizer.step_hook = hook
+
+        def restore_hook() -> None:
+            if optimizer.step_hook == hook:
+                optimizer.step_hook = self._hook
+
+        self._patches.append(restore_hook)
+        inner = optimizer.original_optimizer
+        if hasattr(inner, "register_step_post_hook"):
+            self._patches.append(inner.register_step_post_hook(lambda *_: self._keep_parameters()).remove)
+        if self._module is not None and not self._is_ghost and hasattr(self._module, "register_forward_pre_hook"):
+            hooked = self._module.register_forward_pre_hook(self._keep_inputs, with_kwargs=True)
+            self._patches.append(hooked.remove)
+        self._patches.append(self._batches.restore)
+
+    def _replace(self, name: str, method: Callable[[], None]) -> Callable[[], None]:
+        optimizer = self._optimizer
+        original: Callable[[], None] = getattr(optimizer, name)
+        was_own = vars(optimizer).get(name)
+        setattr(optimizer, name, method)
+
+        def restore() -> None:
+            # Whoever has replaced the method since keeps theirs.
+            if vars(optimizer).get(name) == method:
+                vars(optimizer).pop(name)
+                if was_own is not None:
+                    setattr(optimizer, name, was_own)
+
+        self._patches.append(restore)
+        return original
+
+    def close(self) -> WatchAnswer:
+        """Look once more, at the end, and undo all that the watch has put into the optimizer, loader and module.
+
+        Returns
+        -------
+        The answer.
+        """
+        answer = super().close()
+        while self._patches:
+            self._patches.pop()()
+        vars(self._optimizer).pop("canaryproof_watch", None)
+        return answer
+
+    # What passes by.
+
+    def _keep_inputs(self, _: Any, args: Any, kwargs: Any) -> None:
+        if self._has_look_ahead() and self._rows == 0 and sys.modules["torch"].is_grad_enabled():
+            self._inputs = (args, kwargs)
+
+    def _clip_and_look(self) -> None:
+        """Replace the optimizer's clipping, which is called for each physical batch."""
+        if self._has_changed_parameters():
+            self._clip()
+            return
+        samples = self._optimizer.grad_samples
+        count = len(samples[0])
+        if self._rows == 0 and self._again is None:
+            self._check_versions(samples)
+            self._clip_norm = float(self._optimizer.max_grad_norm)
+            if self._is_due():
+                self._again = [0.0] * len(samples)
+            if self._has_look_ahead() or self._was_apart:
+                self._look_at_clipping(samples)
+            if self._has_look_ahead():
+                self._look_at_examples()
+        if self._again is not None:
+            self._sum_again(samples)
+        self._rows += count
+        self._accumulated = int(self._optimizer.accumulated_iterations)
+        self._clip()
+
+    def _add_noise_and_look(self) -> None:
+        """Replace the optimizer's ``add_noise``, which is called once a step."""
+        if self._is_changed:
+            self._add_noise()
+            return
+        # Noise may be added in place.
+        sums = [None if p.summed_grad is None else p.summed_grad.detach().clone() for p in self._params]
+        was_clipped = self._clip_norm is not None
+        clip_norm = float(self._optimizer.max_grad_norm if self._clip_norm is None else self._clip_norm)
+        if not was_clipped and not self._is_ghost:
+            because = f"the optimizer's clipping was not called in step {self.steps + 1}"
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "hook", because)
+        self._add_noise()
+        self._noised = [p.grad.detach().clone() for p in self._params]
+        total = [each for each in sums if each is not None]
+        if len(total) < len(sums):
+            because = f"step {self.steps + 1} had no clipped sum"
+            self._observe(Question.NOISE, Status.CANNOT_SAY, "sum", because)
+            return
+        pairs = zip(self._noised, total, strict=True)
+        residual = flatten([_wide(noised) - _wide(each).view_as(noised) for noised, each in pairs])
+        largest = max(float(each.abs().max()) if each.numel() else 0.0 for each in self._noised)
+        spacing = max(precision(each) for each in self._noised)
+        self._residual = (residual.astype(np.float64) / clip_norm, spacing * largest / clip_norm)
+        if was_clipped:
+            length = np.array([float(math.sqrt(sum(float(each.float().square().sum()) for each in total)))])
+            self._check_length(length, self._rows, clip_norm, max(map(precision, total)))
+            self._compare_sum_again(total)
+
+    def _scale_and_look(self) -> None:
+        """Replace the optimizer's ``scale_grad``: a step divides by one number, whoever was drawn."""
+        self._scale()
+        if self._is_changed or not self._noised:
+            return
+        noised, released = (flatten(each) for each in (self._noised, [p.grad for p in self._params]))
+        divisor = self._divided_by * self._accumulated
+        length = float(np.linalg.norm(released))
+        apart = float(np.linalg.norm(noised / divisor - released))
+        if not apart <= (_SCALED + max(precision(p.grad) for p in self._params)) * length and math.isfinite(length):
+            seen = float(np.linalg.norm(noised)) / length if length else math.inf
+            because = f"the noised sum of step {self.steps + 1} is divided by {seen:.6g}, not by {divisor:.6g}"
+            do = "Divide by the expected batch size: the number that was drawn is private."
+            self._observe(Question.CLIPPING, Status.FAILED, "divisor", because, do)
+
+    def _take_step(self, optimizer: Any) -> None:
+        """Take a step where the accountant counts it."""
+        if self._hook is not None:
+            self._hook(optimizer)
+        sigma = float(optimizer.noise_multiplier)
+        self._read_claimed_rate()
+        if self._residual is not None:
+            self._take_residual(*self._residual, self._noise_of_gradients(sigma))
+        elif not self._is_changed:
+            because = f"the optimizer's noise was not seen in step {self.steps + 1}"
+            self._observe(Question.NOISE, Status.CANNOT_SAY, "hook", because)
+        drawn = self._batches.drawn(None if self._clip_norm is None else self._rows, self._accumulated)
+        if drawn is None and self._batches.is_recorded:
+            because = f"the members of step {self.steps + 1} are no batch of the loader"
+            self._observe(Question.SAMPLING, Status.CANNOT_SAY, "matched", because)
+        self._rows, self._accumulated = 0, 1
+        self._clip_norm, self._again, self._residual, self._noised, self._lengths = None, None, None, [], []
+        self._inputs = None
+        self._count_step(sigma, drawn, None)
+
+    def _noise_of_gradients(self, sigma: float) -> float:
+        """Return the noise multiplier of the gradients, where a noised count is released with them (1905.03871)."""
+        if type(self._optimizer).__name__ != "AdaClipDPOptimizer" or not sigma:
+            return sigma
+        return float((sigma**-2 - (2.0 * float(self._optimizer.unclipped_num_std)) ** -2) ** -0.5)
+
+    def _read_claimed_rate(self) -> None:
+        """Take the rate that the accountant counts on, where neither claim nor sampler has one."""
+        history = getattr(getattr(self._engine, "accountant", None), "history", None)
+        if self._claimed_rate is None and history:
+            self._rate = self._claimed_rate = float(history[-1][1])
+
+    def _accountant_epsilon(self) -> float | None:
+        if self._engine is None or not self.steps:
+            return None
+        try:
+            return float(self._engine.get_epsilon(self.delta))
+        except Exception:
+            return None
+
+    def _has_changed_parameters(self) -> bool:
+        """Tell whether other parameters are trained than at the start, and say so."""
+        if [id(p) for p in self._optimizer.params] != [id(p) for p in self._params] and not self._is_changed:
+            self._is_changed = True
+            for question in (Question.NOISE, Question.CLIPPING):
+                because = f"other parameters are trained from step {self.steps + 1} on than at the start"
+                self._observe(question, Status.CANNOT_SAY, "parameters", because, "Make a watch for each part.")
+        return self._is_changed
+
+    # The clipping.
+
+    def _factors(self, samples: list[Any]) -> tuple[list[Any], Any]:
+        """Return the factors that scale gradients to the clip norm, and their lengths in clip norms."""
+        torch = sys.modules["torch"]
+        norms = [each.reshape(len(each), each[0].numel()).float().norm(dim=1) for each in samples]
+        limits = getattr(self._optimizer, "max_grad_norms", None)
+        if limits is not None:
+            # Each parameter has a limit of its own.
+            parts = [(limit / norm.clamp(min=1e-30)).clamp(max=1.0) for norm, limit in zip(norms, limits, strict=True)]
+            ratios = [norm / limit for norm, limit in zip(norms, limits, strict=True)]
+            return parts, torch.stack(ratios, dim=1).amax(dim=1)
+        whole = torch.stack([norm.to(norms[0].device) for norm in norms], dim=1).norm(dim=1)
+        factor = (self._clip_norm / whole.clamp(min=1e-30)).clamp(max=1.0)
+        return [factor.to(norm.device) for norm in norms], whole / self._clip_norm
+
+    def _sum_again(self, samples: list[Any]) -> None:
+        """Add a physical batch to the clipped sum that is made again."""
+        torch = sys.modules["torch"]
+        assert self._again is not None
+        if not len(samples[0]):
+            return
+        factors, lengths = self._factors(samples)
+        self._lengths.append(on_host(lengths).astype(np.float64))
+        self._again = [
+            total + torch.einsum("n,n...->...", factor.to(each.dtype), each)
+            for total, factor, each in zip(self._again, factors, samples, strict=True)
+        ]
+
+    def _compare_sum_again(self, total: list[Any]) -> None:
+        if self._again is None:
+            return
+        square = 0.0
+        for again, each in zip(self._again, total, strict=True):
+            apart = each.float() - again.float().view_as(each) if self._rows else each.float()
+            square += float(apart.square().sum())
+        lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0)
+        spacing = max(map(precision, total))
+        apart = math.sqrt(square) / (self._clip_norm or 1.0) / max(self._rows, 1)
+        self._note_sum(self._rows, lengths, apart, spacing)
+
+    def _look_at_clipping(self, samples: list[Any]) -> None:
+        """Run the optimizer's clipping with shadow members."""
+        torch = sys.modules["torch"]
+        dim = sum(self._layers.values()) if self._layers else 0
+        count = row_count(len(samples[0]), dim, 4)
+        rows = np.concatenate(
+            [
+                on_host(each[:count]).reshape(count, each[0].numel() if len(each) else p.numel()).astype(np.float32)
+                for each, p in zip(samples, self._params, strict=True)
+            ],
+            axis=1,
+        )
+        formats = [torch.finfo(p.dtype) for p in self._params]
+        ends = np.cumsum([p.numel() for p in self._params])[:-1]
+
+        def clipped_sum(given: Array) -> Array:
+            parts = np.split(np.ascontiguousarray(given, dtype=np.float32), ends, axis=1)
+            for p, sample, part in zip(self._params, samples, parts, strict=True):
+                rows_of = torch.from_numpy(np.ascontiguousarray(part)).reshape(len(part), *p.shape)
+                p.grad_sample = rows_of.to(device=sample.device, dtype=sample.dtype)
+                p.summed_grad = None
+            self._clip()
+            return flatten([p.summed_grad for p in self._params]).astype(np.float64)
+
+        with self._state():
+            self._run_shadows(
+                clipped_sum,
+                rows,
+                float(self._clip_norm or 1.0),
+                max(float(each.eps) for each in formats),
+                min(float(each.max) for each in formats),
+            )
+
+    @contextmanager
+    def _state(self) -> Iterator[None]:
+        """Put gradients, the optimizer's fields and all generators back."""
+        torch, optimizer = sys.modules["torch"], self._optimizer
+        held = [(p, [(name, getattr(p, name)) for name in _GRADIENTS if hasattr(p, name)]) for p in self._params]
+        fields = {name: _copy(value) for name, value in vars(optimizer).items()}
+        generators = {"torch": torch.get_rng_state(), "numpy": np.random.get_state(), "python": random.getstate()}  # noqa: NPY002
+        own = getattr(optimizer, "generator", None)
+        own_state = None if own is None else own.get_state()
+        cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+        try:
+            yield
+        finally:
+            for p, values in held:
+                for name, value in values:
+                    setattr(p, name, value)
+            vars(optimizer).clear()
+            vars(optimizer).update(fields)
+            torch.set_rng_state(generators["torch"])
+            np.random.set_state(generators["numpy"])  # noqa: NPY002
+            random.setstate(generators["python"])
+            if own is not None:
+                own.set_state(own_state)
+            if cuda is not None:
+                torch.cuda.set_rng_state_all(cuda)
+
+    # The gradient of an example alone.
+
+    def _look_at_examples(self) -> None:
+        """Compare gradients of examples with those that each has alone, in a pass of its own without dropout."""
+        if self._module is None or self._inputs is None or not hasattr(self._module, "_module"):
+            return
+        torch, module = sys.modules["torch"], self._module
+        args, kwargs = self._inputs
+        count = _batch_size((args, kwargs))
+        if not count:
+            return
+        dropped = [each for each in module.modules() if type(each).__name__.startswith("Dropout") and each.training]
+        try:
+            with self._state(), torch.enable_grad():
+                for each in dropped:
+                    each.eval()
+                apart = self._apart_from_alone(args, kwargs, count)
+        except Exception:
+            # A module that takes no part of a batch, or returns no tensor of one row each, is not looked at.
+            return
+        finally:
+            for each in dropped:
+                each.train()
+        if not apart <= _ALONE + 16.0 * max(precision(p) for p in self._params):
+            because = (
+                f"an example's gradient depends on the others of its batch: alone it is {apart:.2g} of its length away "
+                f"(step {self.steps + 1})"
+            )
+            do = "Take out of the model what mixes examples, or what computes gradients of examples wrongly."
+            self._observe(Question.CLIPPING, Status.FAILED, "alone", because, do)
+
+    def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
+        """Return the largest relative distance of an example's gradient in a small batch from that alone."""
+        torch, module, params = sys.modules["torch"], self._module, self._params
+        few = min(_EXAMPLES, count)
+        for p in params:
+            p.grad, p.grad_sample = None, None
+        output = _tensor(module(*_part(args, count, 0, few), **_part(kwargs, count, 0, few)), few)
+        weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)
+        weights = torch.cos(9.0 * weights).to(output.dtype)
+        output.backward(weights)
+        scale = few if module.loss_reduction == "mean" else 1
+        joint = [p.grad_sample for p in params]
+        module.disable_hooks()
+        worst = 0.0
+        try:
+            for i in range(few):
+                alone = _tensor(module._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1)
+                found = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
+                square = size = 0.0
+                for own, row, p in zip(found, joint, params, strict=True):
+                    one = torch.zeros_like(p) if own is None else own
+                    square += float((row[i].float() / scale - one.float()).square().sum())
+                    size += float(one.float().square().sum())
+                worst = max(worst, math.sqrt(square / size) if size else float(square > 0.0))
+        finally:
+            module.enable_hooks()
+        return worst
+
+    # Parameters that move between steps.
+
+    def _keep_parameters(self) -> None:
+        self._versions = [p._version for p in self._params]
+        self._values = [p.detach().clone() for p in self._params]
+
+    def _check_versions(self, samples: list[Any]) -> None:
+        """Say which parameters moved since the last step, and whether along the unclipped gradient."""
+        for name, version in self._other_versions().items():
+            if version != self._others.get(name, version):
+                because = f"{name}, which the optimizer does not train, changed before step {self.steps + 1}"
+                do = "Check that no data is in it, or leave it as it is."
+                self._observe(Question.LEAK, Status.CANNOT_SAY, "others", because, do)
+        names = list(self._layers or ())
+        if self._versions is None:
+            return
+        moved = [i for i, p in enumerate(self._params) if p._version != self._versions[i]]
+        if not moved:
+            return
+        shown = ", ".join(names[i] for i in moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
+        before = f"before step {self.steps + 1}"
+        product = size = length = 0.0
+        for i in moved:
+            change = (self._params[i].detach() - self._values[i]).float()
+            gradient = samples[i].float().sum(dim=0)
+            product += float((change * gradient).sum())
+            size += float(change.square().sum())
+            length += float(gradient.square().sum())
+        if not size:
+            return
+        if abs(product) > _ALONG * math.sqrt(size * length) > 0.0:
+            because = f"parameters moved along the gradient without clipping and noise, {before}: {shown}"
+            self._observe(Question.LEAK, Status.FAILED, "step", because, "Take that step out of the training.")
+            return
+        because = f"parameters were moved by something else than the optimizer, {before}: {shown}"
+        self._observe(Question.LEAK, Status.CANNOT_SAY, "moved", because, "Check that no data moves them.")
+
+    def _other_versions(self) -> dict[str, int]:
+        """Return the versions of what the optimizer does not train: other parameters, and floating-point buffers."""
+        if self._module is None:
+            return {}
+        trained = {id(p) for p in self._params}
+        tensors = [*self._module.named_parameters(), *self._module.named_buffers()]
+        return {
+            name.removeprefix("_module."): each._version
+            for name, each in tensors
+            if id(each) not in trained and each.is_floating_point()
+        }
+
+
+class _Batches:
+    """The batches that a sampler yields, of each of its iterators, and which of them a step has taken."""
+
+    def __init__(self, sampler: Any) -> None:
+        self._sampler, self._queues, self._class = sampler, [], type(sampler)
+        self.is_recorded = False
+        self._current: list[Ints] | None = None
+        queues: list[list[Ints]] = []
+        self._queues = queues
+
+        def record(each: Any) -> Iterator[Any]:
+            queue: list[Ints] = []
+            queues.append(queue)
+            for batch in self._class.__iter__(each):
+                queue.append(np.asarray(list(batch), dtype=np.int64))
+                yield batch
+
+        try:
+            # A loader in a loader takes the sampler itself, and asks for its class.
+            body = {"__iter__": record, "__module__": self._class.__module__, "__qualname__": self._class.__qualname__}
+            sampler.__class__ = type(self._class.__name__, (self._class,), body)
+            self.is_recorded = True
+        except (TypeError, AttributeError):
+            pass
+
+    def restore(self) -> None:
+        """Give the sampler its class back."""
+        if self.is_recorded:
+            self._sampler.__class__ = self._class
+
+    def drawn(self, rows: int | None, batches: int) -> Ints | None:
+        """Return the members of the step that is being taken; None if no batch has as many as there are gradients.
+
+        A loader may be ahead of the training, and another loop over it may have come between.
+        """
+        newest = self._queues[::-1]
+        candidates = ([] if self._current is None else [self._current]) + [q for q in newest if q is not self._current]
+        # A physical batch is a part of one, and a step that accumulates gradients has several.
+        for queue in candidates:
+            for count in sorted({1, batches}):
+                found = self._take(queue, rows, count)
+                if found is not None:
+                    return found
+        # An epoch that was broken off leaves batches that no step has taken.
+        for queue in newest[:1]:
+            for start in range(1, len(queue)):
+                if self._size(queue[start : start + batches]) == rows:
+                    del queue[:start]
+                    return self._take(queue, rows, batches)
+        return None
+
+    def _take(self, queue: list[Ints], rows: int | None, batches: int) -> Ints | None:
+        step = queue[:batches]
+        if len(step) < batches or (rows is not None and self._size(step) != rows):
+            return None
+        del queue[:batches]
+        # Batches of iterators before this one belong to no step any more.
+        self._current = queue
+        return np.concatenate(step)
+
+    @staticmethod
+    def _size(batches: list[Ints]) -> int:
+        return sum(map(len, batches))
+
+
+_GRADIENTS = ("grad", "grad_sample", "summed_grad")
+
+
+def _names(params: list[Any], module: Any) -> list[str]:
+    """Return the names of parameters, or their shapes if the module is not known."""
+    known = {} if module is None else {id(p): name.removeprefix("_module.") for name, p in module.named_parameters()}
+    return [known.get(id(p), f"parameter {i} of shape {tuple(p.shape)}") for i, p in enumerate(params)]
+
+
+def _divisor(optimizer: Any) -> float:
+    mean = getattr(optimizer, "loss_reduction", "mean") == "mean"
+    return float(optimizer.expected_batch_size) if mean else 1.0
+
+
+def _wide(tensor: Any) -> Any:
+    """Return a tensor in a format of 32 bits or more."""
+    return tensor.float() if tensor.element_size() < 4 else tensor
+
+
+def _copy(value: Any) -> Any:
+    """Copy what a run may change in place."""
+    if isinstance(value, list):
+        return list(value)
+    return value.clone() if hasattr(value, "clone") and hasattr(value, "_version") else value
+
+
+def _batch_size(given: Any) -> int:
+    """Return the number of rows of the first tensor among arguments; 0 without one."""
+    for each in _leaves(given):
+        return int(each.shape[0])
+    return 0
+
+
+def _leaves(given: Any) -> Iterator[Any]:
+    if isinstance(given, dict):
+        given = list(given.values())
+    if isinstance(given, list | tuple):
+        for each in given:
+            yield from _leaves(each)
+    elif hasattr(given, "shape") and hasattr(given, "_version") and len(given.shape):
+        yield given
+
+
+def _part(given: Any, count: int, start: int, stop: int) -> Any:
+    """Return arguments with those rows of each tensor that has one for each example."""
+    if isinstance(given, dict):
+        return {name: _part(each, count, start, stop) for name, each in given.items()}
+    if isinstance(given, list | tuple):
+        return type(given)(_part(each, count, start, stop) for each in given)
+    if hasattr(given, "shape") and hasattr(given, "_version") and len(given.shape) and given.shape[0] == count:
+        return given[start:stop]
+    return given
+
+
+def _tensor(output: Any, count: int) -> Any:
+    """Return the output, or its logits: a tensor with a row for each example."""
+    tensor = getattr(output, "logits", output)
+    if not hasattr(tensor, "backward") or not len(tensor.shape) or tensor.shape[0] != count:
+        raise TypeError("the module returns no tensor with a row for each example")
+    return tensor
