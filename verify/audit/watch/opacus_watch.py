@@ -102,8 +102,8 @@ class OpacusWatch(Watch):
         if loader is not None and not self._batches.is_recorded:
             because = "the loader has no batch sampler that could be recorded"
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "sampler", because)
-        # Of the step that is being taken: gradients so far, backward passes of a clipping, the clip norm, the clipped
-        # sum made again with the gradients' lengths, the residual, and the noised sum.
+        # These are of the step that is being taken: gradients so far, backward passes of a clipping, the clip norm, the
+        # clipped sum made again with the gradients' lengths, the residual, and the noised sum.
         self._rows = 0
         self._accumulated = 1
         self._clip_norm: float | None = None
@@ -173,7 +173,7 @@ class OpacusWatch(Watch):
         vars(self._optimizer).pop("canaryproof_watch", None)
         return answer
 
-    # What passes by.
+    # These see what passes by.
 
     def _keep_inputs(self, _: Any, args: Any, kwargs: Any) -> None:
         if self._has_look_ahead() and self._rows == 0 and sys.modules["torch"].is_grad_enabled():
@@ -256,7 +256,7 @@ class OpacusWatch(Watch):
         elif not self._is_changed:
             because = f"the optimizer's noise was not seen in step {self.steps + 1}"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "hook", because)
-        drawn = self._batches.drawn(None if self._clip_norm is None else self._rows, self._accumulated)
+        drawn = self._batches.members_of_step(None if self._clip_norm is None else self._rows, self._accumulated)
         if drawn is None and self._batches.is_recorded:
             because = f"the members of step {self.steps + 1} are no batch of the loader"
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "matched", because)
@@ -442,12 +442,12 @@ class OpacusWatch(Watch):
         try:
             for i in range(few):
                 alone = _tensor(module._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1)
-                found = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
+                gradients = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
                 square = size = 0.0
-                for own, row, p in zip(found, joint, params, strict=True):
-                    one = torch.zeros_like(p) if own is None else own
-                    square += float((row[i].float() / scale - one.float()).square().sum())
-                    size += float(one.float().square().sum())
+                for own, row, p in zip(gradients, joint, params, strict=True):
+                    whole = torch.zeros_like(p) if own is None else own
+                    square += float((row[i].float() / scale - whole.float()).square().sum())
+                    size += float(whole.float().square().sum())
                 worst = max(worst, math.sqrt(square / size) if size else float(square > 0.0))
         finally:
             module.enable_hooks()
@@ -533,7 +533,7 @@ class _Batches:
         if self.is_recorded:
             self._sampler.__class__ = self._class
 
-    def drawn(self, rows: int | None, batches: int) -> Ints | None:
+    def members_of_step(self, rows: int | None, batches: int) -> Ints | None:
         """Return the members of the step that is being taken; None if no batch has as many as there are gradients.
 
         A loader may be ahead of the training, and another loop over it may have come between.
@@ -543,9 +543,9 @@ class _Batches:
         # A physical batch is a part of one, and a step that accumulates gradients has several.
         for queue in candidates:
             for count in sorted({1, batches}):
-                found = self._take(queue, rows, count)
-                if found is not None:
-                    return found
+                members = self._take(queue, rows, count)
+                if members is not None:
+                    return members
         # An epoch that was broken off leaves batches that no step has taken.
         for queue in newest[:1]:
             for start in range(1, len(queue)):
