@@ -32,7 +32,7 @@ import logging
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -49,7 +49,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import shuffled_batches
-from canaryproof.verify.audit.accounting.loss_distribution import LossDistribution, Pair, Rounds
+from canaryproof.verify.audit.accounting.loss_distribution import LossDistribution, Pair, Rounds, saddle_epsilon
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Sampling
 from canaryproof.verify.audit.files.json_records import Count, Event, OmittedIfNone
 from canaryproof.verify.audit.rules import NumberRange
@@ -85,10 +85,12 @@ _LOST = 1e-14
 _LARGEST_LOSS = 700.0
 # Largest number of losses that a distribution is rounded to, about.
 _MOST_LOSSES = 2e6
-# Most different mechanisms whose losses are composed one by one.
-_MOST_MECHANISMS = 256
+# Most different mechanisms whose losses are composed one by one: for one δ, and for a trade-off function, which has 17.
+_MOST_MECHANISMS, _MOST_IN_CURVE = 256, 16
 # The library's distance of losses, in nats.
 _INTERVAL = 1e-4
+# First step of the logarithm of a noise multiplier from an estimate of it to another on the other side.
+_FIRST_STEP = 0.01
 # δ that a loss distribution serves ends at 1e-307; trade-off functions are made of these decades.
 _LAST_DECADE = 306
 _DECADES = (0, 1, 2, 3, 4, 6, 8, 11, 15, 20, 28, 40, 60, 90, 130, 200, 306)
@@ -972,24 +974,30 @@ def noise_multiplier(
     return most
 
 
-def _least_sampled_noise(claim: Any, target: float, delta: float, high: float) -> float:
-    """Return noise below which ε is above the target, to 1e-5, given noise that is enough or the most there is."""
-    low = rules.NOISE_MULTIPLIER.low
-    if claim(low).epsilon(delta) <= target:
-        return low
+def _least_sampled_noise(claim: Callable[[float], Claim], target: float, delta: float, most: float) -> float:
+    """Return noise below which ε is above the target, to 1e-5; the most if that is not enough."""
+    low, high = math.log(rules.NOISE_MULTIPLIER.low), math.log(most)
 
-    def excess(log: float) -> float:
+    def excess(log: float, account: Callable[[float], float] = lambda sigma: claim(sigma).epsilon(delta)) -> float:
         # ε is 0 where δ covers all, and infinite beyond every accounting.
-        epsilon = claim(math.exp(log)).epsilon(delta)
-        return float(np.clip(math.log(max(epsilon, 1e-300) / target), -5.0, 50.0))
+        return float(np.clip(math.log(max(account(math.exp(log)), 1e-300) / target), -5.0, 50.0))
 
-    if excess(math.log(high)) > 0.0:
-        return high
-    sigma = math.exp(optimize.brentq(excess, math.log(low), math.log(high), xtol=2e-6))
-    step = 2e-6
-    while sigma < high and claim(sigma).epsilon(delta) > target:
+    def about(log: float) -> float:
+        return excess(log, lambda sigma: max(saddle_epsilon(each, delta) for each in _directions(claim(sigma))))
+
+    # A saddle point is mostly off by a few percent, so that few of the accountings are needed, which take seconds.
+    end, step = low if about(low) <= 0.0 else high, _FIRST_STEP
+    if about(low) > 0.0 > about(high):
+        end = optimize.brentq(about, low, high, xtol=_FIRST_STEP)
+    start, is_enough = end, excess(end) <= 0.0
+    while (excess(end) <= 0.0) is is_enough:
+        if end == (low if is_enough else high):
+            return rules.NOISE_MULTIPLIER.low if is_enough else most
+        start, end, step = end, min(high, max(low, end - step if is_enough else end + step)), 4.0 * step
+    sigma, step = math.exp(optimize.brentq(excess, start, end, xtol=2e-6)), 2e-6
+    while sigma < most and claim(sigma).epsilon(delta) > target:
         sigma, step = sigma * (1.0 + step), 2.0 * step
-    return min(sigma, high)
+    return min(sigma, most)
 
 
 def _participations(participations: int | None, rounds: int | None) -> int:
@@ -1273,10 +1281,10 @@ def _is_supported(claim: Claim) -> bool:
     return bool(losses.supports(claim.event) or renyi.supports(event))
 
 
-def _directions(claim: Claim, *, are_lower: bool = False) -> list[tuple[Rounds, ...]]:
+def _directions(claim: Claim, *, are_lower: bool = False, most: int = _MOST_MECHANISMS) -> list[tuple[Rounds, ...]]:
     """Return the rounds of each dominating pair, one of which has the larger ε; none unless all noise is Gaussian.
 
-    Where too many of them differ, they are rounds that leak more, or less if ``are_lower``.
+    Where more than ``most`` of them differ, they are rounds that leak more, or less if ``are_lower``.
     """
     if claim.rate is not None:
         assert claim.noise_multiplier is not None
@@ -1289,14 +1297,14 @@ def _directions(claim: Claim, *, are_lower: bool = False) -> list[tuple[Rounds, 
             if noise is None or not 0.0 < rate <= 1.0:
                 return []
             leaves.append((type(leaf).__name__, noise, rate, count))
-    if len(leaves) > _MOST_MECHANISMS:
-        leaves = _fewer(leaves, are_lower)
+    if len(leaves) > most:
+        leaves = _fewer(leaves, most, are_lower)
     if claim.neighbours == "replace":
         return [tuple(_replacement(*leaf) for leaf in leaves)]
     return [tuple(_removal("remove", *leaf) for leaf in leaves), tuple(_removal("add", *leaf) for leaf in leaves)]
 
 
-def _fewer(leaves: list[_SampledNoise], are_lower: bool) -> list[_SampledNoise]:
+def _fewer(leaves: list[_SampledNoise], most: int, are_lower: bool) -> list[_SampledNoise]:
     """Round noises down and rates up to common ones, or the other way, until few enough differ."""
     # All rounds without sampling are one mechanism.
     precision = math.fsum(count / noise**2 for _, noise, rate, count in leaves if rate == 1.0)
@@ -1309,7 +1317,7 @@ def _fewer(leaves: list[_SampledNoise], are_lower: bool) -> list[_SampledNoise]:
             if rate < 1.0:
                 common = math.exp(step * down(math.log(noise) / step)), math.exp(step * up(math.log(rate) / step))
                 counts[kind, *common] += count
-        if len(counts) < _MOST_MECHANISMS:
+        if len(counts) < most:
             return unsampled + [(*each, count) for each, count in counts.items()]
         step *= 1.5
 
@@ -1585,8 +1593,8 @@ def _pairs(claim: Claim) -> tuple[Array, Array]:
         epsilons = np.array([_bound(claim, float(delta))[0] for delta in deltas])
     else:
         pairs: list[tuple[float, float]] = []
+        directions = _directions(claim, most=_MOST_IN_CURVE)
         for decade in _DECADES:
-            directions = _directions(claim)
             served = [_distribution(rounds, decade) for rounds in directions]
             distributions = [each for each in served if each is not None]
             if len(distributions) < len(directions):
@@ -1597,8 +1605,9 @@ def _pairs(claim: Claim) -> tuple[Array, Array]:
                 grid = np.linspace(low, max(low, top), 64)
                 logs = [max(each.log_delta(epsilon) for each in distributions) for epsilon in grid]
                 pairs += zip(grid, np.exp(np.minimum(logs, 0.0)), strict=True)
-        tails = 10.0 ** -np.array(_DECADES[1:], dtype=np.float64)
-        pairs += [(_bound(claim, float(delta))[0], float(delta)) for delta in tails]
+        # Noise that is too low for a distribution is served by bounds without one.
+        tails = [10.0**-decade for decade in _DECADES[1:]]
+        pairs += [(min(_in_all_rounds(claim, delta), _by_known_rounds(claim, delta)), delta) for delta in tails]
         epsilons, deltas = np.array(pairs).T
     there = np.isfinite(epsilons)
     return epsilons[there], deltas[there]

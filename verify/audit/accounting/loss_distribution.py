@@ -34,8 +34,8 @@ from canaryproof.kernels.arrays import Array, Complexes
 Pair = Literal["remove", "add", "replace", "mirrored"]
 
 _ULP = 2.0**-53
-# Deviations of noise beyond which a loss is raised to the smallest one.
-_LEFT = 12.0
+# Probability that any round's loss lies below the smallest of the grid, to which it is raised.
+_RAISED = 1e-12
 # Share of δ that tails and the window's top may take.
 _SHARE = 1e-4
 _SHORT_TRANSFORM, _LARGEST_TRANSFORM = 2**17, 2**22
@@ -207,15 +207,16 @@ class _Part:
 def _parts(rounds: Rounds, log_share: float) -> tuple[_Part, float]:
     """Return the losses of rounds, and the log of a round's mass that is given away above them."""
     sigma, rate = rounds.noise, rounds.rate
+    left = -sigma * float(special.ndtri(_RAISED / rounds.count))
     if rounds.pair == "add":
         low = sigma * float(special.ndtri_exp(log_share))
-        high = max(low, 0.0) + _LEFT * sigma
+        high = max(low, 0.0) + left
         tail = float(special.log_ndtr(-high / sigma))
         return _Part((_Segment(rounds, low, high, "inverse", tail),), 0.0, rounds.count), float(
             special.log_ndtr(low / sigma)
         )
     far = 1.0 - sigma * float(special.ndtri_exp(log_share))
-    least = 0.5 if rounds.pair == "mirrored" else -_LEFT * sigma
+    least = 0.5 if rounds.pair == "mirrored" else -left
     high = far
     if rounds.log_tail(least) > log_share:
         high = optimize.brentq(lambda x: rounds.log_tail(x) - log_share, least, far, xtol=1e-6 * sigma)
@@ -226,7 +227,7 @@ def _parts(rounds: Rounds, log_share: float) -> tuple[_Part, float]:
         tail = float(special.log_ndtr(least / sigma))
         kind: Literal["ratio", "difference"] = "ratio" if rounds.pair == "remove" else "difference"
         return _Part((_Segment(rounds, least, high, kind, tail),), 0.0, rounds.count), away
-    end = max(0.5 + sigma, _LEFT * sigma)
+    end = max(0.5 + sigma, left)
     below = _Segment(rounds, 0.5, end, "inverse", float(special.log_ndtr(-end / sigma)))
     above = _Segment(rounds, 0.5, high, "ratio", -math.inf)
     at_zero = (1.0 - rate) * float(special.erf(0.5 / sigma / math.sqrt(2.0)))
@@ -419,6 +420,13 @@ class _TiltedSum:
         rounding = self._relative + _ULP * 8.0 * (abs(self._log) + self._tilt * abs(epsilon))
         bound = max(value, 0.0) * (1.0 + 1e-9) + self._error + 1e-18
         return float(np.logaddexp(exponent + rounding + math.log(bound), self._log_above))
+
+
+def saddle_epsilon(rounds: Sequence[Rounds], delta: float) -> float:
+    """Return about the ε of rounds at δ, by the saddle point on few nodes. It proves nothing."""
+    log_share = math.log(delta) + math.log(_SHARE / sum(each.count for each in rounds))
+    outline = _Outlines([_parts(each, log_share)[0] for each in rounds])
+    return max(0.0, outline.moments(outline.tilt_at(math.log(delta)))[1])
 
 
 class LossDistribution:

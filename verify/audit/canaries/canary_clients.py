@@ -474,18 +474,23 @@ class CanaryClients:
         Raises
         ------
         OSError
-            If a file cannot be opened.
+            If the file cannot be opened.
         InputError
-            If one is damaged, or of other canaries: the file, the field and the rule are named.
+            If the one beside it is missing, or one is damaged or of other canaries: the file, the field and the rule
+            are named.
         """
         target = Path(path)
         state = checkpoint.read(target, self._description(), self._state())
         rounds, zero = int(state["rounds"]), state["zero"]
-        scores = RoundScores.load(_scores_file(target, rounds), self.canaries)
+        beside = _scores_file(target, rounds)
+        try:
+            scores = RoundScores.load(beside, self.canaries)
+        except FileNotFoundError as error:
+            raise InputError(f"{beside}: must be there, as {target} is one of two files of a state") from error
         if scores.canaries != self.canaries or scores.rounds + int(zero.sum()) != rounds:
-            raise InputError(f"{_scores_file(target, rounds)}: its canaries and rounds must be those of {target}")
+            raise InputError(f"{beside}: its canaries and rounds must be those of {target}")
         if scores.keep_table != self._scores.keep_table:
-            raise InputError(f"{_scores_file(target, rounds)}: must have a table if keep_table is True, else none")
+            raise InputError(f"{beside}: must have a table if keep_table is True, else none")
         if int(state["residual"]) not in _RESIDUALS:
             raise InputError(f"{target}: residual: must be one of {', '.join(map(str, _RESIDUALS))}")
         self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores

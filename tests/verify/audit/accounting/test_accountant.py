@@ -191,7 +191,7 @@ def test_the_library_has_the_same_epsilon_to_its_distance_of_losses(sigma, rate,
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("sigma", "rate", "rounds", "distance"),
-    [(1.0, 0.125, 64, 2e-5), (1.0, 0.001, 10**6, 3e-5), (30.0, 0.001, 10**5, 3e-6), (1.0, 1e-6, 10**6, 1e-6)],
+    [(1.0, 0.125, 64, 2e-5), (1.0, 0.001, 10**6, 3e-5), (30.0, 0.001, 10**5, 3e-6)],
 )
 def test_finer_distances_of_losses_change_little(sigma, rate, rounds, distance):
     library = pld.PLDAccountant(value_discretization_interval=distance)
@@ -461,6 +461,28 @@ def test_noise_multiplier_inverts_epsilon(target, known):
 def test_noise_multiplier_stays_in_its_range():
     assert noise_multiplier(9999.0, 1e-5) == 0.01
     assert noise_multiplier(9999.0, 1e-5, rate=0.5, rounds=1) == 0.01
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "arguments"),
+    [
+        (8.0, 1e-6, {"rate": 0.01, "rounds": 2000}),
+        (0.002, 1e-4, {"rate": 1e-5, "rounds": 100}),
+        (300.0, 1e-5, {"rate": 0.3, "rounds": 100}),
+        (2.0, 1e-30, {"rate": 0.001, "rounds": 10**5, "neighbours": "replace"}),
+        (0.5, 1e-10, {"rate": 1e-3, "rounds": 10**7}),
+    ],
+)
+def test_noise_multiplier_of_sampled_rounds_takes_few_accountings(epsilon, delta, arguments, monkeypatch):
+    asked = []
+    bound = accountant._bound
+    monkeypatch.setattr(accountant, "_bound", lambda claim, at: asked.append(claim) or bound(claim, at))
+    sigma = noise_multiplier(epsilon, delta, **arguments)
+    # Each of them takes up to some seconds. From the ends of the range on there are 18 and more.
+    assert len(set(asked)) <= 12
+    assert poisson(sigma, **arguments).epsilon(delta) <= epsilon
+    assert sigma == 0.01 or poisson(sigma * (1.0 - 1e-5), **arguments).epsilon(delta) > epsilon
 
 
 def test_quantile_of_participations_is_binomial():
@@ -740,6 +762,22 @@ def test_many_mechanisms_are_rounded_to_few(neighbours, monkeypatch):
         cached.cache_clear()
 
 
+def test_power_of_many_mechanisms_is_that_of_fewer_that_leak_more(monkeypatch):
+    sampled = [Sampled(0.1, Gaussian(noise)) for noise in (1.0, 1.01, 1.5, 1.52)]
+    claim, alpha = from_event(Composed(sampled)), np.array([1e-6, 0.01, 0.3])
+    monkeypatch.setattr(accountant, "_DECADES", (0, 2, 6))
+    with monkeypatch.context() as patch:
+        accountant._pairs.cache_clear()
+        exact = claim.power(alpha)
+        patch.setattr(accountant, "_MOST_IN_CURVE", 3)
+        accountant._pairs.cache_clear()
+        fewer = claim.power(alpha)
+    most = poisson(1.0, rate=0.1, rounds=4).power(alpha)
+    assert np.all(exact < fewer)
+    assert np.all(fewer < most)
+    accountant._pairs.cache_clear()
+
+
 @pytest.mark.deep
 def test_thousands_of_mechanisms_are_accounted_for():
     events = [Sampled(0.01, Gaussian(1.0 + i / 3000)) for i in range(3000)]
@@ -749,6 +787,8 @@ def test_thousands_of_mechanisms_are_accounted_for():
     # The schedule by its own tenths, whose noise is rounded down by up to 0.1 and so leaks more, and rounded up.
     tenths = [Repeated(Sampled(0.01, Gaussian(1.0 + (i + 1) / 10)), 300) for i in range(10)]
     assert from_event(Composed(tenths)).epsilon(1e-6) < epsilon
+    power = from_event(Composed(events)).power(0.05)
+    assert from_event(Composed(tenths)).power(0.05) < power < poisson(1.0, rate=0.01, rounds=3000).power(0.05)
     laplace = [dp_accounting.LaplaceDpEvent(10.0 + i / 300) for i in range(3000)]
     assert from_event(Composed(laplace)).epsilon(1e-6) < math.fsum(1.0 / each.noise_multiplier for each in laplace)
 

@@ -21,6 +21,7 @@ from canaryproof.verify.audit.canaries.round_scores import RoundScores
 from canaryproof.verify.audit.estimators import algorithm_1
 from canaryproof.verify.audit.estimators.noise_multiplier import Evidence
 from canaryproof.verify.audit.files import checkpoint
+from canaryproof.verify.audit.files.errors import InputError
 
 DIM, COUNT, OBSERVED, ROUNDS = 600, 40, 25, 10
 CANARIES = Canaries(3, COUNT, DIM)
@@ -242,7 +243,7 @@ def test_a_damaged_state_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"state\.canaryproof-4: is not a readable \.npz file"):
         fresh.load(tmp_path / "state")
     (tmp_path / "state.canaryproof-4").unlink()
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(InputError, match=r"state\.canaryproof-4: must be there, as .* is one of two files"):
         fresh.load(tmp_path / "state")
     (tmp_path / "state").write_bytes(b"")
     with pytest.raises(ValueError, match="state: is not a checkpoint"):

@@ -277,6 +277,27 @@ def test_ids_need_labels(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["words", "numbers", "large", "categories", "optional", "bytes"])
+def test_ids_of_any_type_are_read_from_parquet(kind: str, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pandas = pytest.importorskip("pandas")
+    of_kind = {
+        "words": [f"client {i}" for i in range(4)],
+        "numbers": [0.5, 1.5, 2.5, -0.5],
+        "large": np.arange(4, dtype=np.uint64) + np.uint64(2**63),
+        "categories": pandas.Categorical(["b", "a", "d", "c"]),
+        "optional": pandas.array([3, 1, 2, 0], dtype="Int64"),
+        "bytes": [b"a", b"b", b"c", b"d"],
+    }
+    frame = pandas.DataFrame({"s": [0.1, 0.2, 0.3, 0.4], "m": [True, True, False, False], "id": of_kind[kind]})
+    path = tmp_path / "ids.parquet"
+    pandas.concat([frame, frame, frame]).to_parquet(path, index=False)
+    columns = read_score_columns(path, "s", "m", ScoreKind.ANY, "id")
+    # In the order of ids, whatever that is.
+    assert columns.unobserved is not None
+    assert (sorted(columns.observed), sorted(columns.unobserved)) == ([0.1, 0.2], [0.3, 0.4])
+
+
 def test_a_column_that_pandas_wrote_as_an_index_is_found(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
