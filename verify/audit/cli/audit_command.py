@@ -16,6 +16,7 @@ from rich.filesize import decimal
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
+from canaryproof.verify.audit.cli.watch_file import answer_watch, is_watch
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_score_columns, read_scores
 from canaryproof.verify.audit.files.writing import write_new
@@ -80,7 +81,9 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
 @click.command("audit")
 @click.argument("file", type=FilePath())
 @click.option(
-    "--delta", type=_number(rules.DELTA_OR_ZERO), required=True, help="Target delta of (epsilon, delta)-privacy."
+    "--delta",
+    type=_number(rules.DELTA_OR_ZERO),
+    help="Target delta of (epsilon, delta)-privacy.",
 )
 @click.option("--dim", type=_number(rules.DIM), help="Dimension d of the released vector.")
 @click.option(
@@ -261,6 +264,9 @@ def audit_command(
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
 
+    A .json that a watch of Python wrote is answered again: it says what is claimed, and the exit status is that of the
+    decision.
+
     The decision comes first, then the findings that it rests on, and what to do; --details prints the rest. In
     continuous integration, --claim EPSILON --fail-above-claim passes a job only where every question that is asked is
     answered as claimed, and a share of its noise, --notice, would have been noticed.
@@ -270,6 +276,13 @@ def audit_command(
         from canaryproof.verify.audit.cli import junit as junit_file
 
         junit_file.check(junit)
+    context = click.get_current_context()
+    if is_watch(file):
+        return answer_watch(context, file, junit, as_json=as_json)
+    if asked["delta"] is None:
+        raise click.MissingParameter(
+            ctx=context, param=next(each for each in context.command.params if each.name == "delta")
+        )
     if plot is not None:
         check_output(plot, _PICTURES, 0)
     if report is not None:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 from canaryproof.verify.audit.files.errors import InputError
 
 if TYPE_CHECKING:
-    from canaryproof.verify.audit.answer.findings import Finding
+    from canaryproof.verify.audit.answer.findings import Decision, Finding
     from canaryproof.verify.audit.answer.result import AuditResult
 
 # XML 1.0 has none of these characters, not even escaped.
@@ -90,21 +90,29 @@ def _legal(text: str) -> str:
 
 def of_audit(result: "AuditResult") -> dict[str, list[JUnitCase]]:
     """Return a case for each question; some fail exactly where a gate does not pass."""
-    return {"audit": [_of_finding(result, finding) for finding in result.findings]}
-
-
-def _of_finding(result: "AuditResult", finding: "Finding") -> JUnitCase:
     # Loads compiled kernels.
-    from canaryproof.verify.audit.answer.text import answer, is_open
+    from canaryproof.verify.audit.answer.text import answer
 
-    rest = (finding.noticed and f"would have been noticed: {finding.noticed}", finding.do, answer(result))
+    return {"audit": cases(result.findings, result.decision, answer(result))}
+
+
+def cases(findings: "Sequence[Finding]", decision: "Decision | None", said: str) -> list[JUnitCase]:
+    """Return a case for each finding, with the answer in a sentence in all of them."""
+    return [_of_finding(finding, decision, said) for finding in findings]
+
+
+def _of_finding(finding: "Finding", decision: "Decision | None", said: str) -> JUnitCase:
+    # Loads compiled kernels.
+    from canaryproof.verify.audit.answer.text import is_open
+
+    rest = (finding.noticed and f"would have been noticed: {finding.noticed}", finding.do, said)
     text = "\n".join([f"{finding.status}: {finding.because}", *filter(None, rest)])
     name = _QUESTIONS[finding.question]
-    if result.decision is None:
+    if decision is None:
         return JUnitCase(name, text, skipped="nothing is claimed")
     # Where the input is wrong, nothing else is judged.
-    judged = result.decision.rule != "wrong-input" or finding.question == "input"
-    if judged and is_open(finding, result.decision):
+    judged = decision.rule != "wrong-input" or finding.question == "input"
+    if judged and is_open(finding, decision):
         return JUnitCase(name, text, f"{finding.status}: {finding.because}")
     return JUnitCase(name, text, skipped="" if finding.status == "as claimed" else str(finding.status))
 

@@ -47,7 +47,8 @@ class _Judge:
         if not wrong:
             return None
         worst = _cause(wrong)
-        also = f" (and {len(wrong) - 1} more tests)" if len(wrong) > 1 else ""
+        others = len(wrong) - 1
+        also = f" ({others} other test{'' if others == 1 else 's'} failed too)" if others else ""
         because = f"{_clause(worst.observed)}, in the {_steps(worst.step)} looked at{also}"
         numbers = tuple(Quantity(f"p-value of {result.name}", result.p_value) for result in wrong)
         return Finding(question, Status.FAILED, because, worst.noticed, do, numbers)

@@ -1,0 +1,63 @@
+"""A watch's record, answered again by ``canaryproof audit``: the file says what is claimed."""
+
+import shutil
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import click
+
+from canaryproof.verify.audit.cli.options import one_line
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import open_file, read_json
+
+# Options that belong to an answer, and not to what is audited.
+_OPTIONS = ("file", "junit", "as_json", "fail_above_claim")
+_UNDECIDED = 3
+# The form stands first in the file that a watch writes.
+_HEAD, _FORM = 1024, b'"canaryproof watch '
+
+
+def is_watch(file: Path) -> bool:
+    """Tell whether a file is the record of a watch."""
+    if file.suffix.lower() != ".json" or not file.is_file():
+        return False
+    with open_file(file) as opened:
+        return _FORM in opened.read(_HEAD)
+
+
+def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_json: bool) -> int:
+    """Print the answer of a watch's record, and return the exit status of its decision."""
+    for parameter in context.command.params:
+        given = context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
+        if given and parameter.name not in _OPTIONS:
+            raise InputError(
+                f"{parameter.opts[0]}: must not be given with {file}, the record of a watch, which says it"
+            )
+    # These load compiled kernels, which a mistake in the options does not wait for.
+    from canaryproof.verify.audit.answer.plan_comparison import minor, other_version
+    from canaryproof.verify.audit.files import json_records
+    from canaryproof.verify.audit.watch.watch_answer import answer_of
+    from canaryproof.verify.audit.watch.watch_record import SCHEMA, WatchRecord
+
+    document = read_json(file)
+    made_by = document.get("version") if isinstance(document, dict) else None
+    if isinstance(made_by, str) and minor(made_by) != minor(version("canaryproof")):
+        click.echo(one_line(other_version("record", made_by)))
+        return _UNDECIDED
+    try:
+        record = json_records.read(WatchRecord, document)
+        if record.schema != SCHEMA:
+            raise ValueError(f"schema: must be {SCHEMA!r}, not {record.schema!r}")
+        answer = answer_of(record)
+        terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
+        printed = answer.to_json() if as_json else answer.text(*terminal)
+    except (ValueError, ArithmeticError) as error:
+        raise InputError(f"{file}: {error}") from error
+    click.echo(printed)
+    if junit is not None:
+        from canaryproof.verify.audit.cli import junit as junit_file
+
+        said = f"{answer.headline} {answer.cause}"
+        junit_file.write(junit, {"watch": junit_file.cases(answer.findings, answer.decision, said)})
+    return answer.decision.status
