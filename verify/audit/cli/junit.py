@@ -96,16 +96,16 @@ def of_audit(result: "AuditResult") -> dict[str, list[JUnitCase]]:
     return {"audit": cases(result.findings, result.decision, answer(result))}
 
 
-def cases(findings: "Sequence[Finding]", decision: "Decision | None", said: str) -> list[JUnitCase]:
+def cases(findings: "Sequence[Finding]", decision: "Decision | None", sentence: str) -> list[JUnitCase]:
     """Return a case for each finding, with the answer in a sentence in all of them."""
-    return [_of_finding(finding, decision, said) for finding in findings]
+    return [_of_finding(finding, decision, sentence) for finding in findings]
 
 
-def _of_finding(finding: "Finding", decision: "Decision | None", said: str) -> JUnitCase:
+def _of_finding(finding: "Finding", decision: "Decision | None", sentence: str) -> JUnitCase:
     # Loads compiled kernels.
     from canaryproof.verify.audit.answer.text import is_open
 
-    rest = (finding.noticed and f"would have been noticed: {finding.noticed}", finding.do, said)
+    rest = (finding.noticed and f"would have been noticed: {finding.noticed}", finding.do, sentence)
     text = "\n".join([f"{finding.status}: {finding.because}", *filter(None, rest)])
     name = _QUESTIONS[finding.question]
     if decision is None:

@@ -58,6 +58,6 @@ def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_j
     if junit is not None:
         from canaryproof.verify.audit.cli import junit as junit_file
 
-        said = f"{answer.headline} {answer.cause}"
-        junit_file.write(junit, {"watch": junit_file.cases(answer.findings, answer.decision, said)})
+        sentence = f"{answer.headline} {answer.cause}"
+        junit_file.write(junit, {"watch": junit_file.cases(answer.findings, answer.decision, sentence)})
     return answer.decision.status
