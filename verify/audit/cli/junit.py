@@ -93,10 +93,10 @@ def of_audit(result: "AuditResult") -> dict[str, list[JUnitCase]]:
     # Loads compiled kernels.
     from canaryproof.verify.audit.answer.text import answer
 
-    return {"audit": cases(result.findings, result.decision, answer(result))}
+    return {"audit": cases_of(result.findings, result.decision, answer(result))}
 
 
-def cases(findings: "Sequence[Finding]", decision: "Decision | None", sentence: str) -> list[JUnitCase]:
+def cases_of(findings: "Sequence[Finding]", decision: "Decision | None", sentence: str) -> list[JUnitCase]:
     """Return a case for each finding, with the answer in a sentence in all of them."""
     return [_of_finding(finding, decision, sentence) for finding in findings]
 

@@ -59,5 +59,5 @@ def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_j
         from canaryproof.verify.audit.cli import junit as junit_file
 
         sentence = f"{answer.headline} {answer.cause}"
-        junit_file.write(junit, {"watch": junit_file.cases(answer.findings, answer.decision, sentence)})
+        junit_file.write(junit, {"watch": junit_file.cases_of(answer.findings, answer.decision, sentence)})
     return answer.decision.status
