@@ -16,6 +16,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -261,13 +262,33 @@ With zsh or fish, say zsh_source or fish_source.
 """
 
 
+def _print_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    """Print what a report of a bug should say: the versions of this package, Python, the platform and libraries."""
+    if not asked:
+        return
+    from canaryproof.verify.audit.engine.provenance import library_versions, python_and_platform
+
+    libraries = library_versions("federated", "flower", "jax-privacy", "opacus", "transformers", "parquet")
+    found = {**python_and_platform(), **dict(sorted(libraries.items()))}
+    click.echo(f"canaryproof, version {found.pop('canaryproof', version('canaryproof'))}")
+    click.echo("\n".join(f"{name} {value}" for name, value in found.items()))
+    context.exit()
+
+
 @click.group(
     cls=_Group,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=_COMPLETION,
 )
-@click.version_option(package_name="canaryproof", prog_name="canaryproof")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the versions of this package, Python, the platform and libraries, and exit.",
+)
 @click.pass_context
 def main(context: click.Context) -> None:
     """Verify and apply canary-based one-shot estimates of privacy (arXiv:2302.03098)."""

@@ -1,5 +1,6 @@
 import json
 import os
+import platform
 import resource
 import signal
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -386,7 +388,10 @@ def test_words_are_completed() -> None:
 
 
 def test_help_and_version() -> None:
-    assert output("--version").startswith("canaryproof, version ")
+    first, *others = output("--version").splitlines()
+    assert first == f"canaryproof, version {version('canaryproof')}"
+    assert {f"python {platform.python_version()}", f"numpy {np.__version__}"} <= set(others)
+    assert [line.split()[0] for line in others].count("canaryproof") == 0
     text = output()
     assert text == output("--help")
     for command in ("audit", "canaries", "verify"):

@@ -14,12 +14,19 @@ def code_and_machine() -> dict[str, str]:
     """Return, by name, everything that results depend on: this package's code, library versions, and the machine."""
     return {
         "source code": _digest_of_code(),
-        "python": platform.python_version(),
-        "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
+        **python_and_platform(),
         "processor": _processor(),
         "cpu target": _cpu_target(),
         "linear algebra": _linear_algebra(),
-        **_versions(),
+        **library_versions("federated"),
+    }
+
+
+def python_and_platform() -> dict[str, str]:
+    """Return the version of Python, and the system that it runs on."""
+    return {
+        "python": platform.python_version(),
+        "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
     }
 
 
@@ -36,9 +43,10 @@ def _digest_of_code() -> str:
     return digest.hexdigest()[:16]
 
 
-def _versions() -> dict[str, str]:
-    """Versions of the packages that compute: numba's compiler, what this one needs, and its extra's for trainings."""
-    lines = (line for line in requires("canaryproof") or () if "extra ==" not in line or '"federated"' in line)
+def library_versions(*extras: str) -> dict[str, str]:
+    """Return the versions of the installed packages that compute: what this one needs, also for some extras."""
+    serving = {f'"{extra}"' for extra in extras}
+    lines = (line for line in requires("canaryproof") or () if "extra ==" not in line or serving & set(line.split()))
     versions = {"llvmlite": version("llvmlite")}
     for match in filter(None, (re.match(r"[\w.-]+", line) for line in lines)):
         with suppress(PackageNotFoundError):
