@@ -36,7 +36,8 @@ def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
     ):
         run = run_plan(plan, file, Local(threads()), lambda done, total, current: advance(current, done, total))
     results, run = as_written(run)
-    write({RESULTS: results, **page.render(run)}, out)
+    files = {RESULTS: results, **page.render(run)}
+    write({name: text.encode() for name, text in files.items()}, out)
     for result in run.results:
         click.echo(f"{result.id}: {result.verdict}: {result.finding}")
     sys.exit(1 if run.failures else 0)

@@ -4,13 +4,17 @@
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
 
-from canaryproof.verify.papers.cli.benchmark_command import prepare, show, write
+from canaryproof.verify.audit.markup.markdown import Section
+from canaryproof.verify.papers.cli.benchmark_command import prepare, write
 from tests.benchmarks import kernels, performance, releases
 
 
@@ -53,11 +57,25 @@ def main(page: str, out: Path | None, as_json: bool, size: str, largest: bool) -
     document = json.loads(text)
     module = performance if page == "performance" else releases
     if out is not None:
-        write({f"{page}.json": text, **module.render(document)}, out)
+        pages = {f"{page}.json": text, **module.render(document)}
+        write({name: each.encode() for name, each in pages.items()}, out)
     if as_json:
         click.echo(text, nl=False)
         return
     show(module.about(document), module.sections(document))
+
+
+def show(about: str, sections: Iterable[Section]) -> None:
+    """Print what was measured as tables."""
+    console = Console()
+    console.print(" ".join(about.split()), "", highlight=False, sep="\n")
+    for section in sections:
+        table = Table(title=section.title, title_justify="left")
+        for name in section.header:
+            table.add_column(name)
+        for row in section.rows:
+            table.add_row(*map(escape, row))
+        console.print(table, section.note, "", highlight=False)
 
 
 if __name__ == "__main__":

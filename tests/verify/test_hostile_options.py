@@ -16,7 +16,7 @@ from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.check.results import Effort, Run
 from canaryproof.verify.papers.cli import verify_command
-from canaryproof.verify.papers.comparison import canife
+from canaryproof.verify.papers.comparison import canife, canife_laws
 from canaryproof.verify.papers.convergence import report
 from canaryproof.verify.papers.training.experiment import Experiment
 from tests.benchmarks import kernels
@@ -109,6 +109,8 @@ def stubs(fake_suites, monkeypatch):  # noqa: ARG001
     monkeypatch.setattr(verify_command, "_run", stopped)
     monkeypatch.setattr(kernels, "measure", stopped)
     monkeypatch.setattr(canife, "measure", stopped)
+    monkeypatch.setattr(canife_laws, "noise_of", lambda *_: 1.0)
+    monkeypatch.setattr(canife_laws, "compare", stopped)
     monkeypatch.setattr(report, "make_report", stopped)
     monkeypatch.setattr(Experiment, "run", stopped)
     monkeypatch.setattr(click, "launch", stopped)

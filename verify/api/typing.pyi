@@ -58,6 +58,8 @@ from canaryproof.verify.audit.files.stored_release import StoredRelease as Store
 from canaryproof.verify.audit.files.stored_release import Tensor as Tensor
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer as WatchAnswer
 from canaryproof.verify.audit.watch.watching import Watch as Watch
+from canaryproof.verify.papers.records.canife_comparison import CanifeComparison as CanifeComparison
+from canaryproof.verify.papers.records.canife_outcomes import ComparedOutcome as ComparedOutcome
 from canaryproof.verify.papers.records.convergence_record import ConvergenceSetting as ConvergenceSetting
 from canaryproof.verify.papers.records.convergence_record import EstimatorErrors as EstimatorErrors
 from canaryproof.verify.papers.records.convergence_record import NeededSize as NeededSize

@@ -79,6 +79,7 @@ MADE = {
     "Scores": lambda _: training().scores("largest"),
     "StoredRelease": stored,
     "TradeOffCurve": lambda _: cp.audit(cp.Scores(RELEASE[:100] / 50, dim=2_000), 1e-6).curve(),
+    "benchmark_canife": lambda _: cp.benchmark_canife(1e4, 20, epsilon=3.0, rounds=1),
     "convergence": lambda _: cp.convergence(1e4, 20, epsilon=3.0, estimator="pinned", replicates=100),
     "plan": lambda _: cp.plan(1.0, 10**5),
     "plan_rounds": lambda _: cp.plan_rounds(1.0, 10**5, 20, rate=0.1),

@@ -1,11 +1,10 @@
-"""Command ``canaryproof benchmark canife``: CANIFE and Algorithms 2 and 3 on the same trainings."""
+"""Command ``canaryproof benchmark canife``: CANIFE against random canaries, by laws of scores or in trainings."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from rich.markup import escape
@@ -17,11 +16,9 @@ from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
 from canaryproof.verify.audit.files.errors import InputError, extra
 from canaryproof.verify.audit.files.json_records import to_document
+from canaryproof.verify.papers.records.canife_comparison import from_trainings
 from canaryproof.verify.papers.records.output_files import check_files, write_files
 from canaryproof.verify.papers.records.report_input import CANIFE
-
-if TYPE_CHECKING:
-    from canaryproof.verify.audit.markup.markdown import Section
 
 _EXTRA = ("jax", "flax", "optax")
 
@@ -32,33 +29,95 @@ def benchmark_command() -> None:
 
 
 @benchmark_command.command("canife")
+@click.option("--dim", type=float, metavar="D", help="Dimension of the model; 101770 by default, as in the paper.")
+@click.option("--canaries", type=float, metavar="K", help="Number of random canaries; 1000 by default.")
+@click.option("--epsilon", type=float, help="Analytical epsilon; by default that of the paper's noise multiplier 0.2.")
+@click.option("--rounds", type=float, metavar="T", help="Rounds of the one epoch; 469 by default.")
+@click.option("--delta", type=float, help="Target delta; 1e-5 by default.")
+@click.option("--seed", type=int, help="Seed of all randomness; 0 by default.")
 @click.option(
     "--data",
     type=FilePath(),
-    help="Folder with the IDX files of MNIST or the like; scikit-learn's digits, at smaller sizes, without.",
+    help="Train networks instead: on the IDX files of MNIST or the like in a folder, or on scikit-learn's digits.",
+    metavar="FOLDER|digits",
 )
 @click.option("--repeat", type=click.IntRange(1, 1000), help="Trainings of each scenario: 3, or 10 at the full level.")
 @click.option(
     "--level",
     type=click.Choice(["quick", "full"]),
-    default="quick",
-    show_default=True,
-    help="On MNIST two or ten minutes on two cores; full also shuffles an epoch and tries learning rates.",
+    help="Quick by default. On MNIST two or ten minutes on two cores; full also shuffles an epoch and tries rates.",
 )
-@click.option("--out", type=FilePath(), help="Folder for canife.md, its picture and its numbers.")
+@click.option("--out", type=FilePath(), help="Folder for the page, its picture and its numbers.")
 @engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def canife_command(
+    dim: float | None,
+    canaries: float | None,
+    epsilon: float | None,
+    rounds: float | None,
+    delta: float | None,
+    seed: int | None,
+    data: Path | None,
+    repeat: int | None,
+    level: str | None,
+    out: Path | None,
+    engine_name: str,
+    as_json: bool,
+) -> None:
+    """Compare CANIFE with random canaries: what each finds of epsilon, its cap and its costs.
+
+    By default nothing is trained. Scores are drawn from their laws, in a training of the size that the options say,
+    and CANIFE's canaries are those that it designed on Fashion-MNIST. Methods are compared as their authors use them,
+    with equal numbers of canaries, and with equal seconds. It takes half a minute, most of it for the accounting.
+
+    With --data, networks are trained, in the setting of Section 5.4 of arXiv:2302.03098, and audited by CANIFE, by
+    Algorithms 2 and 3, and by all lower bounds. This needs the extra "federated".
+    """
+    setting = {
+        "dim": dim, "canaries": canaries, "epsilon": epsilon, "rounds": rounds, "delta": delta, "seed": seed
+    }  # fmt: skip
+    given = {name: value for name, value in setting.items() if value is not None}
+    if data is None:
+        for name, value in (("repeat", repeat), ("level", level), ("engine", engine_name != "local" or None)):
+            if value is not None:
+                raise InputError(f"--{name}: needs --data, as nothing is trained without it")
+        _by_laws(given, out, as_json)
+    else:
+        for name in given:
+            raise InputError(f"--{name}: must not be given with --data, whose setting is the paper's")
+        _by_trainings(None if str(data) == "digits" else data, repeat, level or "quick", out, engine_name, as_json)
+
+
+def _by_laws(given: Mapping[str, float], out: Path | None, as_json: bool) -> None:
+    # Load compiled kernels, which a mistake in the options does not wait for.
+    from canaryproof.verify.papers.comparison import canife_laws
+
+    try:
+        laws = canife_laws.checked_laws(**given)
+    except ValueError as error:
+        name, _, rule = str(error).partition(":")
+        raise InputError(f"--{name}:{rule}") from error
+    if out is not None:
+        # Loads matplotlib.
+        from canaryproof.reports import canife_comparison
+
+        prepare(out, canife_comparison.FILES)
+    with progress("canaryproof benchmark canife", equal_parts=False) as advance:
+        comparison = canife_laws.compare(laws, lambda part: advance(part, 0, 0))
+    if out is not None:
+        write(canife_comparison.files(comparison), out)
+    document = (
+        json.dumps(comparison.to_json(), ensure_ascii=False, indent=1, allow_nan=False) if as_json else str(comparison)
+    )
+    click.echo(document)
+
+
+def _by_trainings(
     data: Path | None, repeat: int | None, level: str, out: Path | None, engine_name: str, as_json: bool
 ) -> None:
-    """Audit the same trainings by CANIFE, by Algorithms 2 and 3, and by all lower bounds.
-
-    The setting is that of Section 5.4 of arXiv:2302.03098: a two-layer network, clip norm 1, noise multiplier 0.2, one
-    epoch in batches of 128.
-    """
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
-        raise InputError(f"benchmark canife: needs {', '.join(missing)}: {extra('federated')}")
+        raise InputError(f"--data: training networks needs {', '.join(missing)}: {extra('federated')}")
     workers = cluster(engine_name)
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
@@ -82,27 +141,18 @@ def canife_command(
         raise EngineLost(str(error)) from error
     record = canife_rules.with_printed(record, fashion)
     text = json.dumps(to_document(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-    from canaryproof.reports import canife
-
     if out is not None:
-        write({CANIFE: text, **canife.render(record)}, out)
+        # Loads matplotlib.
+        from canaryproof.reports import canife
+
+        pages = {CANIFE: text, **canife.render(record)}
+        write({name: page.encode() for name, page in pages.items()}, out)
     if as_json:
         click.echo(text, nl=False)
         return
-    show(canife.about(record), canife.sections(record))
-
-
-def show(about: str, sections: "Iterable[Section]") -> None:
-    """Print what was measured as tables."""
-    console = Console()
-    console.print(" ".join(about.split()), "", highlight=False, sep="\n")
-    for section in sections:
-        table = Table(title=section.title, title_justify="left")
-        for name in section.header:
-            table.add_column(name)
-        for row in section.rows:
-            table.add_row(*map(escape, row))
-        console.print(table, section.note, "", highlight=False)
+    click.echo(from_trainings(record))
+    if out is None:
+        click.echo("All designs, bounds and costs are on the page, which --out DIR writes.")
 
 
 def prepare(folder: Path, names: Iterable[str]) -> None:
@@ -112,10 +162,10 @@ def prepare(folder: Path, names: Iterable[str]) -> None:
         check_files(names, folder)
 
 
-def write(files: Mapping[str, str], folder: Path) -> None:
-    """Write texts by file name."""
+def write(files: Mapping[str, bytes], folder: Path) -> None:
+    """Write files by their names."""
     with _named(folder):
-        write_files({name: text.encode() for name, text in files.items()}, folder)
+        write_files(files, folder)
 
 
 @contextmanager

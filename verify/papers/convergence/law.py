@@ -5,10 +5,11 @@ from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import special
 
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.proofs_check import normal_distance
+from canaryproof.proofs_check import consistency, normal_distance
 from canaryproof.verify.papers.records.convergence_record import NormalDistances
 
 _DRAWN_AT_ONCE = 100_000
@@ -58,6 +59,21 @@ def orthonormal_deviation(dim: int, observed: int, distance: float) -> float:
     Section 2 of ``proofs_check/orthonormal_canaries.md``.
     """
     return math.sqrt(1.0 / observed + 1.0 / (dim - observed) + 0.5 * distance**2 / dim)
+
+
+def fewest_orthonormal(error: float, dim: int, noise_multiplier: float, delta: float) -> int | None:
+    """Return the least number of orthonormal canaries of which 95 of 100 runs err by at most so much in ε.
+
+    It is to leading order, for ``pinned`` and all other directions unobserved; None if not even half of them do.
+    """
+    slope = consistency.slopes(delta, 1.0 / noise_multiplier).mean
+    allowed = error / (slope * float(special.ndtri(0.975)))
+    most = dim // 2
+    if not most or orthonormal_deviation(dim, most, 1.0 / noise_multiplier) > allowed:
+        return None
+    # 1/k + 1/(d − k) + m²/(2d) is at most allowed²: the smaller root of k² − dk + d/rest.
+    rest = allowed**2 - 0.5 / (noise_multiplier**2 * dim)
+    return math.ceil(0.5 * dim * (1.0 - math.sqrt(1.0 - 4.0 / (dim * rest))))
 
 
 def releases(

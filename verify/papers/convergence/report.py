@@ -211,6 +211,7 @@ def _predicted_errors(request: ConvergenceRequest, dim: int, count: int, i: int)
             accuracy,
             fewest_canaries(accuracy, lambda k: error(dim, k)),
             least_dimension(accuracy, lambda d: error(d, count)),
+            law.fewest_orthonormal(accuracy * request.epsilons[i], dim, request.noise_multipliers[i], request.delta),
         )
         for accuracy in _ACCURACIES
     )

@@ -73,11 +73,15 @@ class NeededSize:
         Number of canaries in as many dimensions as asked.
     dim
         Dimension from which on as many canaries as asked are enough.
+    orthonormal
+        Number of canaries where they are orthonormal, or the others are taken out of each score, by ``pinned`` and to
+        leading order.
     """
 
     accuracy: float
     canaries: int | None
     dim: int | None
+    orthonormal: int | None
 
 
 @set_module("canaryproof.typing")

@@ -11,6 +11,7 @@ from canaryproof.verify.audit.files.json_records import Count, NonEmpty, to_docu
 from canaryproof.verify.audit.markup.digits import number, percent, percent_up, round_to_error
 from canaryproof.verify.papers.records.convergence_record import ConvergenceSetting, EstimatorErrors, NormalDistances
 from canaryproof.verify.papers.records.evidence import Series
+from canaryproof.verify.papers.records.text_tables import Table, columns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,15 +135,28 @@ class ConvergenceReport:
         reached = next((accuracy for accuracy in accuracies if any(counts_at[accuracy])), None)
         dimensions = f"in {self.first[0].dim:,} dimensions"
         if reached is None:
-            return f"No number of canaries brings it within {percent_up(accuracies[-1])} {dimensions}."
-        counts = enumeration([f"{round_up(size):,}" if size else "no number of" for size in counts_at[reached]])
-        within = f"canaries to be within {percent_up(reached)}{', in this order' if len(self.first) > 1 else ''}."
-        if reached > accuracies[0]:
-            next_best = max(accuracy for accuracy in accuracies if accuracy < reached)
-            return (
-                f"No number of them brings it within {percent_up(next_best)} {dimensions}; it takes {counts} {within}"
-            )
-        return f"It takes {counts} {within}"
+            sentence = f"No number of canaries brings it within {percent_up(accuracies[-1])} {dimensions}"
+        else:
+            counts = enumeration([f"{round_up(size):,}" if size else "no number of" for size in counts_at[reached]])
+            order = ", in this order" if len(self.first) > 1 else ""
+            sentence = f"it takes {counts} canaries to be within {percent_up(reached)}{order}"
+            if reached > accuracies[0]:
+                next_best = max(accuracy for accuracy in accuracies if accuracy < reached)
+                sentence = f"No number of them brings it within {percent_up(next_best)} {dimensions}; {sentence}"
+        return f"{sentence[0].upper()}{sentence[1:]}{self._without_others()}."
+
+    def _without_others(self) -> str:
+        """Say how many canaries do where these are not in each other's scores, at the best accuracy that they reach."""
+        for i in range(len(self.first[0].needed)):
+            row = [sorted(each.needed, key=lambda size: size.accuracy)[i] for each in self.first]
+            least = [each.orthonormal for each in row]
+            if all(least):
+                counts = enumeration([f"{round_up(size):,}" for size in least if size])
+                return (
+                    f"; if canaries are orthonormal, or the others are taken out of each score, {counts} bring it "
+                    f"within {percent_up(row[0].accuracy)}"
+                )
+        return ""
 
     def __str__(self) -> str:
         return self.text()
@@ -156,7 +170,7 @@ class ConvergenceReport:
         yield ""
         for title, header, rows in tables(self, brief=True):
             yield title
-            yield from _columns(header, rows)
+            yield from columns(header, rows, _TEXT)
         if tables(self) != tables(self, brief=True):
             yield "All rows are on the page, which canaryproof convergence --out DIR writes."
         yield from textwrap.wrap(MEANING, _WIDTH, initial_indent="Means  ", subsequent_indent="       ")
@@ -166,9 +180,6 @@ MEANING = (
     "ε̂ is of an attacker who knows one canary and not the others, by the paper's score: the cosine with the release. "
     "It is Algorithm 1 as printed; an audit of a release knows all canaries, and may take them out."
 )
-
-# A table: its title, its header, and rows of as many cells.
-Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 
 
 def tables(report: ConvergenceReport, *, brief: bool = False) -> list[Table]:
@@ -278,24 +289,7 @@ def _coordinates(report: ConvergenceReport, setting: ConvergenceSetting) -> list
     return [values[name] for name in _where(report)]
 
 
-def _columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Lay out a table: text on the left, numbers on the right."""
-    table = [header, *rows]
-    widths = [max(map(_length, column)) for column in zip(*table, strict=True)]
-    for line in table:
-        cells = [
-            cell + " " * (width - _length(cell)) if name in _TEXT else " " * (width - _length(cell)) + cell
-            for cell, width, name in zip(line, widths, header, strict=True)
-        ]
-        yield ("  " + "  ".join(cells)).rstrip()
-
-
 _TEXT = ("estimator", "quantity", "in")
-
-
-def _length(text: str) -> int:
-    """Return how many columns a text takes: an accent takes none."""
-    return sum(character != "\N{COMBINING CIRCUMFLEX ACCENT}" for character in text)
 
 
 def round_up(size: int) -> int:
