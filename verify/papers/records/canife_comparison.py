@@ -85,9 +85,9 @@ class CanifeComparison:
     def plot(self) -> "Figure":
         """Draw every method's ε̂ with its reach and its cap and the analytical ε."""
         # Loads matplotlib.
-        from canaryproof.verify.papers.records.canife_picture import compared
+        from canaryproof.verify.papers.records.canife_picture import outcome_figure
 
-        return compared(self.outcomes, self.epsilon, self.reach)
+        return outcome_figure(self.outcomes, self.epsilon, self.reach)
 
     @property
     def reach(self) -> str:

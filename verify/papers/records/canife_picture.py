@@ -15,7 +15,7 @@ _LEAST = 0.01
 
 
 @mpl.rc_context(STYLE)
-def compared(outcomes: Sequence[ComparedOutcome], epsilon: float, reach: str) -> Figure:
+def outcome_figure(outcomes: Sequence[ComparedOutcome], epsilon: float, reach: str) -> Figure:
     """Draw the methods of all budgets, one below the other."""
     figure = Figure(figsize=(8.4, 1.3 + 0.32 * len(outcomes)), layout="constrained")
     axis = figure.subplots()
