@@ -43,7 +43,6 @@ from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients a
 from canaryproof.verify.audit.files.errors import InputError as InputError
 from canaryproof.verify.audit.files.stored_release import open_release as open_release
 from canaryproof.verify.audit.watch.entry import watch as watch
-from canaryproof.verify.audit.watch.watching import watch as watch
 from canaryproof.verify.papers.comparison.canife_laws import benchmark_canife as benchmark_canife
 from canaryproof.verify.papers.convergence.report import convergence as convergence
 

@@ -7,10 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
-from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
