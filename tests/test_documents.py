@@ -228,7 +228,7 @@ def test_sentences_without_a_claim_are_listed_with_their_reasons():
     assert [line for line in listed.splitlines() if line.startswith("| ")][1:] == rows
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how/claim.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how/claim.md", "docs/contributing/commands.md"])
 def test_faults_are_counted(page):
     text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
     quoted = re.findall(r"(\d+) (?:seeded )?faults", text)
