@@ -262,7 +262,7 @@ With zsh or fish, say zsh_source or fish_source.
 """
 
 
-def _print_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
     """Print what a report of a bug should say: the versions of this package, Python, the platform and libraries."""
     if not asked:
         return
