@@ -3,7 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from canaryproof.reports.page import provenance
@@ -61,8 +61,9 @@ def text(run: Run, document: str) -> str:
             [(f"{verdict}", f"{counts[verdict]}", meaning) for verdict, meaning in MEANINGS.items() if counts[verdict]],
         ),
     ]
-    if document == FINAL.id:
-        parts += table_2(run)
+    if document == FINAL.id and (compared := table_2(run)) is not None:
+        header = tuple(name.replace("(", "(`").replace(")", "`)") for name in compared.rows[0])
+        parts += ["## Table 2 three ways", table(header, compared.rows[1:]), compared.note]
     for verdict in ORDER:
         shown = [r for r in stated if r.verdict is verdict and not (r.is_line and verdict is Verdict.CONFIRMED)]
         if shown:
@@ -84,11 +85,30 @@ def text(run: Run, document: str) -> str:
 _TABLE_2 = "final.table2."
 
 
-def table_2(run: Run) -> list[str]:
+@dataclass(frozen=True)
+class ComparedTable:
+    """A printed table beside what is true.
+
+    Attributes
+    ----------
+    rows
+        Its rows, the header first.
+    note
+        What the numbers are of.
+    ids
+        The statements that it shows.
+    """
+
+    rows: list[tuple[str, ...]]
+    note: str
+    ids: list[str]
+
+
+def table_2(run: Run) -> ComparedTable | None:
     """Compare the simulated Table 2 of the final version with Algorithm 1 and with the first version's estimator."""
     by_name = records(run, SimulatedCell, _TABLE_2)
     if not by_name:
-        return []
+        return None
 
     printed = {result.id: result.statement for result in run.results}
     cells = list(by_name.values())
@@ -109,8 +129,8 @@ def table_2(run: Run) -> list[str]:
         f"ε̂ at d = {first.dim:,}, k = {first.count:,} and δ = {first.delta:g}: mean ± standard deviation, "
         f"printed of {first.printed.runs} simulations, ours of {first.runs:,} draws of the exact law."
     )
-    header = ("ε", "printed", "Algorithm 1 as printed (`fitted`)", "first version (`pinned`)")
-    return ["## Table 2 three ways", table(header, rows), note]
+    header = ("ε", "printed", "Algorithm 1 as printed (fitted)", "first version (pinned)")
+    return ComparedTable([header, *rows], note, [f"{_TABLE_2}{name}" for name in by_name])
 
 
 def _finding(result: Result) -> str:

@@ -1,24 +1,25 @@
-"""Command ``canaryproof claims``: the ledger of the documents' statements, listed or one of them judged."""
+"""Command ``canaryproof claims``: the ledger of the documents' statements, listed or some of them judged."""
 
 import difflib
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
+from importlib.metadata import version
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
-from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.papers.check.documents import DOCUMENTS
-from canaryproof.verify.papers.check.results import Check, Context, Effort, Result, Subject, Verdict, perform
+from canaryproof.verify.papers.check.results import Check, Context, Effort, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.check.verdicts import rule
+from canaryproof.verify.papers.cli import screen
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.suites.catalogue import SUITES, lacking
 
 _DOCUMENTS = tuple(document.id for document in DOCUMENTS)
+# Names that are near a wrong one, and lines of a statement in the overview.
+_NEAR, _STATEMENT_LINES = 3, 2
 
 
 def _claims() -> Iterator[tuple[str, Check]]:
@@ -37,18 +38,24 @@ def _identifiers(_: click.Context, __: click.Parameter, incomplete: str) -> list
 @click.argument("identifier", required=False, metavar="[ID]", shell_complete=_identifiers)
 @click.option("--document", type=click.Choice(_DOCUMENTS), help="List the statements of this document only.")
 @click.option("--verdict", type=click.Choice([v.value for v in Verdict]), help="List those with this verdict only.")
+@click.option("--all", "every", is_flag=True, help="Print a line for each statement, as a pipe gets them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-def claims_command(identifier: str | None, document: str | None, verdict: str | None, as_json: bool) -> None:
-    """List the documents' statements and the verdicts on them, or judge one.
+def claims_command(
+    identifier: str | None, document: str | None, verdict: str | None, every: bool, as_json: bool
+) -> None:
+    """List the documents' statements and the verdicts on them, or judge one or some of them.
 
-    Without ID, all statements with their verdicts under version control. With ID, that statement is judged anew, at the
-    quick level with seed 0, and printed with its evidence.
+    Without ID, verdicts are those under version control: counts and what is refuted on a terminal, and in a pipe or
+    with --all a line for each statement. With ID, that statement is judged anew, at the quick level with seed 0, and
+    printed with its evidence. An ID may end early: final.table2 is all of Table 2, what it prints beside what is true.
     """
-    if identifier is not None:
+    if identifier is not None and identifier.rstrip(".*") not in _DOCUMENTS:
         if document or verdict:
             raise InputError("--document and --verdict: choose from the list, which ID does not print")
-        _print_one(_judged(identifier), as_json=as_json)
+        _print_judged(identifier, every=every, as_json=as_json)
         return
+    if identifier is not None:
+        document = identifier.rstrip(".*")
     table = expected.read()
     rows = [
         {"id": check.id, "suite": suite, "verdict": str(table[suite, check.id]), "statement": check.statement}
@@ -57,24 +64,154 @@ def claims_command(identifier: str | None, document: str | None, verdict: str | 
     ]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
+    elif every or not screen.is_terminal():
+        _echo(screen.columns([(row["id"], row["verdict"], row["statement"]) for row in rows]))
+    elif document is None and verdict is None:
+        _echo(_overview(rows))
     else:
-        _print_list(rows)
+        _echo(_listing(rows))
 
 
-def _judged(identifier: str) -> Result:
+# The list.
+
+
+def _overview(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Return the counts by document and verdict, and the refuted statements that matter most."""
+    # Loads the reports, which lists in a pipe do without.
+    from canaryproof.reports.claims import findings
+
+    by_document = [Counter(row["verdict"] for row in rows if _document(row["id"]) == each) for each in _DOCUMENTS]
+    shown = [verdict for verdict in Verdict if any(counts[verdict] for counts in by_document)]
+    table = [("", *map(str, shown))]
+    table += [
+        (name, *(f"{counts[verdict]:,}" for verdict in shown))
+        for name, counts in zip(_DOCUMENTS, by_document, strict=True)
+    ]
+    refuted = [_unjudged(row) for row in rows if row["verdict"] == Verdict.REFUTED]
+    # What a line of a proof has wrong may leave the theorem as it is.
+    ranked = sorted(findings(_run(refuted), len(refuted)), key=lambda result: result.suite == "theorems")
+    head = [
+        *screen.paragraph(f"{len(rows)} statements of five documents, by the verdict on them."),
+        "",
+        *screen.columns(table, numbers=True),
+        "",
+        f"Refuted, of {len(refuted)} those that matter most:",
+    ]
+    foot = [
+        "",
+        "claims ID judges one anew and shows the evidence, claims final.table2 a table.",
+        "--document and --verdict choose; --all, or a pipe, has a line for each.",
+    ]
+    body: list[str] = []
+    for result in ranked:
+        block = [f"  {result.id}", *screen.paragraph(result.statement, "    ", _STATEMENT_LINES)]
+        if len(head) + len(body) + len(block) + len(foot) > screen.MOST_LINES:
+            break
+        body += block
+    return [*head, *body, *foot]
+
+
+def _listing(rows: Sequence[dict[str, str]]) -> list[str]:
+    """Return as many statements as fit, each with its verdict and the beginning of what it says."""
+    if not rows:
+        return ["No statement is like that."]
+    counts = Counter(row["verdict"] for row in rows)
+    lines = [
+        line
+        for row in rows
+        for line in (f"{row['id']}  {row['verdict']}", *screen.paragraph(row["statement"], "  ", 1))
+    ]
+    numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+    return [*screen.fit(lines, "--all has a line for each", screen.MOST_LINES - 1), f"{len(rows)} statements: {numbers}"]
+
+
+def _document(identifier: str) -> str:
+    return identifier.partition(".")[0]
+
+
+def _unjudged(row: dict[str, str]) -> Result:
+    return Result(
+        row["id"], row["suite"], Subject.DOCUMENT, "", row["statement"], Verdict(row["verdict"]), "", evidence={}
+    )
+
+
+def _run(results: Sequence[Result]) -> Run:
+    return Run(version("canaryproof"), Effort.QUICK, 0, tuple(results))
+
+
+# Statements that are judged.
+
+
+def _plain(identifier: str) -> str:
+    """Return an ID as it is compared: who writes theorem3.3 means theorem-3.3."""
+    return identifier.lower().replace("-", "").rstrip(".*")
+
+
+def _chosen(identifier: str, known: Collection[str]) -> list[str]:
+    """Return the statement of an ID, or those that are below it; an error names the nearest."""
+    asked = _plain(identifier)
+    chosen = [name for name in known if _plain(name) == asked]
+    chosen = chosen or [name for name in known if _plain(name).startswith(f"{asked}.")]
+    if chosen:
+        return chosen
+    parts = sorted((name for name in known if f".{asked}." in f".{_plain(name)}."), key=lambda name: name.count("."))
+    # Tables and sections can be asked for, too.
+    above = {name.rsplit(".", i)[0] for name in known for i in range(name.count("."))}
+    by_plain = {_plain(name): name for name in sorted(above)}
+    alike = [by_plain[name] for name in difflib.get_close_matches(asked, by_plain, n=_NEAR)]
+    near = list(dict.fromkeys([*parts, *alike]))[:_NEAR]
+    hint = f"; near it: {', '.join(near)}" if near else "; canaryproof claims lists all"
+    raise InputError(f"ID: there is no statement {identifier!r}{hint}")
+
+
+def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
     known = {check.id: (suite, check) for suite, check in _claims()}
-    if identifier not in known:
-        # A part of an identifier, as a table's number, comes before what is spelled alike.
-        parts = sorted((name for name in known if f".{identifier}." in f".{name}."), key=lambda name: name.count("."))
-        near = [*parts, *difflib.get_close_matches(identifier, known, n=3)][:3]
-        hint = f"; near it: {', '.join(near)}" if near else "; canaryproof claims lists all"
-        raise InputError(f"ID: there is no statement {identifier!r}{hint}")
-    suite, check = known[identifier]
-    if reason := lacking(suite):
-        raise InputError(f"ID: {identifier} {reason}")
+    chosen = _chosen(identifier, known)
+    reasons = {name: reason for name in chosen if (reason := lacking(known[name][0]))}
+    if len(reasons) == len(chosen):
+        raise InputError(f"ID: {chosen[0]} {reasons[chosen[0]]}")
+    results = []
     with progress("canaryproof claims", equal_parts=False) as advance:
-        advance(identifier, 0, 0)
-        return perform(suite, check, Context(Effort.QUICK, 0))
+        for i, name in enumerate(chosen):
+            advance(name, i, len(chosen) if len(chosen) > 1 else 0)
+            if name not in reasons:
+                results.append(perform(*known[name], Context(Effort.QUICK, 0)))
+    for name, reason in reasons.items():
+        click.echo(f"not judged: {name} {reason}", err=True)
+    if as_json:
+        documents = [result.to_json() for result in results]
+        one = documents[0] if len(chosen) == 1 else documents
+        click.echo(json.dumps(one, ensure_ascii=False, indent=1, allow_nan=False))
+    elif len(chosen) == 1:
+        _echo(_evidence(results[0], whole=every or not screen.is_terminal()))
+    elif every or not screen.is_terminal():
+        _echo(screen.columns([(result.id, str(result.verdict), *_printed_and_true(result)) for result in results]))
+    else:
+        _echo(_table(results))
+
+
+def _printed_and_true(result: Result) -> tuple[str, str]:
+    """Return what a statement prints, and what is true: numbers where it is about one, else sentences."""
+    judged = result.evidence.get("rule")
+    if isinstance(judged, dict) and isinstance(judged["value"], int | float):
+        return str(judged["printed"]), f"{judged['value']:.6g} ({judged['reading']})"
+    return result.statement, result.finding
+
+
+def _table(results: Sequence[Result]) -> list[str]:
+    """Return a table of statements: what each prints, and under it what is true."""
+    # Loads the reports.
+    from canaryproof.reports.claims import table_2
+
+    three_ways = table_2(_run(results))
+    lines = [] if three_ways is None else [*screen.columns(three_ways.rows, numbers=True), *screen.paragraph(three_ways.note), ""]
+    shown = [] if three_ways is None else three_ways.ids
+    for result in results:
+        lines.append(f"{result.id}  {result.verdict}")
+        if result.id not in shown:
+            printed, true = _printed_and_true(result)
+            lines += screen.paragraph(printed, "  prints  ", 1) + screen.paragraph(true, "  true    ", 1)
+    return screen.fit(lines, "--all has a line for each, claims ID the whole of one")
 
 
 def _draws(result: Result) -> str:
@@ -88,30 +225,23 @@ def _draws(result: Result) -> str:
     return "scores by their laws; no canary vectors"
 
 
-def _print_one(result: Result, *, as_json: bool) -> None:
-    document = result.to_json()
-    if as_json:
-        click.echo(json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False))
-        return
-    click.echo(f"{'draws':10} {_draws(result)}")
-    for name in ("id", "source", "statement", "verdict", "finding"):
-        click.echo(f"{name:10} {document[name]}")
-    click.echo(f"rule       {rule(result)}")
-    evidence = {name: value for name, value in document["evidence"].items() if name != "rule"}
-    click.echo("evidence   " + json.dumps(evidence, ensure_ascii=False, indent=1))
+def _evidence(result: Result, *, whole: bool) -> list[str]:
+    """Return a statement with its verdict, what is true, and the evidence in a table."""
+    facts = {
+        "verdict": str(result.verdict),
+        "statement": result.statement,
+        "finding": result.finding,
+        "rule": rule(result),
+        "source": result.source,
+        "draws": _draws(result),
+    }
+    lines = [result.id]
+    for name, text in facts.items():
+        lines += screen.paragraph(text, f"{name:11}")
+    table = screen.evidence_lines({name: value for name, value in result.evidence.items() if name != "rule"})
+    lines += ["", *table] if table else []
+    return lines if whole else screen.fit(lines, "--all has the whole table, --json all digits")
 
 
-def _print_list(rows: list[dict[str, str]]) -> None:
-    table = Table(expand=False)
-    table.add_column("statement", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("what it says", overflow="fold", ratio=1)
-    for row in rows:
-        table.add_row(row["id"], row["verdict"], escape(row["statement"]))
-    console = Console()
-    console.print(table)
-    counts = Counter(row["verdict"] for row in rows)
-    shown = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    console.print(
-        f"{len(rows)} statements: {shown}" if rows else "no statement is like that", highlight=False, soft_wrap=True
-    )
+def _echo(lines: Sequence[str]) -> None:
+    click.echo("\n".join(lines))

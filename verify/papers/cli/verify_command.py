@@ -1,21 +1,20 @@
 """Command ``canaryproof verify``: run suites, print a verdict on every check, leave a run folder."""
 
 import contextlib
+import difflib
 import json
 import shlex
 import sys
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import click
-from rich.markup import escape
-from rich.table import Table
 
 from canaryproof.verify.audit.cli import junit as junit_file
-from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.options import (
     INTERRUPTED,
     EngineLost,
@@ -38,6 +37,7 @@ from canaryproof.verify.papers.check.results import (
     false_alarms,
     over_budget,
 )
+from canaryproof.verify.papers.cli import screen
 from canaryproof.verify.papers.cli.run_junit import cases
 from canaryproof.verify.papers.records.output_files import check_files, write_files
 from canaryproof.verify.papers.records.report_input import ENVIRONMENT, RESULTS
@@ -53,15 +53,8 @@ if TYPE_CHECKING:
 
 SUITES = "canaryproof.verify.papers.suites.catalogue:SUITES"
 # The files that every run writes.
-_MADE = (RESULTS, ENVIRONMENT, "summary.md", "report.html")
-
-_STYLES = {
-    Verdict.CONFIRMED: "green",
-    Verdict.QUALIFIED: "yellow",
-    Verdict.REFUTED: "red",
-    Verdict.INCONCLUSIVE: "magenta",
-    Verdict.NEEDS_DATA: "cyan",
-}
+REPORT = "report.html"
+_MADE = (RESULTS, ENVIRONMENT, "summary.md", REPORT)
 
 
 def _seconds(text: str) -> float:
@@ -93,6 +86,7 @@ def _seconds(text: str) -> float:
 @engine_option
 @click.option("--time-limit", "limit", type=_seconds, metavar="SECONDS", help="Seconds that a check may take.")
 @junit_option
+@click.option("--all", "every", is_flag=True, help="Print a line for each check too, as a pipe gets them.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def verify_command(
     suites: tuple[str, ...],
@@ -104,6 +98,7 @@ def verify_command(
     engine_name: str,
     limit: float | None,
     junit: Path | None,
+    every: bool,
     as_json: bool,
 ) -> None:
     """Check the numerics, the algorithms, the printed tables and the proofs.
@@ -112,7 +107,8 @@ def verify_command(
     canife; all by default, but the last two only where the extra federated is installed. The exit status
     is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. Where
     printed numbers alone decide it, its sentence is expected too. A refuted statement that is expected to be refuted is
-    a finding and not a failure.
+    a finding and not a failure. A terminal gets a line a suite, with the seconds after which it was done, and what
+    matters most; a pipe a line a check before that.
 
     With --data, claims on what the papers measured are judged by experiments in folders in DIR. The commands
     "canaryproof train NAME --size full" and "canaryproof benchmark canife" leave them. A claim that is not judged says
@@ -125,7 +121,7 @@ def verify_command(
     known = load(SUITES)
     for name in suites:
         if name not in known:
-            raise InputError(f"SUITE: there is no suite {name!r}; there are {', '.join(known)}")
+            raise InputError(f"SUITE: there is no suite {name!r}; {_nearest(name, known)}")
     measurements = None
     if data is not None:
         # Loads SciPy's distributions.
@@ -152,7 +148,7 @@ def verify_command(
         RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file,
         _Artist() as artist,
     ):
-        run = _run(plan, file, executor, artist.begin if out else None)
+        run, ended = _run(plan, file, executor, artist.begin if out else None)
         again = report_repetitions(executor.attempts, [name for _, name in plan.checks])
         if out is not None:
             notes = (
@@ -166,9 +162,17 @@ def verify_command(
     if as_json:
         click.echo(json.dumps(run.to_json(), ensure_ascii=False, indent=1, allow_nan=False))
     else:
-        _print(run, out)
-    _print_failures(run, changes, Console(stderr=as_json))
+        _print(run, out, ended, every=every or not screen.is_terminal())
+    _print_failures(run, changes, to_stderr=as_json)
     sys.exit(1 if run.failures or changes or over_budget(run) else 0)
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    """Say which suite or command has nearly a name, or which suites there are."""
+    if name == "convergence":
+        return "canaryproof convergence reports how fast estimates converge, and the suite theorems checks it"
+    near = difflib.get_close_matches(name, known, n=2)
+    return f"near it: {', '.join(near)}" if near else f"there are {', '.join(known)}"
 
 
 def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
@@ -182,18 +186,30 @@ def _chosen(suites: Sequence[str], known: Iterable[str]) -> tuple[str, ...]:
     return tuple(name for name in chosen if name not in reasons)
 
 
-def _run(plan: Plan, file: RunFile, executor: Executor, ended: Callable[[Run], None] | None) -> Run:
+def _run(
+    plan: Plan, file: RunFile, executor: Executor, draw: Callable[[Run], None] | None
+) -> tuple[Run, dict[str, float]]:
+    """Run a plan; return the run, and after how many seconds each suite was done."""
+    begun, ended = time.monotonic(), dict[str, float]()
+
+    def end(suite: Run) -> None:
+        for name in {result.suite for result in suite.results}:
+            ended[name] = time.monotonic() - begun
+        if draw is not None:
+            draw(suite)
+
     # Checks take from a millisecond to minutes, so that the time left is never known.
     with progress("canaryproof verify", equal_parts=False) as advance:
         try:
-            return run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total), ended)
+            run = run_plan(plan, file, executor, lambda done, total, current: advance(current, done, total), end)
         except EngineError as error:
             raise EngineLost(str(error)) from error
         except KeyboardInterrupt:
-            if ended is None:
+            if draw is None:
                 raise
             click.echo("Interrupted; the same command with --resume goes on.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
+    return run, ended
 
 
 class _Artist:
@@ -250,48 +266,42 @@ def _write(run: Run, out: Path, environment: dict[str, str], figures: dict[str, 
         raise InputError(f"{error.filename or out}: {reason}") from error
 
 
-def _print(run: Run, out: Path | None) -> None:
-    console = Console()
-    for subject, title in (
-        (Subject.IMPLEMENTATION, "This package's own checks"),
-        (Subject.DOCUMENT, "Statements of the documents"),
-    ):
-        results = [result for result in run.results if result.subject is subject]
-        shown = [result for result in results if not _is_uninteresting(result)]
-        if shown:
-            console.print(_table(title, shown))
-        if len(shown) < len(results):
-            console.print(f"{len(results) - len(shown)} statements more are confirmed or need data; --out lists them\n")
+def _print(run: Run, out: Path | None, ended: Mapping[str, float], *, every: bool) -> None:
+    lines = screen.columns([(r.id, str(r.verdict), r.finding) for r in run.results]) if every and run.results else []
+    click.echo("\n".join([*lines, *([""] if lines else []), *_summary(run, out, ended)]))
+
+
+def _summary(run: Run, out: Path | None, ended: Mapping[str, float]) -> list[str]:
+    """Return a line a suite, the findings that matter most, and where the report is."""
+    # Loads the reports.
+    from canaryproof.reports.claims import findings
+
+    rows = [("suite", "own checks", "hold", "statements", "refuted", "seconds")]
+    for name in dict.fromkeys(result.suite for result in run.results):
+        results = [result for result in run.results if result.suite == name]
+        own = [result for result in results if result.subject is Subject.IMPLEMENTATION]
+        stated = [result for result in results if result.subject is Subject.DOCUMENT]
+        refuted = sum(result.verdict is Verdict.REFUTED for result in stated)
+        held = len(own) - sum(result.failed for result in own)
+        numbers = (len(own), held, len(stated), refuted, round(ended.get(name, 0.0)))
+        rows.append((name, *(f"{number:,}" for number in numbers)))
+    lines = [*screen.columns(rows, numbers=True), ""] if run.results else []
     counts = Counter(result.verdict for result in run.results if result.subject is Subject.DOCUMENT)
-    own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
-    parts = [f"{own - len(run.failures)} of {own} own checks hold"] if own else []
+    own_checks = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
+    parts = [f"{own_checks - len(run.failures)} of {own_checks} own checks hold"] if own_checks else []
     if counts:
-        numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-        parts.append(f"documents: {numbers}")
-    console.print("; ".join(parts))
-    console.print(false_alarms(run), highlight=False)
-    if out is not None:
-        console.print(f"Results: {out}", highlight=False, markup=False)
+        listed = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        parts.append(f"documents: {listed}")
+    lines += [*screen.paragraph("; ".join(parts)), *screen.paragraph(false_alarms(run))]
+    for result in findings(run):
+        head = f"{result.id} is {result.verdict}"
+        lines += ["", head, *screen.paragraph(result.statement, "  says  ", 2), *screen.paragraph(result.finding, "  true  ", 2)]
+    return lines if out is None else [*lines, "", f"Report: {out / REPORT}"]
 
 
-def _is_uninteresting(result: Result) -> bool:
-    """Whether a result is one of the hundreds of lines and claims that the printed tables leave out."""
-    return (result.is_line or result.suite == "claims") and result.verdict in (Verdict.CONFIRMED, Verdict.NEEDS_DATA)
-
-
-def _print_failures(run: Run, changes: list[str], console: Console) -> None:
+def _print_failures(run: Run, changes: list[str], *, to_stderr: bool) -> None:
     failures = [("failed", f"{failure.id}: {failure.finding}") for failure in run.failures]
     if reason := over_budget(run):
         failures.append(("failed", reason))
     for kind, text in [*failures, *(("changed", change) for change in changes)]:
-        console.print(f"[red]{kind}[/red] {escape(text)}", highlight=False)
-
-
-def _table(title: str, results: list[Result]) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold", expand=False)
-    table.add_column("check", overflow="fold")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("finding", overflow="fold", ratio=1)
-    for result in results:
-        table.add_row(result.id, f"[{_STYLES[result.verdict]}]{result.verdict}[/]", escape(result.finding))
-    return table
+        click.echo(click.style(kind, fg="red") + f" {text}", err=to_stderr)

@@ -28,18 +28,76 @@ def test_every_document_can_be_listed_and_its_statements_complete(document):
     assert {row["id"] for row in rows} <= set(module._identifiers(None, None, f"{document}."))
 
 
-def test_the_list_ends_with_counts():
-    assert "statements: " in run("--document", "review").output.splitlines()[-1]
+@pytest.fixture
+def terminal(monkeypatch):
+    """Print as a terminal of 80 columns gets it."""
+    monkeypatch.setattr(module.screen, "is_terminal", lambda: True)
+
+    def printed(*arguments):
+        lines = run(*arguments).stdout.splitlines()
+        assert len(lines) <= 40
+        assert max(map(len, lines)) <= 80
+        return lines
+
+    return printed
+
+
+@pytest.mark.parametrize("option", [(), ("--all",)])
+def test_a_pipe_gets_a_line_for_each_statement(option):
+    rows = json.loads(run("--json", "--document", "final").stdout)
+    lines = run("--document", "final", *option).stdout.splitlines()
+    assert [line.split()[:2] for line in lines] == [[row["id"], row["verdict"]] for row in rows]
+    assert all(line.endswith(row["statement"]) for line, row in zip(lines, rows, strict=True))
+
+
+def test_a_terminal_gets_counts_and_what_is_refuted(terminal):
+    rows = json.loads(run("--json").stdout)
+    lines = terminal()
+    numbers = {line.split()[0]: list(map(int, line.split()[1:])) for line in lines[3:8]}
+    assert sum(map(sum, numbers.values())) == len(rows)
+    assert numbers["final"][2] == sum(r["verdict"] == "refuted" for r in rows if r["id"].startswith("final."))
+    named = {line.strip() for line in lines}
+    assert len(named & {row["id"] for row in rows if row["verdict"] == "refuted"}) >= 5
+    # No word of the five that stands in each list's end is a statement's.
+    assert terminal("--verdict", "confirmed")[-1].endswith(" confirmed")
+    assert terminal("final") == terminal("--document", "final")
+    assert terminal("--document", "canife", "--verdict", "inconclusive") == ["No statement is like that."]
+
+
+def test_a_table_is_printed_beside_what_is_true(terminal):
+    lines = terminal("final.table2")
+    assert lines[0].split("  ")[0] == "ε"
+    assert lines[2].split()[:4] == ["3", "3.04", "±", "0.137"]
+    # Algorithm 1 as printed does not give the printed number, the first version does.
+    assert abs(float(lines[2].split()[4]) - 3.04) > 0.2 > abs(float(lines[2].split()[7]) - 3.04)
+    assert [line.split()[0] for line in lines if line.startswith("final.")] == [
+        *(f"final.table2.row{i}.sigma" for i in (1, 2, 3)),
+        *(f"final.table2.row{i}" for i in (1, 2, 3)),
+    ]
 
 
 def test_one_statement_is_judged_and_shown_with_its_evidence():
     document = json.loads(run("final.table2.row1.sigma", "--json").stdout)
     assert document["verdict"] == "confirmed"
     assert document["evidence"]["printed"] == 4.22
-    text = run("final.table2.row1.sigma").output
-    assert text.startswith("draws      none: ")
-    assert "4.22" in text
-    assert "evidence" in text
+    lines = run("final.table2.row1.sigma").output.splitlines()
+    assert lines[:2] == ["final.table2.row1.sigma", "verdict    confirmed"]
+    assert [line.split()[1] for line in lines if line.startswith("printed")] == ["4.22"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("final.table2.row1.sigma", ["final.table2.row1.sigma"]),
+        ("final.Table2.row1.sigma", ["final.table2.row1.sigma"]),
+        ("final.theorem3.3.a", ["final.theorem-3.3.a"]),
+        ("final.theorem-3.3", ["final.theorem-3.3.a", "final.theorem-3.3.b"]),
+        ("final.table2.*", ["final.table2.row1.sigma", "final.table2.row1"]),
+    ],
+)
+def test_an_id_may_end_early_or_lack_its_hyphens(asked, found):
+    known = ["final.table2.row1.sigma", "final.table2.row1", "final.theorem-3.3.a", "final.theorem-3.3.b"]
+    assert module._chosen(asked, known) == found
 
 
 @pytest.mark.parametrize(
@@ -51,7 +109,7 @@ def test_one_statement_is_judged_and_shown_with_its_evidence():
         ("canife", True, "canary vectors"),
     ],
 )
-def test_the_first_line_says_what_was_drawn(suite, design, first):
+def test_it_is_said_what_was_drawn(suite, design, first):
     test = Design("null", 1e-6, "alternative", 0.9, 100) if design else None
     result = Result("final.a", suite, Subject.DOCUMENT, "", "", Verdict.CONFIRMED, "", {}, test)
     assert module._draws(result).startswith(first)
@@ -61,6 +119,7 @@ def test_the_first_line_says_what_was_drawn(suite, design, first):
     ("arguments", "named"),
     [
         (["final.table2.row1.sigmo"], "final.table2.row1.sigma"),
+        (["final.tabel2"], "final.table2"),
         (["qqq"], "canaryproof claims lists all"),
         (["--document", "other"], "--document"),
         (["final.table2.row1.sigma", "--verdict", "refuted"], "--verdict"),

@@ -52,6 +52,29 @@ def test_a_refuted_document_is_a_finding_and_not_a_failure(run):
     assert "1 of 1 own checks hold; documents: 1 refuted" in result.output
 
 
+def test_a_terminal_gets_a_line_a_suite_and_a_pipe_one_a_check_too(run, monkeypatch):
+    piped = run("good", "bad").stdout.splitlines()
+    assert [line.split()[:2] for line in piped[:3]] == [
+        ["own", "confirmed"],
+        ["theirs", "refuted"],
+        ["broken", "refuted"],
+    ]
+    monkeypatch.setattr(verify_command.screen, "is_terminal", lambda: True)
+    shown = run("good", "bad").stdout.splitlines()
+    assert shown == piped[4:]
+    assert [line.split()[:-1] for line in shown[1:3]] == [["good", "1", "1", "1", "1"], ["bad", "1", "0", "0", "0"]]
+    assert run("good", "bad", "--all").stdout.splitlines() == piped
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("god", "near it: good"), ("convergence", "canaryproof convergence"), ("qqq", "there are good")]
+)
+def test_a_wrong_suite_is_answered_with_what_is_near(run, name, said):
+    result = run(name)
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
 def test_measurements_reach_the_checks_and_decide_which_run_goes_on(run, tmp_path, monkeypatch):
     digests = iter(("one", "one", "two"))
     monkeypatch.setattr(experiment_results, "read", lambda _: FinishedMeasurements({}, None, next(digests)))
@@ -110,7 +133,7 @@ def test_all_suites_run_by_default_and_a_repeated_one_once(run, fake_suites, mon
     monkeypatch.setattr(fake_suites, "SUITES", {name: fake_suites.SUITES[name] for name in ("good", "bad")})
     plans = []
     nothing = Run("0", Effort.QUICK, 0, ())
-    monkeypatch.setattr(verify_command, "_run", lambda plan, *_: plans.append(plan) or nothing)
+    monkeypatch.setattr(verify_command, "_run", lambda plan, *_: plans.append(plan) or (nothing, {}))
     # Nothing that is expected is judged.
     monkeypatch.setattr(expected, "changes", lambda *_, **__: [])
     for arguments in ((), ("bad", "good", "bad")):
