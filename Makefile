@@ -16,7 +16,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published release-check published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(RUN_STAMP)
-	$(BIN)/canaryproof verify --level quick --out runs/quick
+	$(BIN)/canaryproof verify --level quick --out runs/quick --overwrite
 
 # As many processes as cores, so that each has a BLAS of one thread: it would wait for its other ones in a loop. Each
 # begins with a part of the folders, as tests of a module share what is slow to make.
@@ -87,7 +87,7 @@ test-lowest test-newest: test-%:
 	PYTHONWARNINGS=ignore .venv-$*/bin/pip install --quiet --no-compile --no-build-isolation --upgrade \
 		$(if $(filter lowest,$*),--constraint constraints-lowest.txt) --editable . \
 		$(TESTS_ALONE)
-	.venv-$*/bin/canaryproof verify theorems bounds --out runs/$*
+	.venv-$*/bin/canaryproof verify theorems bounds --out runs/$* --overwrite
 	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 $(VERSIONED_TESTS)
 
 # The report's tests in a browser: Chromium, or Chrome, that the machine has.

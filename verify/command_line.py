@@ -1,33 +1,35 @@
 """The command line ``canaryproof``, above both storeys: its commands by name, and how they fail.
 
-Exit status 0 is success and 2 is bad input, which gets one line on stderr. An interrupt exits with 130, SIGTERM with
-143, a lost engine with 3, and a closed pipe with 1. A command's module is loaded when the command runs.
+A command ends with a decision: 0, or 1 where something fails, and for a gate 3 or 4. Or it ends without one: 2 is bad
+input, which gets one line on stderr, 69 a lost engine, 70 a fault of this package, 74 output that cannot be written,
+130 an interrupt and 143 SIGTERM. A reader that goes away changes no status. A command's module is loaded when it runs.
 """
 
 import _thread
 import contextlib
 import difflib
 import io
+import itertools
 import logging
 import os
 import re
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from canaryproof.kernels.successors import current_options
-from canaryproof.verify.audit.cli.options import INTERRUPTED, one_line
+from canaryproof.verify.audit.cli.options import BAD_INPUT, CRASHED, INTERRUPTED, TERMINATED, UNWRITTEN, one_line
 from canaryproof.verify.audit.cli.terminal import printable_streams
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 
-_BAD_INPUT, _TERMINATED = 2, 143
 _NO_MEMORY = "not enough memory"
 
 # The module of each command in ``canaryproof.verify``, and the first sentence of its help.
@@ -110,9 +112,84 @@ class _Group(click.Group):
             # A terminal without UTF-8 must not crash us over a Greek letter.
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
-        with printable_streams(), _log_shown(), _insistent_interrupts(), _termination_interrupts() as terminations:
-            status = _status(run)
-            sys.exit(_TERMINATED if terminations and status == INTERRUPTED else status)
+        words = list(sys.argv[1:] if args is None else args)
+        with (
+            _patient_output(),
+            printable_streams(),
+            _log_shown(),
+            _insistent_interrupts(),
+            _termination_interrupts() as terminations,
+        ):
+            status = _status(run, lambda message: _report_to_junit(words, message))
+            sys.exit(TERMINATED if terminations and status == INTERRUPTED else status)
+
+
+class _PatientPipe(io.RawIOBase):
+    """A stream whose reader may go away: what nobody reads is dropped, and the command ends as it would have."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def isatty(self) -> bool:
+        return self._raw.isatty()
+
+    def write(self, data: Any, /) -> int | None:
+        try:
+            return self._raw.write(data)
+        except BrokenPipeError:
+            return len(data)
+
+
+@contextlib.contextmanager
+def _patient_output() -> Iterator[None]:
+    """Let the readers of stdout and stderr go away when they like, as ``| head -1`` does."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = map(_patient, before)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stdout.flush()
+        sys.stdout, sys.stderr = before
+
+
+def _patient(stream: TextIO | None) -> TextIO:
+    # Closed, as by ">&-" in a shell.
+    if stream is None:
+        return io.StringIO()
+    # Unbuffered, as PYTHONUNBUFFERED asks for, the stream stands on the file itself.
+    binary = getattr(stream, "buffer", None)
+    raw = getattr(binary, "raw", binary)
+    # Windows has consoles of its own, and says otherwise that a pipe is closed.
+    if sys.platform == "win32" or not isinstance(raw, io.FileIO):
+        return stream
+    stream.flush()
+    buffer = io.BufferedWriter(_PatientPipe(raw))
+    return io.TextIOWrapper(
+        buffer, stream.encoding, stream.errors, line_buffering=raw.isatty(), write_through=stream is sys.stderr
+    )
+
+
+def _report_to_junit(words: Sequence[str], message: str) -> None:
+    """Write to the file of ``--junit`` that nothing was judged, and why."""
+    if words[:1] not in (["audit"], ["verify"]):
+        return
+    given = [word.partition("=")[2] for word in words if word.startswith("--junit=")]
+    given += [value for option, value in itertools.pairwise(words) if option == "--junit"]
+    # Loads a writer of XML.
+    from canaryproof.verify.audit.cli import junit
+
+    # The message may be that this file cannot be written, or must not be.
+    with contextlib.suppress(InputError, ValueError):
+        path = Path(given[-1] if given else "")
+        junit.check(path, overwrite="--overwrite" in words)
+        junit.write_error(path, words[0], message)
 
 
 @contextlib.contextmanager
@@ -174,45 +251,56 @@ def _insistent_interrupts() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
-def _status(run: Callable[[], Any]) -> int:
-    """Run a command, report what stops it, and return the exit status."""
+def _status(run: Callable[[], Any], report: Callable[[str], None] = lambda _: None) -> int:
+    """Run a command, say in a line on stderr what stops it, and to ``report``, and return the exit status."""
     try:
         _check_environment()
         result = run()
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except click.MissingParameter as error:
-        # Named first, as it is the larger mistake.
-        missing = _missing_file(error.ctx)
-        if missing is not None:
-            return _fail(f"{missing}: No such file or directory", _BAD_INPUT)
-        return _fail_usage(error)
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
-        return _BAD_INPUT
-    except click.UsageError as error:
-        return _fail_usage(error)
-    except click.ClickException as error:
-        return _fail(error.format_message(), error.exit_code)
-    except InputError as error:
-        return _fail(error.message, _BAD_INPUT)
-    except MemoryError:
-        return _fail(_NO_MEMORY, _BAD_INPUT)
-    except (ImportError, OSError) as error:
-        # This is how the system's loader reports a lack of memory for a library; llvmlite raises another error then.
-        if any("failed to map segment" in str(each) for each in (error, error.__context__)):
-            return _fail(_NO_MEMORY, _BAD_INPUT)
-        if isinstance(error, ImportError):
-            raise
-        # Most likely stdout on a full disk. What it still holds would fail again, loudly, when Python exits.
-        _silence_stdout()
-        return _fail(str(error), 1)
-    except SystemError as error:
-        # Python reports this where a library's C code had no memory and raised nothing.
-        if not re.search("without (setting an )?exception", str(error)):
-            raise
-        return _fail(_NO_MEMORY, _BAD_INPUT)
+        return BAD_INPUT
+    except Exception as error:
+        message, status = _stopped_by(error)
+        if status == CRASHED:
+            traceback.print_exc()
+        elif status == UNWRITTEN:
+            # What stdout still holds would fail again, loudly, when Python exits.
+            _silence_stdout()
+        click.echo(f"Error: {one_line(message)}", err=True)
+        report(message)
+        return status
     return result if isinstance(result, int) else 0
+
+
+def _stopped_by(error: Exception) -> tuple[str, int]:
+    """Return the line and the exit status for what stopped a command."""
+    match error:
+        case click.MissingParameter() if (missing := _missing_file(error.ctx)) is not None:
+            # Named first, as it is the larger mistake.
+            return f"{missing}: No such file or directory", BAD_INPUT
+        case click.UsageError():
+            where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+            return " ".join(error.format_message().split()) + where, error.exit_code
+        case click.ClickException():
+            return error.format_message(), error.exit_code
+        case InputError():
+            return error.message, UNWRITTEN if isinstance(error, OutputError) else BAD_INPUT
+        case MemoryError():
+            return _NO_MEMORY, BAD_INPUT
+        # This is how the system's loader reports a lack of memory for a library; llvmlite raises another error then.
+        case ImportError() | OSError() if any(
+            "failed to map segment" in str(each) for each in (error, error.__context__)
+        ):
+            return _NO_MEMORY, BAD_INPUT
+        # Python reports this where a library's C code had no memory and raised nothing.
+        case SystemError() if re.search("without (setting an )?exception", str(error)):
+            return _NO_MEMORY, BAD_INPUT
+        case OSError():
+            # Most likely stdout on a full disk.
+            return f"{error.filename or 'output'}: {error.strerror or error}", UNWRITTEN
+    return f"a fault of canaryproof, and none of the input: {type(error).__name__}: {error}", CRASHED
 
 
 def _check_environment() -> None:
@@ -237,16 +325,6 @@ def _missing_file(context: click.Context | None) -> Path | None:
     arguments = (parameter for parameter in context.command.params if isinstance(parameter, click.Argument))
     given = [context.params.get(str(argument.name)) for argument in arguments]
     return next((path for path in given if isinstance(path, Path) and not os.path.lexists(path)), None)
-
-
-def _fail_usage(error: click.UsageError) -> int:
-    where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-    return _fail(" ".join(error.format_message().split()) + where, error.exit_code)
-
-
-def _fail(message: str, status: int) -> int:
-    click.echo(f"Error: {one_line(message)}", err=True)
-    return status
 
 
 def _silence_stdout() -> None:

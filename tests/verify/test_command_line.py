@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import click
 import numpy as np
@@ -29,6 +30,7 @@ from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.cli import audit_command as audit_commands
 from canaryproof.verify.audit.cli import progress
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
+from canaryproof.verify.audit.files.errors import OutputError
 from canaryproof.verify.audit.markup.digits import round_to_error
 from canaryproof.verify.command_line import _status, main, one_line
 from tests.memory import RESET
@@ -219,7 +221,8 @@ def test_a_picture_is_written_once(folder: Path) -> None:
     assert (folder / "a.svg").read_text().startswith("<svg ")
     output(*arguments, "a.PNG")
     assert (folder / "a.PNG").read_bytes().startswith(b"\x89PNG")
-    assert refusal(*arguments, "a.svg") == "a.svg: must not exist already"
+    assert refusal(*arguments, "a.svg") == "a.svg: must not exist already, unless with --overwrite"
+    assert output(*arguments, "a.svg", "--overwrite") == output(*arguments[:-1])
     assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
 
 
@@ -405,7 +408,7 @@ def test_an_existing_file_is_never_replaced(folder: Path) -> None:
     (folder / "dangling.npy").symlink_to("nowhere")
     before = (folder / "c.npy").read_bytes()
     for name in ("c.npy", "dangling.npy"):
-        assert refusal(*arguments, name) == f"{name}: must not exist already"
+        assert refusal(*arguments, name) == f"{name}: must not exist already, unless with --overwrite"
     assert (folder / "c.npy").read_bytes() == before
 
 
@@ -415,7 +418,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(folder: Path, monkeypatch
 
     names = {path.name for path in folder.iterdir()}
     arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
-    monkeypatch.setattr(audit_commands, "check_output", lambda *_: None)
+    monkeypatch.setattr(audit_commands, "check_output", lambda *_, **__: None)
     assert refusal(*arguments, "c.npy") == "c.npy: File exists"
     monkeypatch.setattr(os, "link", no_links)
     assert "c.npy: exists by now" in refusal(*arguments, "c.npy")
@@ -438,7 +441,7 @@ def test_too_small_a_disk_is_refused_before_anything_is_written(folder: Path, mo
 
 
 @pytest.mark.parametrize(
-    ("error", "status"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 2), (MemoryError(), 2)]
+    ("error", "status"), [(KeyboardInterrupt(), 130), (OSError(28, "No space left on device"), 74), (MemoryError(), 2)]
 )
 def test_a_failed_run_leaves_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int
@@ -450,15 +453,8 @@ def test_a_failed_run_leaves_nothing(
     monkeypatch.setattr(Canaries, "vector", fail)
     result = call("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out", "x.npy")
     assert result.exit_code == status
-    assert (
-        result.stderr.strip()
-        == {
-            130: "",
-            2: "Error: not enough memory"
-            if isinstance(error, MemoryError)
-            else "Error: x.npy: No space left on device",
-        }[status]
-    )
+    said = {130: "", 2: "Error: not enough memory", 74: "Error: x.npy: No space left on device"}
+    assert result.stderr.strip() == said[status]
     assert {path.name for path in folder.iterdir()} == names
 
 
@@ -505,14 +501,39 @@ def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     assert errors.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("options", [[], pytest.param(["--json"], marks=pytest.mark.deep)])
-def test_a_closed_pipe_is_no_traceback(folder: Path, options: list[str]) -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", *options]
-    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, cwd=folder, check=False)
-    os.close(writing)
-    assert (done.returncode, done.stderr) == (1, b"")
+GATE = ("audit", "c.npy", "--dim", "1e6", "--delta", "1e-6", "--fail-above-claim", "--claim")
+
+
+@pytest.mark.parametrize(
+    ("claim", "options", "status"),
+    [
+        ("3.1", [], 0),
+        pytest.param("0.01", ["--json"], 1, marks=pytest.mark.deep),
+        pytest.param("0.5", ["--details"], 3, marks=pytest.mark.deep),
+    ],
+)
+def test_a_reader_that_goes_away_changes_no_status(folder: Path, claim: str, options: list[str], status: int) -> None:
+    strong = np.random.default_rng(1).normal(3.0, 1.0, 200) / 1000.0
+    np.save("c.npy", strong if status == 1 else exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(3)))
+    arguments = (*GATE, claim, *options)
+    assert call(*arguments).exit_code == status
+
+    def through(reader: str, **environment: str) -> tuple[int, bytes]:
+        with start(*arguments, cwd=folder, env=os.environ | environment) as gate:
+            with subprocess.Popen(reader, shell=True, stdin=gate.stdout, stdout=subprocess.DEVNULL):
+                assert gate.stdout is not None
+                gate.stdout.close()
+                gate.stdout = None
+            return gate.wait(), gate.stderr.read()
+
+    # Python writes through another stack of streams where it is unbuffered.
+    for unbuffered in ("", "1"):
+        for reader in ("head -1", "tee copy", "exec <&-"):
+            assert through(reader, PYTHONUNBUFFERED=unbuffered) == (status, b"")
+    closed = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *PROGRAM, *arguments], cwd=folder, stderr=subprocess.PIPE, check=False
+    )
+    assert (closed.returncode, closed.stderr) == (status, b"")
 
 
 @pytest.mark.deep
@@ -521,7 +542,55 @@ def test_a_full_disk_under_stdout_is_one_line(folder: Path) -> None:
     command = [*PROGRAM, "audit", "both.npz", "--delta", "1e-6", "--json"]
     with open("/dev/full", "wb") as full:  # noqa: PTH123
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, cwd=folder, check=False)
-    assert (done.returncode, done.stderr) == (1, b"Error: [Errno 28] No space left on device\n")
+    assert (done.returncode, done.stderr) == (74, b"Error: output: No space left on device\n")
+
+
+@pytest.mark.parametrize(("claim", "status"), [(100, 74), (0.01, 1)])
+def test_the_answer_is_printed_though_its_files_cannot_be_written(
+    folder: Path,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+    claim: float,
+    status: int,
+) -> None:
+    strong = np.random.default_rng(1).normal(3.0, 1.0, 200) / 1000.0
+    np.save("c.npy", strong)
+    answer_alone = call(*GATE, claim).stdout
+
+    def fail(path: Path, *_: object, **__: object) -> None:
+        raise OutputError(f"{path}: No space left on device")
+
+    monkeypatch.setattr(audit_commands, "write_output", fail)
+    result = call(*GATE, claim, "--report", "r.html", "--plot", "p.svg", "--junit", "j.xml")
+    # A failed gate stays one.
+    assert (result.exit_code, result.stdout) == (status, answer_alone)
+    assert result.stderr.splitlines() == [f"Error: {name}: No space left on device" for name in ("p.svg", "r.html")]
+    assert Path("j.xml").exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("audit", "none.npz", "--delta", "1e-6"), ("audit", "c.npy", "--delta", "7"), ("verify", "nosuch")],
+)
+def test_bad_input_is_said_in_the_junit_file_too(folder: Path, arguments: tuple[str, ...]) -> None:  # noqa: ARG001
+    message = refusal(*arguments, "--junit", "j.xml")
+    suites = ET.parse("j.xml").getroot()
+    assert (suites.get("tests"), suites.get("errors"), suites.get("failures")) == ("1", "1", "0")
+    (case,) = suites.iter("error")
+    assert case.get("message") == message
+    # A file of a former run is not replaced unless it may be.
+    before = Path("j.xml").read_bytes()
+    other = ("audit", "other.npz", "--delta", "1e-6", "--junit=j.xml")
+    refusal(*other)
+    assert Path("j.xml").read_bytes() == before
+    refusal(*other, "--overwrite")
+    assert b"other.npz" in Path("j.xml").read_bytes()
+
+
+def test_the_package_is_a_program() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "canaryproof", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == output("--version")
 
 
 @pytest.mark.parametrize("number", ["0", "-3"])
@@ -595,12 +664,14 @@ def test_libraries_fail_for_want_of_memory_or_by_errors_of_ours(
     def run() -> None:
         raise error
 
+    assert _status(run) == (2 if known else 70)
+    shown = capsys.readouterr().err
     if known:
-        assert _status(run) == 2
-        assert capsys.readouterr().err == "Error: not enough memory\n"
+        assert shown == "Error: not enough memory\n"
     else:
-        with pytest.raises(type(error)):
-            _status(run)
+        # A fault of ours shows where it is.
+        assert shown.startswith("Traceback ")
+        assert shown.endswith(f"none of the input: {type(error).__name__}: {error}\n")
 
 
 def test_an_interrupt_is_quiet_and_leaves_nothing(tmp_path: Path) -> None:

@@ -15,11 +15,20 @@ from rich.filesize import decimal
 
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question
-from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, junit_option, one_line
+from canaryproof.verify.audit.cli.options import (
+    UNWRITTEN,
+    EngineLost,
+    FilePath,
+    cluster,
+    engine_option,
+    junit_option,
+    one_line,
+    overwrite_option,
+)
 from canaryproof.verify.audit.cli.watch_file import answer_watch, is_watch
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_score_columns, read_scores
-from canaryproof.verify.audit.files.writing import write_new
+from canaryproof.verify.audit.files.writing import write_output
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -209,15 +218,16 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
     "--plot",
     type=FilePath(),
     metavar="FILE",
-    help="Draw scores, estimate and claim in a .svg or .png file, which must not exist.",
+    help="Draw scores, estimate and claim in a .svg or .png file.",
 )
 @click.option(
     "--report",
     type=FilePath(),
     metavar="FILE",
-    help="Write a report, .html, .md or .json, which others can check; it must not exist.",
+    help="Write a report, .html, .md or .json, which others can check.",
 )
 @click.option("--plan", type=FilePath(), metavar="FILE", help='Hold the audit against what "plan --out" wrote.')
+@overwrite_option
 def audit_command(
     file: Path,
     count: int | None,
@@ -248,6 +258,7 @@ def audit_command(
     plot: Path | None,
     report: Path | None,
     plan: Path | None,
+    overwrite: bool,
     **asked: Any,
 ) -> int:
     """Estimate epsilon from one run, and bound it from below.
@@ -275,7 +286,7 @@ def audit_command(
         # This import loads a writer of XML, which an audit without the option does without; so below.
         from canaryproof.verify.audit.cli import junit as junit_file
 
-        junit_file.check(junit)
+        junit_file.check(junit, overwrite=overwrite)
     context = click.get_current_context()
     if is_watch(file):
         return answer_watch(context, file, junit, as_json=as_json)
@@ -284,9 +295,9 @@ def audit_command(
             ctx=context, param=next(each for each in context.command.params if each.name == "delta")
         )
     if plot is not None:
-        check_output(plot, _PICTURES, 0)
+        check_output(plot, _PICTURES, 0, overwrite=overwrite)
     if report is not None:
-        check_output(report, _REPORTS, 0)
+        check_output(report, _REPORTS, 0, overwrite=overwrite)
     if (score is None) != (member is None):
         raise InputError("--score and --member: must be given together")
     if score is not None and count is not None:
@@ -335,23 +346,37 @@ def audit_command(
         raise InputError("--fail-above-claim: needs --claim, or --noise-multiplier of one released vector or a record")
     if plan is not None:
         result = result.compare_with_plan(plan)
-    if plot is not None:
+    # Whatever becomes of the printing and of the files, the decision stands.
+    status = result.decision.status if fail_above_claim and result.decision is not None else 0
+    _print(result, details=details, as_json=as_json)
+
+    def draw(path: Path) -> None:
         # Loads matplotlib.
         from canaryproof.verify.audit.answer import picture
 
-        drawn = picture.data(result, plot.suffix[1:].lower())
-        write_new(plot, lambda target: target.write(drawn))
-    if report is not None:
+        drawn = picture.data(result, path.suffix[1:].lower())
+        write_output(path, lambda target: target.write(drawn), overwrite=overwrite)
+
+    def write_report(path: Path) -> None:
         from canaryproof.verify.audit.answer import report as reports
 
-        made = reports.render(result, reports.record(result, reports.file_record(file, columns, id_column)), report)
-        write_new(report, lambda target: target.write(made))
-    _print(result, details=details, as_json=as_json)
-    if junit is not None:
+        made = reports.render(result, reports.record(result, reports.file_record(file, columns, id_column)), path)
+        write_output(path, lambda target: target.write(made), overwrite=overwrite)
+
+    def write_junit(path: Path) -> None:
         from canaryproof.verify.audit.cli import junit as junit_file
 
-        junit_file.write(junit, junit_file.of_audit(result))
-    return result.decision.status if fail_above_claim and result.decision is not None else 0
+        junit_file.write(path, junit_file.of_audit(result))
+
+    unwritten = False
+    for path, write in ((junit, write_junit), (plot, draw), (report, write_report)):
+        try:
+            if path is not None:
+                write(path)
+        except InputError as error:
+            click.echo(f"Error: {one_line(error.message)}", err=True)
+            unwritten = True
+    return status or (UNWRITTEN if unwritten else 0)
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:
@@ -407,7 +432,8 @@ def _number_of(tensors: int) -> str:
 @_CANARY_NORM
 @_ONLY
 @_SKIP
-@click.option("--out", type=FilePath(), required=True, help="The file to write; must not exist.")
+@click.option("--out", type=FilePath(), required=True, help="The file to write.")
+@overwrite_option
 def canaries_command(
     seed: int,
     count: int,
@@ -418,6 +444,7 @@ def canaries_command(
     only: tuple[str, ...],
     skip: tuple[str, ...],
     out: Path,
+    overwrite: bool,
 ) -> None:
     """Write canaries for your own mechanism.
 
@@ -431,7 +458,7 @@ def canaries_command(
         from canaryproof.verify.audit.files.stored_release import open_release
 
         release = open_release(add, only, skip, canary_norm=canary_norm)
-        _insert(add, release, seed, count, directions, out)
+        _insert(add, release, seed, count, directions, out, overwrite=overwrite)
         return
     if dim is None:
         raise InputError("--dim: must be given, or --add")
@@ -440,8 +467,8 @@ def canaries_command(
             raise InputError(f"{option}: must be given with --add alone")
     if directions != _INDEPENDENT and count > dim:
         raise InputError(f"--count: must be at most --dim, as no more than {dim:,} directions are orthogonal")
-    check_output(out, (".npy",), 4 * count * dim)
-    write_new(out, lambda file: _write_canaries(file, directions, seed, count, dim))
+    check_output(out, (".npy",), 4 * count * dim, overwrite=overwrite)
+    write_output(out, lambda file: _write_canaries(file, directions, seed, count, dim), overwrite=overwrite)
     option = "" if directions == _INDEPENDENT else f" --directions {directions}"
     click.echo(
         f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
@@ -507,14 +534,16 @@ UNASKED = {
 }
 
 
-def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directions: str, out: Path) -> None:
+def _insert(
+    file: Path, release: "StoredRelease", seed: int, count: int, directions: str, out: Path, *, overwrite: bool
+) -> None:
     """Write a file with all canaries added to it."""
     from canaryproof.verify.audit.files.stored_release import write_sum, written_size
 
     suffix = ".npy" if file.suffix.lower() == ".npy" else ".safetensors"
     if directions != _INDEPENDENT and count > release.dim:
         raise InputError(f"--count: must be at most {release.dim:,}, as no more directions are orthogonal")
-    check_output(out, (suffix,), written_size(file, release))
+    check_output(out, (suffix,), written_size(file, release), overwrite=overwrite)
     # Loads compiled kernels.
     from canaryproof.kernels.slices import blocks
 
@@ -540,7 +569,7 @@ def _insert(file: Path, release: "StoredRelease", seed: int, count: int, directi
                 start = end
             return np.concatenate(pieces)
 
-        write_new(out, lambda target: write_sum(target, file, release, sum_slice))
+        write_output(out, lambda target: write_sum(target, file, release, sum_slice), overwrite=overwrite)
     options = "" if directions == _INDEPENDENT else f" --directions {directions}"
     options += "" if release.canary_norm == 1.0 else f" --canary-norm {release.canary_norm!r}"
     click.echo(
@@ -622,13 +651,13 @@ def _progress(description: str, total: int) -> Iterator[Callable[[int], None]]:
         yield steps
 
 
-def check_output(out: Path, suffixes: tuple[str, ...], size: int) -> None:
-    """Refuse a file that exists, that has another suffix, or for which there is no room."""
+def check_output(out: Path, suffixes: tuple[str, ...], size: int, *, overwrite: bool) -> None:
+    """Refuse a file that exists and is not to be replaced, that has another suffix, or for which there is no room."""
     try:
         if out.suffix.lower() not in suffixes:
             raise InputError(f"{out}: the file's name must end in {' or '.join(suffixes)}")
-        if os.path.lexists(out):
-            raise InputError(f"{out}: must not exist already")
+        if os.path.lexists(out) and not (overwrite and (out.is_file() or out.is_symlink())):
+            raise InputError(f"{out}: must not exist already, unless with --overwrite")
         free = shutil.disk_usage(out.parent).free
     except OSError as error:
         raise InputError(f"{out}: {error.strerror or error}") from error

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.answer.findings import Decision, Finding
@@ -36,20 +36,23 @@ class JUnitCase:
         Why it fails; empty if it holds.
     skipped
         Why it was not judged; empty if it was.
+    error
+        What kept it from being judged, as bad input does; empty if nothing did.
     """
 
     name: str
     text: str
     failure: str = ""
     skipped: str = ""
+    error: str = ""
 
 
-def check(path: Path) -> None:
+def check(path: Path, *, overwrite: bool) -> None:
     """Refuse, before the work, a file that could not be written."""
     if path.suffix.lower() != ".xml":
         raise InputError(f"{path}: the file's name must end in .xml")
-    if os.path.lexists(path):
-        raise InputError(f"{path}: must not exist already")
+    if os.path.lexists(path) and not overwrite:
+        raise InputError(f"{path}: must not exist already, unless with --overwrite")
     if not path.parent.is_dir():
         raise InputError(f"{path}: No such file or directory")
 
@@ -68,6 +71,8 @@ def write(path: Path, suites: Mapping[str, Sequence[JUnitCase]]) -> None:
             if case.failure:
                 # The first line is what most systems list.
                 ET.SubElement(element, "failure", message=_legal(case.failure)).text = _legal(case.text)
+            if case.error:
+                ET.SubElement(element, "error", message=_legal(case.error)).text = _legal(case.text)
             if case.skipped:
                 ET.SubElement(element, "skipped", message=_legal(case.skipped))
             ET.SubElement(element, "system-out").text = _legal(case.text)
@@ -76,12 +81,19 @@ def write(path: Path, suites: Mapping[str, Sequence[JUnitCase]]) -> None:
         with replace_file(path) as file:
             ET.ElementTree(root).write(file, encoding="utf-8", xml_declaration=True)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from error
+        raise OutputError(f"{path}: {error.strerror or error}") from error
+
+
+def write_error(path: Path, command: str, message: str) -> None:
+    """Write that a command judged nothing, and why: no file of a former run may speak for this one."""
+    write(path, {command: [JUnitCase("the command ends with a decision", message, error=message)]})
 
 
 def _numbers(cases: Sequence[JUnitCase]) -> dict[str, str]:
-    failures, skipped = (sum(map(bool, each)) for each in zip(*((c.failure, c.skipped) for c in cases), strict=True))
-    return {"tests": str(len(cases)), "failures": str(failures), "errors": "0", "skipped": str(skipped)}
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return {"tests": str(len(cases))} | {
+        name: str(sum(bool(getattr(case, field)) for case in cases)) for name, field in kinds.items()
+    }
 
 
 def _legal(text: str) -> str:

@@ -13,8 +13,8 @@ from canaryproof.verify.audit.rules import printable
 if TYPE_CHECKING:
     from canaryproof.verify.audit.engine.cluster import Cluster
 
-INTERRUPTED = 130
-_ENGINE_LOST = 3
+# The exit statuses that are no decisions; 0, 1, 3 and 4 are a gate's. 64 to 78 are those of BSD's sysexits.h.
+BAD_INPUT, ENGINE_LOST, CRASHED, UNWRITTEN, INTERRUPTED, TERMINATED = 2, 69, 70, 74, 130, 143
 
 
 def one_line(text: str) -> str:
@@ -37,15 +37,16 @@ class FilePath(click.Path):
 class EngineLost(click.ClickException):
     """An engine cannot go on; whether a check fails is not known."""
 
-    exit_code = _ENGINE_LOST
+    exit_code = ENGINE_LOST
 
 
 junit_option = click.option(
     "--junit",
     type=FilePath(),
     metavar="FILE",
-    help="Write the checks as a JUnit .xml file, which must not exist.",
+    help="Write the checks as a JUnit .xml file, on bad input one that says so.",
 )
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the files of a former run.")
 
 _DASK = "dask"
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from canaryproof.verify.audit.cli.audit_command import SEED, check_output
-from canaryproof.verify.audit.cli.options import FilePath, one_line
+from canaryproof.verify.audit.cli.options import FilePath, one_line, overwrite_option
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.writing import write_new
+from canaryproof.verify.audit.files.writing import write_output
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.accounting.accountant import Neighbours
@@ -47,11 +47,12 @@ if TYPE_CHECKING:
     "--out",
     type=FilePath(),
     metavar="FILE.json",
-    help="Write the plan to publish, and FILE.secret.json to keep; neither may exist.",
+    help="Write the plan to publish, and FILE.secret.json to keep.",
 )
 @click.option(
     "--canary-seed", "seed", type=SEED, help="Seed of the canaries, with --out; drawn at random unless given."
 )
+@overwrite_option
 def plan_command(
     noise_multiplier: float,
     dim: float,
@@ -66,6 +67,7 @@ def plan_command(
     as_json: bool,
     out: Path | None,
     seed: int | None,
+    overwrite: bool,
 ) -> None:
     """Plan an audit before the run.
 
@@ -88,7 +90,7 @@ def plan_command(
         raise InputError("--canary-seed: must be given with --out")
     secret = None if out is None else out.with_name(f"{out.stem}.secret.json")
     for path in filter(None, (out, secret)):
-        check_output(path, (".json",), 0)
+        check_output(path, (".json",), 0, overwrite=overwrite)
     # Loads compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.audit.answer import plan_file
     from canaryproof.verify.audit.answer.plan import plan
@@ -120,9 +122,9 @@ def plan_command(
         # The file is published, and terminals are recorded: neither says the seed.
         document |= {"commands": planned.commands("SEED", out.name)}
         public_bytes, secret_bytes = plan_file.file_contents(planned, drawn, document)
-        write_new(secret, lambda file: file.write(secret_bytes), private=True)
+        write_output(secret, lambda file: file.write(secret_bytes), private=True, overwrite=overwrite)
         try:
-            write_new(out, lambda file: file.write(public_bytes))
+            write_output(out, lambda file: file.write(public_bytes), overwrite=overwrite)
         except InputError:
             secret.unlink()
             raise

@@ -25,6 +25,10 @@ class InputError(ValueError):
         return str(self)
 
 
+class OutputError(InputError):
+    """A file that could not be written, as the disk is full or the place is not ours; the input may be as it should."""
+
+
 def extra(name: str) -> str:
     """Say how an extra is installed: from the package's folder, as no registry has the package under its name."""
     return f"pip install '.[{name}]' in canaryproof's folder"

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 
 if sys.platform != "win32":
     import fcntl
@@ -63,8 +63,10 @@ def replace_file(path: Path, private: bool = False) -> Iterator[IO[bytes]]:
             os.close(folder)
 
 
-def write_new(path: Path, write: Callable[[IO[bytes]], object], private: bool = False) -> None:
-    """Write a file that did not exist, whole or not at all.
+def write_output(
+    path: Path, write: Callable[[IO[bytes]], object], *, private: bool = False, overwrite: bool = False
+) -> None:
+    """Write a file whole or not at all.
 
     Parameters
     ----------
@@ -74,19 +76,28 @@ def write_new(path: Path, write: Callable[[IO[bytes]], object], private: bool = 
         Writes its bytes.
     private
         Whether only the user may read it, as it has a seed.
+    overwrite
+        Whether a file of that name is replaced.
 
     Raises
     ------
+    OutputError
+        If it cannot be written.
     InputError
-        If it cannot be written, or exists by then.
+        If it exists by then, and is not to be replaced.
     """
     try:
         with _partial_file(path, private) as (partial, file):
             write(file)
             file.close()
-            _rename_new(partial, path)
-    except OSError as error:
+            if overwrite:
+                partial.replace(path)
+            else:
+                _rename_new(partial, path)
+    except FileExistsError as error:
         raise InputError(f"{path}: {error.strerror or error}") from error
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror or error}") from error
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import click
 from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
-from canaryproof.verify.audit.files.errors import InputError, extra
+from canaryproof.verify.audit.files.errors import InputError, OutputError, extra
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.papers.records.canife_comparison import from_trainings
 from canaryproof.verify.papers.records.output_files import check_files, write_files
@@ -161,13 +161,13 @@ def prepare(folder: Path, names: Iterable[str]) -> None:
 
 def write(files: Mapping[str, bytes], folder: Path) -> None:
     """Write files by their names."""
-    with _named(folder):
+    with _named(folder, OutputError):
         write_files(files, folder)
 
 
 @contextmanager
-def _named(folder: Path) -> Iterator[None]:
+def _named(folder: Path, kind: type[InputError] = InputError) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
+        raise kind(f"{error.filename or folder}: {error.strerror or error}") from error

@@ -122,7 +122,8 @@ def _listing(rows: Sequence[dict[str, str]]) -> list[str]:
         for line in (f"{row['id']}  {row['verdict']}", *screen.paragraph(row["statement"], "  ", 1))
     ]
     numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    return [*screen.fit(lines, "--all has a line for each", screen.MOST_LINES - 1), f"{len(rows)} statements: {numbers}"]
+    shown = screen.fit(lines, "--all has a line for each", screen.MOST_LINES - 1)
+    return [*shown, f"{len(rows)} statements: {numbers}"]
 
 
 def _document(identifier: str) -> str:
@@ -204,8 +205,11 @@ def _table(results: Sequence[Result]) -> list[str]:
     from canaryproof.reports.claims import table_2
 
     three_ways = table_2(_run(results))
-    lines = [] if three_ways is None else [*screen.columns(three_ways.rows, numbers=True), *screen.paragraph(three_ways.note), ""]
-    shown = [] if three_ways is None else three_ways.ids
+    lines: list[str] = []
+    shown: list[str] = []
+    if three_ways is not None:
+        lines = [*screen.columns(three_ways.rows, numbers=True), *screen.paragraph(three_ways.note), ""]
+        shown = three_ways.ids
     for result in results:
         lines.append(f"{result.id}  {result.verdict}")
         if result.id not in shown:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from canaryproof.verify.audit.cli.options import INTERRUPTED, FilePath
+from canaryproof.verify.audit.cli.options import INTERRUPTED, FilePath, overwrite_option
 from canaryproof.verify.audit.cli.progress import progress
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 from canaryproof.verify.papers.records.output_files import check_files, write_files
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ _RUN = "convergence_report.sqlite"
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=FilePath(file_okay=False), help="Folder for the page, its tables and its pictures.")
 @click.option("--resume", is_flag=True, help="Go on with the report in --out that was stopped, given the same options.")
+@overwrite_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def convergence_command(
     dim: tuple[float, ...],
@@ -48,6 +49,7 @@ def convergence_command(
     seed: int,
     out: Path | None,
     resume: bool,
+    overwrite: bool,
     as_json: bool,
 ) -> None:
     """Report how accurate the estimate is at your d and k, and how fast it converges.
@@ -85,7 +87,7 @@ def convergence_command(
     path = None if out is None else _prepare(out) / _RUN
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     with (
-        run_file(request, path, command=command, resume=resume) as file,
+        run_file(request, path, command=command, resume=resume, overwrite=overwrite) as file,
         progress("canaryproof convergence", equal_parts=False) as advance,
     ):
         try:
@@ -95,10 +97,10 @@ def convergence_command(
                 raise
             click.echo("Interrupted; the same command with --resume goes on.", err=True)
             raise click.exceptions.Exit(INTERRUPTED) from None
-    if out is not None:
-        _write(report, out)
     document = json.dumps(report.to_json(), ensure_ascii=False, indent=1, allow_nan=False) if as_json else str(report)
     click.echo(document)
+    if out is not None:
+        _write(report, out)
 
 
 def _prepare(folder: Path) -> Path:
@@ -120,4 +122,4 @@ def _write(report: "ConvergenceReport", folder: Path) -> None:
     try:
         write_files(convergence_report.files(report), folder)
     except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
+        raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from error

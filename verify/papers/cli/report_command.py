@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from canaryproof.verify.audit.cli.options import FilePath, one_line
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.records.report_input import CANIFE, RESULTS
 from canaryproof.verify.papers.runs.run_folder import read_material
@@ -54,7 +54,7 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
         folder.mkdir(parents=True, exist_ok=True)
         write_files(made.files, folder, made.patterns)
     except OSError as error:
-        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
+        raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from error
     for name in made.files:
         click.echo(one_line(str(folder / name)))
     if show:

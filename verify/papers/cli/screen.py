@@ -34,7 +34,9 @@ def paragraph(text: str, label: str = "", most: int | None = None) -> list[str]:
 
 def fit(lines: Sequence[str], rest: str, room: int = MOST_LINES) -> list[str]:
     """Return the lines that fit, and in the last one where the rest of them is."""
-    return list(lines) if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1:,} lines more: {rest}"]
+    return (
+        list(lines) if len(lines) <= room else [*lines[: room - 1], f"… {len(lines) - room + 1:,} lines more: {rest}"]
+    )
 
 
 def columns(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:

@@ -23,7 +23,7 @@ from canaryproof.verify.audit.cli.options import (
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
 from canaryproof.verify.audit.engine.provenance import code_and_machine
-from canaryproof.verify.audit.files.errors import InputError, extra
+from canaryproof.verify.audit.files.errors import InputError, OutputError, extra
 from canaryproof.verify.audit.files.json_records import plain, to_document
 from canaryproof.verify.audit.files.reading import read_json
 from canaryproof.verify.audit.files.writing import lock_folder, replace_file
@@ -102,7 +102,7 @@ def train_command(
             files = {**documents, **training.render(record)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
-        raise InputError(f"{error.filename or out}: {error.strerror or error}{_resumes(out)}") from error
+        raise OutputError(f"{error.filename or out}: {error.strerror or error}{_resumes(out)}") from error
     except EngineError as error:
         raise EngineLost(f"{error}{_resumes(out)}") from error
     except KeyboardInterrupt:

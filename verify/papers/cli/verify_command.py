@@ -22,15 +22,16 @@ from canaryproof.verify.audit.cli.options import (
     cluster,
     engine_option,
     junit_option,
+    one_line,
+    overwrite_option,
     report_repetitions,
 )
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError, Executor, Local, threads
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 from canaryproof.verify.papers.check.results import (
     Context,
     Effort,
-    Result,
     Run,
     Subject,
     Verdict,
@@ -77,6 +78,7 @@ def _seconds(text: str) -> float:
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of all randomness.")
 @click.option("--out", type=FilePath(file_okay=False), help="Folder to leave results in.")
 @click.option("--resume", is_flag=True, help="Go on with the run in --out that was stopped, given the same options.")
+@overwrite_option
 @click.option(
     "--data",
     type=FilePath(),
@@ -94,6 +96,7 @@ def verify_command(
     seed: int,
     out: Path | None,
     resume: bool,
+    overwrite: bool,
     data: Path | None,
     engine_name: str,
     limit: float | None,
@@ -131,7 +134,7 @@ def verify_command(
     if resume and out is None:
         raise InputError("--resume: needs --out, the folder of the run to go on with")
     if junit is not None:
-        junit_file.check(junit)
+        junit_file.check(junit, overwrite=overwrite)
     if out is not None:
         # Before the work, so that a folder that cannot be written to costs no time.
         try:
@@ -144,8 +147,16 @@ def verify_command(
     table, findings = expected.read(), expected.read_findings()
     made_by = plan.origin
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    unwritten: OutputError | None = None
     with (
-        RunFile(out / "run.sqlite" if out else None, made_by, plan.checks, command=command, resume=resume) as file,
+        RunFile(
+            out / "run.sqlite" if out else None,
+            made_by,
+            plan.checks,
+            command=command,
+            resume=resume,
+            overwrite=overwrite,
+        ) as file,
         _Artist() as artist,
     ):
         run, ended = _run(plan, file, executor, artist.begin if out else None)
@@ -154,8 +165,13 @@ def verify_command(
             notes = (
                 {"given again": ", ".join(f"{name} ({times} times)" for name, times in again.items())} if again else {}
             )
-            _write(run, out, {"command": command, **made_by, **notes}, artist.figures())
-        file.finish()
+            try:
+                _write(run, out, {"command": command, **made_by, **notes}, artist.figures())
+            except OutputError as error:
+                # What was found is printed all the same.
+                unwritten = error
+        if unwritten is None:
+            file.finish()
     changes = expected.changes(run, table, plan.suites, findings=findings, with_data=measurements is not None)
     if junit is not None:
         junit_file.write(junit, cases(run, changes, over_budget(run)))
@@ -164,7 +180,12 @@ def verify_command(
     else:
         _print(run, out, ended, every=every or not screen.is_terminal())
     _print_failures(run, changes, to_stderr=as_json)
-    sys.exit(1 if run.failures or changes or over_budget(run) else 0)
+    failed = bool(run.failures or changes or over_budget(run))
+    if unwritten is not None and not failed:
+        raise unwritten
+    if unwritten is not None:
+        click.echo(f"Error: {one_line(unwritten.message)}", err=True)
+    sys.exit(1 if failed else 0)
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
@@ -263,7 +284,7 @@ def _write(run: Run, out: Path, environment: dict[str, str], figures: dict[str, 
         write_files({**made.files, ENVIRONMENT: made_by.encode()}, out, made.patterns)
     except OSError as error:
         reason = f"{error.strerror or error}; all results are kept, and --resume writes them"
-        raise InputError(f"{error.filename or out}: {reason}") from error
+        raise OutputError(f"{error.filename or out}: {reason}") from error
 
 
 def _print(run: Run, out: Path | None, ended: Mapping[str, float], *, every: bool) -> None:
@@ -295,7 +316,12 @@ def _summary(run: Run, out: Path | None, ended: Mapping[str, float]) -> list[str
     lines += [*screen.paragraph("; ".join(parts)), *screen.paragraph(false_alarms(run))]
     for result in findings(run):
         head = f"{result.id} is {result.verdict}"
-        lines += ["", head, *screen.paragraph(result.statement, "  says  ", 2), *screen.paragraph(result.finding, "  true  ", 2)]
+        lines += [
+            "",
+            head,
+            *screen.paragraph(result.statement, "  says  ", 2),
+            *screen.paragraph(result.finding, "  true  ", 2),
+        ]
     return lines if out is None else [*lines, "", f"Report: {out / REPORT}"]
 
 
@@ -304,4 +330,4 @@ def _print_failures(run: Run, changes: list[str], *, to_stderr: bool) -> None:
     if reason := over_budget(run):
         failures.append(("failed", reason))
     for kind, text in [*failures, *(("changed", change) for change in changes)]:
-        click.echo(click.style(kind, fg="red") + f" {text}", err=to_stderr)
+        click.echo(f"{kind} {text}", err=to_stderr)

@@ -250,12 +250,17 @@ def _orders_in_k(request: ConvergenceRequest, dim: int, count: int) -> Orders:
 
 
 def run_file(
-    request: ConvergenceRequest, path: Path | None = None, *, command: str = "", resume: bool = False
+    request: ConvergenceRequest,
+    path: Path | None = None,
+    *,
+    command: str = "",
+    resume: bool = False,
+    overwrite: bool = False,
 ) -> RunFile:
     """Open the file that keeps the parts of a report; in memory without a path."""
     origin = {} if path is None else {"version": version("canaryproof"), **request.origin, **code_and_machine()}
     checks = [(_SUITE, part.name) for part in parts(request)]
-    return RunFile(path, origin, checks, command=command, resume=resume)
+    return RunFile(path, origin, checks, command=command, resume=resume, overwrite=overwrite)
 
 
 def make_report(

@@ -14,7 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.errors import InputError, OutputError
 from canaryproof.verify.audit.files.reading import parsed_json
 from canaryproof.verify.audit.rules import shorten
 from canaryproof.verify.papers.check.results import Result
@@ -38,14 +38,16 @@ _REASONS = {
     "SQLITE_NOTADB": "is damaged",
 }
 
+_UNWRITABLE = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_READONLY")
+
 
 class RunFile:
     """The results of a run, kept in a file that no other run can open meanwhile.
 
     Without a path they are kept in memory. A run goes on with ``resume``, and only where all of ``origin`` is as it
-    was; a finished one is replaced otherwise. An InputError says that the file is damaged, foreign, of another run or
-    in use, or cannot be written. It says too that the file holds an unfinished run that is not to be resumed. The file
-    is then left as it was.
+    was; it is replaced with ``overwrite`` alone. An InputError says that the file is damaged, foreign, of another run
+    or in use, or cannot be written. It says too that the file holds a run that is neither to be resumed nor replaced.
+    The file is then left as it was.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class RunFile:
         *,
         command: str = "",
         resume: bool = False,
+        overwrite: bool = False,
     ) -> None:
         self._path = path
         self._checks = checks
@@ -65,7 +68,7 @@ class RunFile:
             self._database = sqlite3.connect(path or ":memory:", timeout=0.0, isolation_level=None)
         try:
             with _named_errors(self._path):
-                self._begin({**origin, "command": command}, resume=resume)
+                self._begin({**origin, "command": command}, resume=resume, overwrite=overwrite)
         except BaseException:
             self._database.close()
             raise
@@ -103,7 +106,7 @@ class RunFile:
             with _named_errors(self._path):
                 self._database.execute("REPLACE INTO meta VALUES (?, ?)", (_STATE, _FINISHED))
 
-    def _begin(self, meta: dict[str, str], *, resume: bool) -> None:
+    def _begin(self, meta: dict[str, str], *, resume: bool, overwrite: bool) -> None:
         # In this mode the lock outlives the transaction.
         for statement in ("PRAGMA locking_mode = EXCLUSIVE", "PRAGMA synchronous = FULL", "BEGIN EXCLUSIVE"):
             self._database.execute(statement)
@@ -117,11 +120,13 @@ class RunFile:
         (count,) = self._all("SELECT count(*) FROM results")[0]
         if old and resume:
             self._check_origin(old, meta)
-        elif count and old[_STATE] != _FINISHED:
+        elif count and not overwrite:
+            finished = old[_STATE] == _FINISHED
+            kind, resumed = ("a finished", "write its pages again") if finished else ("an unfinished", "go on")
             raise _error(
                 self._path,
-                f"holds an unfinished run with {count} results: go on with --resume, choose another --out, or remove "
-                "the file",
+                f"holds {kind} run with {count} results: {resumed} with --resume, replace it with --overwrite, or "
+                "choose another --out",
             )
         else:
             self._database.execute("DELETE FROM results")
@@ -197,7 +202,8 @@ def _named_errors(path: Path | None) -> Iterator[None]:
         # Names go on in detail, such as SQLITE_IOERR_WRITE; a text that is no UTF-8 gets none.
         name = getattr(error, "sqlite_errorname", "SQLITE_CORRUPT")
         reason = _REASONS.get(name) or _REASONS.get("_".join(name.split("_")[:2]), "cannot be used")
-        raise _error(path, f"{reason} ({error})") from error
+        kind = OutputError if name.startswith(_UNWRITABLE) else InputError
+        raise kind(f"{path or 'results in memory'}: {reason} ({error})") from error
 
 
 def _checksum(*row: object) -> int:

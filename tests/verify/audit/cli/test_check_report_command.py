@@ -584,7 +584,10 @@ def test_no_value_of_a_report_leaves_a_traceback(value):
 def test_a_report_never_replaces_a_file():
     Path("audit.html").write_text("precious")
     result = call("audit", *SCORES, "--report", "audit.html")
-    assert (result.exit_code, result.output) == (2, "Error: audit.html: must not exist already\n")
+    assert (result.exit_code, result.output) == (
+        2,
+        "Error: audit.html: must not exist already, unless with --overwrite\n",
+    )
     result = call("audit", *SCORES, "--report", "audit.pdf")
     assert result.output == "Error: audit.pdf: the file's name must end in .html or .md or .json\n"
 
@@ -761,9 +764,15 @@ def test_seeds_are_drawn_and_nothing_is_replaced():
     words = ("--noise-multiplier", "1.5", "--dim", "1000")
     planned(*words)
     drawn = json.loads(Path("plan.secret.json").read_text())
-    assert call("plan", *words, "--out", "plan.json").output == "Error: plan.json: must not exist already\n"
+    assert (
+        call("plan", *words, "--out", "plan.json").output
+        == "Error: plan.json: must not exist already, unless with --overwrite\n"
+    )
     Path("plan.json").unlink()
-    assert call("plan", *words, "--out", "plan.json").output == "Error: plan.secret.json: must not exist already\n"
+    assert (
+        call("plan", *words, "--out", "plan.json").output
+        == "Error: plan.secret.json: must not exist already, unless with --overwrite\n"
+    )
     Path("plan.secret.json").unlink()
     planned(*words)
     again = json.loads(Path("plan.secret.json").read_text())

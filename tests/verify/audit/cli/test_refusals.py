@@ -270,7 +270,7 @@ TABLE = {
     command("canaries", **CANARIES, add="c.npy"): [
         ("dim", 5, "--dim: must not be given with --add, as the file says it"),
         ("out", "o.safetensors", "o.safetensors: the file's name must end in .npy"),
-        ("out", "c.npy", "c.npy: must not exist already"),
+        ("out", "c.npy", "c.npy: must not exist already, unless with --overwrite"),
     ],
     command("canaries", **CANARIES, add="c.npy", directions="orthonormal"): [
         ("count", 10**5, "--count: must be at most 200, as no more directions are orthogonal"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.writing import lock_folder, replace_file, write_new
+from canaryproof.verify.audit.files.writing import lock_folder, replace_file, write_output
 
 
 def test_a_file_takes_the_place_of_another(tmp_path):
@@ -69,7 +69,7 @@ def test_only_the_user_reads_what_is_private(tmp_path, private):
         with replace_file(path, private) as file:
             # Nobody may read it meanwhile either.
             assert os.fstat(file.fileno()).st_mode & 0o777 == (0o600 if private else 0o644)
-        write_new(new, lambda file: file.write(b"new"), private)
+        write_output(new, lambda file: file.write(b"new"), private=private)
     finally:
         os.umask(before)
     assert {each.stat().st_mode & 0o777 for each in (path, new)} == {0o600 if private else 0o644}
@@ -101,7 +101,7 @@ def test_of_several_writers_of_a_new_file_one_succeeds(tmp_path):
     def write(writer):
         start.wait()
         try:
-            write_new(path, lambda file: file.write(str(writer).encode()))
+            write_output(path, lambda file: file.write(str(writer).encode()))
         except InputError:
             return None
         return writer

@@ -17,8 +17,8 @@ CHECKS = tuple(("suite", f"check{i}") for i in range(4))
 RESULTS = {0: '{"σ": 1.25}', 2: "x" * 5000}
 
 
-def opened(path, *, resume=False, origin=ORIGIN, checks=CHECKS):
-    return RunFile(path, origin, checks, command="a command", resume=resume)
+def opened(path, *, resume=False, overwrite=False, origin=ORIGIN, checks=CHECKS):
+    return RunFile(path, origin, checks, command="a command", resume=resume, overwrite=overwrite)
 
 
 @pytest.fixture
@@ -97,7 +97,9 @@ def test_a_finished_run_is_replaced_or_resumed(path):
     with opened(path, resume=True) as file:
         assert file.results() == whole
         file.finish()
-    with opened(path, origin={**ORIGIN, "seed": "1"}) as file:
+    with pytest.raises(InputError, match="holds a finished run with 4 results: write its pages again with --resume"):
+        opened(path)
+    with opened(path, origin={**ORIGIN, "seed": "1"}, overwrite=True) as file:
         assert file.results() == {}
         file.add(0, "new")
     with opened(path, origin={**ORIGIN, "seed": "1"}, resume=True) as file:
