@@ -87,7 +87,7 @@ _TABLE_2 = "final.table2."
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """A printed table beside what is true.
+    """A printed table with the true numbers.
 
     Attributes
     ----------

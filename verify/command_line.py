@@ -125,7 +125,7 @@ class _Group(click.Group):
 
 
 class _PatientPipe(io.RawIOBase):
-    """A stream whose reader may go away: what nobody reads is dropped, and the command ends as it would have."""
+    """A stream whose reader may go away: the text that nobody reads is dropped, and the command ends as it would have."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
@@ -266,7 +266,7 @@ def _status(run: Callable[[], Any], report: Callable[[str], None] = lambda _: No
         if status == CRASHED:
             traceback.print_exc()
         elif status == UNWRITTEN:
-            # What stdout still holds would fail again, loudly, when Python exits.
+            # The rest in the buffer of stdout would fail again, loudly, when Python exits.
             _silence_stdout()
         click.echo(f"Error: {one_line(message)}", err=True)
         report(message)

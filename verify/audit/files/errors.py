@@ -26,7 +26,7 @@ class InputError(ValueError):
 
 
 class OutputError(InputError):
-    """A file that could not be written, as the disk is full or the place is not ours; the input may be as it should."""
+    """A file that could not be written, such as on a full disk; the input may be as it should."""
 
 
 def extra(name: str) -> str:

@@ -47,7 +47,7 @@ def claims_command(
 
     Without ID, verdicts are those under version control: counts and what is refuted on a terminal, and in a pipe or
     with --all a line for each statement. With ID, that statement is judged anew, at the quick level with seed 0, and
-    printed with its evidence. An ID may end early: final.table2 is all of Table 2, what it prints beside what is true.
+    printed with its evidence. An ID may end early: final.table2 is all of Table 2, as it is printed and as it should be.
     """
     if identifier is not None and identifier.rstrip(".*") not in _DOCUMENTS:
         if document or verdict:
@@ -87,8 +87,8 @@ def _overview(rows: Sequence[dict[str, str]]) -> list[str]:
         (name, *(f"{counts[verdict]:,}" for verdict in shown))
         for name, counts in zip(_DOCUMENTS, by_document, strict=True)
     ]
-    refuted = [_unjudged(row) for row in rows if row["verdict"] == Verdict.REFUTED]
-    # What a line of a proof has wrong may leave the theorem as it is.
+    refuted = [_row_as_result(row) for row in rows if row["verdict"] == Verdict.REFUTED]
+    # A wrong line of a proof may leave the theorem as it is.
     ranked = sorted(findings(_run(refuted), len(refuted)), key=lambda result: result.suite == "theorems")
     head = [
         *screen.paragraph(f"{len(rows)} statements of five documents, by the verdict on them."),
@@ -130,7 +130,7 @@ def _document(identifier: str) -> str:
     return identifier.partition(".")[0]
 
 
-def _unjudged(row: dict[str, str]) -> Result:
+def _row_as_result(row: dict[str, str]) -> Result:
     return Result(
         row["id"], row["suite"], Subject.DOCUMENT, "", row["statement"], Verdict(row["verdict"]), "", evidence={}
     )
@@ -148,7 +148,7 @@ def _plain(identifier: str) -> str:
     return identifier.lower().replace("-", "").rstrip(".*")
 
 
-def _chosen(identifier: str, known: Collection[str]) -> list[str]:
+def _choose(identifier: str, known: Collection[str]) -> list[str]:
     """Return the statement of an ID, or those that are below it; an error names the nearest."""
     asked = _plain(identifier)
     chosen = [name for name in known if _plain(name) == asked]
@@ -167,7 +167,7 @@ def _chosen(identifier: str, known: Collection[str]) -> list[str]:
 
 def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
     known = {check.id: (suite, check) for suite, check in _claims()}
-    chosen = _chosen(identifier, known)
+    chosen = _choose(identifier, known)
     reasons = {name: reason for name in chosen if (reason := lacking(known[name][0]))}
     if len(reasons) == len(chosen):
         raise InputError(f"ID: {chosen[0]} {reasons[chosen[0]]}")
@@ -181,18 +181,18 @@ def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
         click.echo(f"not judged: {name} {reason}", err=True)
     if as_json:
         documents = [result.to_json() for result in results]
-        one = documents[0] if len(chosen) == 1 else documents
-        click.echo(json.dumps(one, ensure_ascii=False, indent=1, allow_nan=False))
+        whole = documents[0] if len(chosen) == 1 else documents
+        click.echo(json.dumps(whole, ensure_ascii=False, indent=1, allow_nan=False))
     elif len(chosen) == 1:
         _echo(_evidence(results[0], whole=every or not screen.is_terminal()))
     elif every or not screen.is_terminal():
-        _echo(screen.columns([(result.id, str(result.verdict), *_printed_and_true(result)) for result in results]))
+        _echo(screen.columns([(result.id, str(result.verdict), *_numbers_or_sentences(result)) for result in results]))
     else:
         _echo(_table(results))
 
 
-def _printed_and_true(result: Result) -> tuple[str, str]:
-    """Return what a statement prints, and what is true: numbers where it is about one, else sentences."""
+def _numbers_or_sentences(result: Result) -> tuple[str, str]:
+    """Return the printed and the true number of a statement, or else two sentences."""
     judged = result.evidence.get("rule")
     if isinstance(judged, dict) and isinstance(judged["value"], int | float):
         return str(judged["printed"]), f"{judged['value']:.6g} ({judged['reading']})"
@@ -200,7 +200,7 @@ def _printed_and_true(result: Result) -> tuple[str, str]:
 
 
 def _table(results: Sequence[Result]) -> list[str]:
-    """Return a table of statements: what each prints, and under it what is true."""
+    """Return a table of statements, each with the printed number or sentence and the true one."""
     # Loads the reports.
     from canaryproof.reports.claims import table_2
 
@@ -213,7 +213,7 @@ def _table(results: Sequence[Result]) -> list[str]:
     for result in results:
         lines.append(f"{result.id}  {result.verdict}")
         if result.id not in shown:
-            printed, true = _printed_and_true(result)
+            printed, true = _numbers_or_sentences(result)
             lines += screen.paragraph(printed, "  prints  ", 1) + screen.paragraph(true, "  true    ", 1)
     return screen.fit(lines, "--all has a line for each, claims ID the whole of one")
 
@@ -230,7 +230,7 @@ def _draws(result: Result) -> str:
 
 
 def _evidence(result: Result, *, whole: bool) -> list[str]:
-    """Return a statement with its verdict, what is true, and the evidence in a table."""
+    """Return a statement with its verdict, the true one, and the evidence in a table."""
     facts = {
         "verdict": str(result.verdict),
         "statement": result.statement,

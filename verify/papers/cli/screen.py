@@ -1,4 +1,4 @@
-"""What fits one screen: a command of the study prints no more on a terminal than a person reads at once."""
+"""The lines of one screen: a command of the study prints no more on a terminal than a person reads at once."""
 
 import math
 import sys
@@ -73,7 +73,7 @@ def evidence_lines(evidence: Mapping[str, Any]) -> list[str]:
 
 
 def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
-    """Set names beside their values, or above them where a name is long."""
+    """Set names to the left of their values, or above them where a name is long."""
     lines = columns(rows)
     if max(map(len, lines)) <= WIDTH:
         return lines

@@ -168,7 +168,7 @@ def verify_command(
             try:
                 _write(run, out, {"command": command, **made_by, **notes}, artist.figures())
             except OutputError as error:
-                # What was found is printed all the same.
+                # The verdicts are printed all the same.
                 unwritten = error
         if unwritten is None:
             file.finish()
@@ -297,7 +297,7 @@ def _summary(run: Run, out: Path | None, ended: Mapping[str, float]) -> list[str
     # Loads the reports.
     from canaryproof.reports.claims import findings
 
-    rows = [("suite", "own checks", "hold", "statements", "refuted", "seconds")]
+    rows: list[tuple[str, ...]] = [("suite", "own checks", "hold", "statements", "refuted", "seconds")]
     for name in dict.fromkeys(result.suite for result in run.results):
         results = [result for result in run.results if result.suite == name]
         own = [result for result in results if result.subject is Subject.IMPLEMENTATION]

@@ -97,7 +97,7 @@ def test_one_statement_is_judged_and_shown_with_its_evidence():
 )
 def test_an_id_may_end_early_or_lack_its_hyphens(asked, found):
     known = ["final.table2.row1.sigma", "final.table2.row1", "final.theorem-3.3.a", "final.theorem-3.3.b"]
-    assert module._chosen(asked, known) == found
+    assert module._choose(asked, known) == found
 
 
 @pytest.mark.parametrize(
