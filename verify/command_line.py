@@ -125,7 +125,7 @@ class _Group(click.Group):
 
 
 class _PatientPipe(io.RawIOBase):
-    """A stream whose reader may go away: the text that nobody reads is dropped, and the command ends as it would have."""
+    """A stream whose reader may go away: the unread text is dropped, and the command ends as it would have."""
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
