@@ -47,7 +47,7 @@ def claims_command(
 
     Without ID, verdicts are those under version control: counts and what is refuted on a terminal, and in a pipe or
     with --all a line for each statement. With ID, that statement is judged anew, at the quick level with seed 0, and
-    printed with its evidence. An ID may end early: final.table2 is all of Table 2, printed and true numbers side by side.
+    printed with its evidence. An ID may end early: final.table2 is Table 2, printed and true numbers side by side.
     """
     if identifier is not None and identifier.rstrip(".*") not in _DOCUMENTS:
         if document or verdict:
