@@ -16,7 +16,6 @@ from rich.filesize import decimal
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.cli.options import (
-    UNWRITTEN,
     EngineLost,
     FilePath,
     cluster,
@@ -24,6 +23,7 @@ from canaryproof.verify.audit.cli.options import (
     junit_option,
     one_line,
     overwrite_option,
+    write_after_answer,
 )
 from canaryproof.verify.audit.cli.watch_file import answer_watch, is_watch
 from canaryproof.verify.audit.files.errors import InputError
@@ -368,15 +368,7 @@ def audit_command(
 
         junit_file.write(path, junit_file.of_audit(result))
 
-    unwritten = False
-    for path, write in ((junit, write_junit), (plot, draw), (report, write_report)):
-        try:
-            if path is not None:
-                write(path)
-        except InputError as error:
-            click.echo(f"Error: {one_line(error.message)}", err=True)
-            unwritten = True
-    return status or (UNWRITTEN if unwritten else 0)
+    return write_after_answer(status, ((junit, write_junit), (plot, draw), (report, write_report)))
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:

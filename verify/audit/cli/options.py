@@ -1,6 +1,6 @@
 """Options, exit statuses and the printing of a line, which commands of both storeys share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,22 @@ junit_option = click.option(
     help="Write the checks as a JUnit .xml file, on bad input one that says so.",
 )
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the files of a former run.")
+
+
+def write_after_answer(status: int, files: Iterable[tuple[Path | None, Callable[[Path], object]]]) -> int:
+    """Write the files of an answer that is printed, each whatever becomes of the others, and return the exit status.
+
+    It is the decision's where that is no success, and else says whether one could not be written.
+    """
+    for path, write in files:
+        try:
+            if path is not None:
+                write(path)
+        except InputError as error:
+            click.echo(f"Error: {one_line(error.message)}", err=True)
+            status = status or UNWRITTEN
+    return status
+
 
 _DASK = "dask"
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from canaryproof.verify.audit.cli.options import one_line
+from canaryproof.verify.audit.cli.options import one_line, write_after_answer
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import open_file, read_json
 
 # Options that belong to an answer, and not to what is audited.
-_OPTIONS = ("file", "junit", "as_json", "fail_above_claim")
+_OPTIONS = ("file", "junit", "as_json", "fail_above_claim", "overwrite")
 _UNDECIDED = 3
 # The form stands first in the file that a watch writes.
 _HEAD, _FORM = 1024, b'"canaryproof watch '
@@ -55,9 +55,12 @@ def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_j
     except (ValueError, ArithmeticError) as error:
         raise InputError(f"{file}: {error}") from error
     click.echo(printed)
-    if junit is not None:
+
+    def write_junit(path: Path) -> None:
+        # Loads a writer of XML.
         from canaryproof.verify.audit.cli import junit as junit_file
 
         sentence = f"{answer.headline} {answer.cause}"
-        junit_file.write(junit, {"watch": junit_file.cases_of(answer.findings, answer.decision, sentence)})
-    return answer.decision.status
+        junit_file.write(path, {"watch": junit_file.cases_of(answer.findings, answer.decision, sentence)})
+
+    return write_after_answer(answer.decision.status, ((junit, write_junit),))
