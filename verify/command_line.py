@@ -347,9 +347,9 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
     from canaryproof.verify.audit.engine.provenance import library_versions, python_and_platform
 
     libraries = library_versions("federated", "flower", "jax-privacy", "opacus", "transformers", "parquet")
-    found = {**python_and_platform(), **dict(sorted(libraries.items()))}
-    click.echo(f"canaryproof, version {found.pop('canaryproof', version('canaryproof'))}")
-    click.echo("\n".join(f"{name} {value}" for name, value in found.items()))
+    versions = {**python_and_platform(), **dict(sorted(libraries.items()))}
+    click.echo(f"canaryproof, version {versions.pop('canaryproof', version('canaryproof'))}")
+    click.echo("\n".join(f"{name} {value}" for name, value in versions.items()))
     context.exit()
 
 
