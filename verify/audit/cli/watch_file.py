@@ -36,19 +36,16 @@ def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_j
             )
     # These load compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.audit.answer.plan_comparison import minor, other_version
-    from canaryproof.verify.audit.files import json_records
     from canaryproof.verify.audit.watch.watch_answer import answer_of
-    from canaryproof.verify.audit.watch.watch_record import SCHEMA, WatchRecord
+    from canaryproof.verify.audit.watch.watch_record import read_record
 
     document = read_json(file)
     made_by = document.get("version") if isinstance(document, dict) else None
     if isinstance(made_by, str) and minor(made_by) != minor(version("canaryproof")):
         click.echo(one_line(other_version("record", made_by)))
         return _UNDECIDED
+    record = read_record(file)
     try:
-        record = json_records.read(WatchRecord, document)
-        if record.schema != SCHEMA:
-            raise ValueError(f"schema: must be {SCHEMA!r}, not {record.schema!r}")
         answer = answer_of(record)
         terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
         printed = answer.to_json() if as_json else answer.text(*terminal)

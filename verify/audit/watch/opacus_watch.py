@@ -280,6 +280,10 @@ class OpacusWatch(Watch):
     def _accountant_epsilon(self) -> float | None:
         if self._engine is None or not self.steps:
             return None
+        history = getattr(getattr(self._engine, "accountant", None), "history", ())
+        if self._earlier is not None and sum(entry[2] for entry in history) == self.steps - self._earlier.steps:
+            # The accountant was not resumed: it is in no checkpoint.
+            return None
         try:
             return float(self._engine.get_epsilon(self.delta))
         except Exception:

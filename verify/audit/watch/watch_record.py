@@ -4,10 +4,14 @@ Findings and the decision are made of this record alone, so that a file of it an
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.answer.findings import Question, Status
+from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count
+from canaryproof.verify.audit.files.reading import read_json
 
 SCHEMA = "canaryproof watch 1.0.0"
 
@@ -184,3 +188,15 @@ class WatchRecord:
     sampling: SamplingRecord | None
     results: tuple[LookTest, ...]
     observations: tuple[Observation, ...]
+
+
+def read_record(path: Path) -> WatchRecord:
+    """Read what a watch wrote; an ``InputError`` says what breaks a rule."""
+    document = read_json(path)
+    try:
+        record = json_records.read(WatchRecord, document)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    if record.schema != SCHEMA:
+        raise InputError(f"{path}: schema: must be {SCHEMA!r}, not {record.schema!r}")
+    return record

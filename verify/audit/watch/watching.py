@@ -23,6 +23,7 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.answer.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
+from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.files.writing import replace_file
 from canaryproof.verify.audit.watch.shadow_members import ClippedSum, row_count, shadow_trials
@@ -37,6 +38,7 @@ from canaryproof.verify.audit.watch.watch_record import (
     SamplingRecord,
     ShadowTrial,
     WatchRecord,
+    read_record,
 )
 
 # The clipped sum is made again in every so many steps, and after a step in which it was apart.
@@ -109,6 +111,8 @@ class Watch:
         self._observations: dict[tuple[Question, str], Observation] = {}
         self._was_apart = False
         self._closed = False
+        # The part of the training before a resume.
+        self._earlier: WatchRecord | None = None
 
     def step(
         self,
@@ -239,6 +243,77 @@ class Watch:
         """
         with replace_file(Path(path)) as file:
             file.write((json.dumps(to_document(self._record()), indent=1, ensure_ascii=False) + "\n").encode())
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from what ``save`` wrote: steps, looks and tests so far stay, and count.
+
+        The statistical tests are of either part by itself, and those of the first part stay with their results.
+
+        Parameters
+        ----------
+        path
+            The file of a watch with the same claim, taken before the first step.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or is of another claim or release.
+        ValueError
+            If a step was taken already.
+        """
+        if self.steps:
+            raise ValueError("resume: must be called before the first step")
+        record = read_record(Path(path))
+        same = (record.delta, record.claim, record.stated) == (self.delta, self.claim, self._stated)
+        if not same:
+            raise InputError(f"{path}: is of another claim than this watch has")
+        self._earlier = record
+        self.steps, self._looked, self._looks, self._tests = record.steps, record.looked, record.looks, record.tests
+        self._phases = {(phase.noise_multiplier, phase.rate): phase.steps for phase in record.phases}
+        self._noise_record, self._sampling_record, self._clipping = record.noise, record.sampling, record.clipping
+        self._results = {(result.question, result.name): result for result in record.results}
+        for seen in record.observations:
+            self._observations[seen.question, f"{seen.status} before {seen.because}"] = seen
+        if self.claim is not None and self.claim.participations is not None:
+            because = "how often each member took part before the training went on is not known"
+            self._observe(Question.SAMPLING, Status.CANNOT_SAY, "resumed", because)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an exact check, or a test of the last look, has failed; ε is not computed for it."""
+        worst = self._clipping.worst
+        return (
+            any(_p_value(result) <= LEVEL for result in self._results.values())
+            or any(seen.status is Status.FAILED for seen in self._observations.values())
+            or (worst is not None and worst.is_excessive)
+        )
+
+    # transformers' Trainer calls these.
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **options: Any) -> None:  # noqa: ARG002
+        """Go on from the checkpoint from which a training resumes."""
+        if state.global_step:
+            self.resume(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _FILE)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **options: Any) -> None:  # noqa: ARG002
+        """Stop the training where a check or a test has failed."""
+        if self.has_failed:
+            control.should_training_stop = True
+
+    def on_save(self, args: Any, state: Any, control: Any, **options: Any) -> None:  # noqa: ARG002
+        """Write the record next to a checkpoint."""
+        self.save(Path(args.output_dir) / f"checkpoint-{state.global_step}" / _FILE)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **options: Any) -> None:  # noqa: ARG002
+        """Close the watch, and write its record into the folder of the training."""
+        self.close()
+        self.save(Path(args.output_dir) / _FILE)
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        # A callback of Trainer has a method for each event, and newer versions have more events.
+        if name.startswith("on_"):
+            return _pass_over
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _record(self) -> WatchRecord:
         """Return what was recorded so far."""
@@ -410,13 +485,14 @@ class Watch:
         self._looked, self._looks = self.steps, self._looks + 1
         if self._residuals is not None:
             self._take_tests(Question.NOISE, self._residuals.tests())
-            self._noise_record = self._noise_so_far(self._residuals)
+            earlier = None if self._earlier is None else self._earlier.noise
+            self._noise_record = self._noise_so_far(self._residuals, earlier)
             # The limit of the measured noise, by which the leak is judged, is a test too.
             self._tests += 1
         if self._sampling is not None:
             self._take_tests(Question.SAMPLING, self._sampling.tests())
         if self._sizes:
-            self._sampling_record = SamplingRecord(
+            now = SamplingRecord(
                 len(self._sizes),
                 self._members or len(self._counts),
                 self._claimed_rate,
@@ -424,6 +500,8 @@ class Watch:
                 int(self._counts.max(initial=0)),
                 None if self._sampling is None else self._sampling.wrong_rate,
             )
+            before = None if self._earlier is None else self._earlier.sampling
+            self._sampling_record = now if before is None else _join(before, now)
 
     def _take_tests(self, question: Question, tests: Sequence[InstrumentTest]) -> None:
         names = list(self._layers or ())
@@ -439,17 +517,36 @@ class Watch:
                 self._results[question, test.name] = now
 
     @staticmethod
-    def _noise_so_far(tests: ResidualTests) -> NoiseRecord:
-        freedom = tests.rounds * tests.dim
-        share = tests.measured_deviation
+    def _noise_so_far(tests: ResidualTests, before: NoiseRecord | None) -> NoiseRecord:
+        """Return the noise so far; what would be noticed is that of the better part, as each is tested by itself."""
+        steps, square, noticed = tests.rounds, tests.rounds * tests.measured_deviation**2, tests.noticed_share
+        if before is not None:
+            steps, square = steps + before.steps, square + before.steps * before.share**2
+            noticed = max(noticed, before.noticed)
+        freedom, share = steps * tests.dim, math.sqrt(square / steps)
         high = share * math.sqrt(freedom / float(special.chdtri(freedom, 1.0 - LEVEL)))
-        return NoiseRecord(tests.rounds, tests.dim, share, high, tests.noticed_share)
+        return NoiseRecord(steps, tests.dim, share, high, noticed)
+
+
+def _join(before: SamplingRecord, now: SamplingRecord) -> SamplingRecord:
+    """Return the record of both parts of a training that was resumed; each is tested by itself."""
+    steps = before.steps + now.steps
+    rates = [rate for rate in (before.wrong_rate, now.wrong_rate) if rate is not None]
+    mean = (before.steps * before.mean + now.steps * now.mean) / steps
+    most = max(before.most, now.most)
+    return replace(now, steps=steps, mean=mean, most=most, wrong_rate=min(rates, default=None))
+
+
+def _pass_over(*_: Any, **__: Any) -> None:
+    """Do nothing at an event that does not matter here."""
 
 
 def _p_value(result: LookTest) -> float:
     return 1.0 if result.p_value is None else result.p_value
 
 
+# The record's name beside a checkpoint of Trainer.
+_FILE = "watch.json"
 _GIVE_NOISE = "Give noise_multiplier, or a claim that has one."
 _CHECK_NOISE = "Check the noise multiplier and what adds the noise."
 _CHECK_CLIPPING = "Check the clipping, before the gradients are summed."

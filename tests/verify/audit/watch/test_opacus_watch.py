@@ -427,6 +427,21 @@ def test_wrong_use_is_refused():
         cp.watch(made[1], made[-1], delta=DELTA, members=3)
 
 
+def test_a_training_goes_on_with_an_accountant_that_does_not(tmp_path):
+    engine, made = private()
+    watch = watch_of(made, engine, steps=2 * STEPS)
+    train(made)
+    watch.close()
+    watch.save(tmp_path / "watch.json")
+    engine, made = private(seed=1)
+    watch = watch_of(made, engine, steps=2 * STEPS)
+    watch.resume(tmp_path / "watch.json")
+    train(made)
+    answer = watch.close()
+    assert (answer.decision.outcome, answer.steps) == ("PASSED", 2 * STEPS), str(answer)
+    assert "by the accountant" not in answer.finding("accounting").because
+
+
 def test_a_record_of_opacus_is_saved_without_examples(tmp_path):
     engine, made = private()
     watch = watch_of(made, engine)

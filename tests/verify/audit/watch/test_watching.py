@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -254,6 +255,66 @@ def test_a_record_is_a_file_that_answers_again(tmp_path):
     assert str(answer_of(record)) == str(answer)
     # Counts and sums: no list is as long as the steps or the members are many.
     assert len(written) < 8_000
+
+
+def test_a_watch_goes_on_from_its_file(tmp_path):
+    first = train(steps=32, dim=200)
+    first.save(tmp_path / "watch.json")
+    second = cp.watch(delta=1e-5, claim=CLAIM, members=MEMBERS)
+    second.resume(tmp_path / "watch.json")
+    assert second.answer() == first.answer()
+    rng = np.random.default_rng(9)
+    clip = second.clipping(clipped_sum, 1.0)
+    for _ in range(STEPS - 32):
+        drawn = np.flatnonzero(rng.random(MEMBERS) < RATE)
+        rows = rng.normal(size=(len(drawn), 200))
+        total = clip(rows)
+        second.step(release=total + rng.normal(size=200), total=total, gradients=rows, drawn=drawn, clip_norm=1.0)
+    answer = second.close()
+    assert (answer.decision.outcome, answer.steps) == ("PASSED", STEPS)
+    assert answer.looks == first._looks + 1
+    assert answer.tests > first._tests
+    # All squares are one sum.
+    noise, parts = second._record().noise, (first._record().noise, second._residuals)
+    square = parts[0].steps * parts[0].share ** 2 + parts[1].rounds * parts[1].measured_deviation ** 2
+    assert noise.steps == STEPS
+    assert noise.share == pytest.approx(math.sqrt(square / noise.steps))
+    with pytest.raises(ValueError, match="resume: must be called before the first step"):
+        second.resume(tmp_path / "watch.json")
+    other = cp.watch(delta=1e-6, claim=CLAIM)
+    with pytest.raises(cp.InputError, match=r"watch.json: is of another claim than this watch has"):
+        other.resume(tmp_path / "watch.json")
+    with pytest.raises(cp.InputError, match="No such file"):
+        other.resume(tmp_path / "none.json")
+
+
+def test_a_failure_before_a_resume_stays(tmp_path):
+    half = train(steps=20, noise=0.5)
+    half.save(tmp_path / "watch.json")
+    watch = cp.watch(delta=1e-5, claim=CLAIM, members=MEMBERS)
+    watch.resume(tmp_path / "watch.json")
+    assert watch.has_failed
+    assert Question.NOISE in failed(watch.close())
+
+
+def test_trainer_stops_at_a_failure_and_writes_the_record(tmp_path):
+    args, state, control = (SimpleNamespace() for _ in range(3))
+    args.output_dir, state.global_step, control.should_training_stop = tmp_path, 20, False
+    watch = train(steps=20)
+    watch.on_step_end(args, state, control)
+    watch.on_log(args, state, control)
+    assert not control.should_training_stop
+    (tmp_path / "checkpoint-20").mkdir()
+    watch.on_save(args, state, control)
+    again = cp.watch(delta=1e-5, claim=CLAIM, members=MEMBERS)
+    again.on_train_begin(args, state, control)
+    assert again.steps == 20
+    watch.on_train_end(args, state, control)
+    assert (tmp_path / "watch.json").is_file()
+    train(steps=4, noise=0.2).on_step_end(args, state, control)
+    assert control.should_training_stop
+    with pytest.raises(AttributeError, match="'Watch' object has no attribute 'steps_taken'"):
+        _ = watch.steps_taken
 
 
 def test_an_answer_between_looks_shows_the_last_look():
