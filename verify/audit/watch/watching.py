@@ -545,7 +545,7 @@ def _p_value(result: LookTest) -> float:
     return 1.0 if result.p_value is None else result.p_value
 
 
-# The record's name beside a checkpoint of Trainer.
+# The record's name in a checkpoint of Trainer.
 _FILE = "watch.json"
 _GIVE_NOISE = "Give noise_multiplier, or a claim that has one."
 _CHECK_NOISE = "Check the noise multiplier and what adds the noise."
