@@ -18,13 +18,15 @@ most i·p, whatever came before. The number of repetitions is then below a sum o
 most the binomial's of the same mean (Hoeffding 1956).
 """
 
+import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy import fft, special, stats
+from numpy.typing import ArrayLike, NDArray
+from scipy import fft, optimize, special, stats
 
 from canaryproof.kernels.arrays import Array, Ints, floating, precision
 from canaryproof.kernels.public import set_module
@@ -411,8 +413,8 @@ class SamplingTests:
     Notes
     -----
     Each number that is binomial under the claim becomes an exactly normal one, by its distribution function with a
-    uniform draw within its jump. Those draws have a fixed key of their own. Sums of such numbers are exactly normal,
-    and sums of their squares have a χ² law.
+    uniform draw within its jump. The key of those draws is the digest of who was drawn: equal records give equal
+    p-values. Sums of such numbers are exactly normal, and sums of their squares have a χ² law.
 
     Examples
     --------
@@ -435,6 +437,7 @@ class SamplingTests:
         self._last = np.full(self.members, -1, np.int64)
         # For each round, at the lags 1, 2, …: how many members of the earlier round are in it too.
         self._returned: list[Ints] = []
+        self._digest = hashlib.sha256()
 
     @property
     def rounds(self) -> int:
@@ -473,11 +476,15 @@ class SamplingTests:
         self._history[numbers], self._last[numbers] = history, now
         self._counts[numbers] += 1
         self._sizes.append(len(numbers))
+        self._digest.update(np.sort(numbers).astype("<i8").tobytes() + b"round")
 
     @property
     def wrong_rate(self) -> float:
-        """Share of itself by which a rate is off that is noticed with probability 90%; nan before the first round."""
-        return self._wrong_rate() if self.rounds else math.nan
+        """Share of itself by which a rate is off that is noticed with probability 90%; the largest if none is, nan at first."""
+        if not self.rounds:
+            return math.nan
+        share = _least_wrong_rate(self.members, self.rate, self.rounds, LEVEL)
+        return 1.0 / self.rate - 1.0 if share is None else share
 
     def tests(self) -> tuple[InstrumentTest, ...]:
         """Return the tests of the rounds so far; none before the first.
@@ -489,14 +496,14 @@ class SamplingTests:
         return tuple(self._tests()) if self.rounds else ()
 
     def _tests(self) -> Iterator[InstrumentTest]:
-        rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(58,)))
+        rng = np.random.default_rng(int.from_bytes(self._digest.digest(), "big"))
         sizes = np.asarray(self._sizes)
         normal = _normal(sizes, self.members, self.rate, rng)
         yield InstrumentTest(
             "batch size",
             f"A round has {sizes.mean():.5g} members in the mean, where the claim has {self.members * self.rate:.5g}.",
             _two_sided_p_value(float(normal.sum()) / math.sqrt(len(normal))),
-            f"a rate that is wrong by {self._wrong_rate():.2g} of itself",
+            self._wrong_rate(),
         )
         yield _spread(
             "spread of batch sizes",
@@ -508,7 +515,7 @@ class SamplingTests:
             "participations",
             f"A member takes part from {self._counts.min()} to {self._counts.max()} times in {self.rounds} rounds.",
             _normal(self._counts, self.rounds, self.rate, rng),
-            f"rates of members with a deviation of {self._wrong_rates():.2g} of their mean",
+            self._wrong_rates(),
         )
         if self.rounds > 1:
             yield self._again(rng)
@@ -523,14 +530,15 @@ class SamplingTests:
         left = rounds / (12.0 * self._deviation**2)
         return int(np.append(rounds[2.0 * special.chdtr(rounds, left) <= LEVEL], 1000)[0])
 
-    def _wrong_rate(self) -> float:
-        deviation = math.sqrt((1.0 - self.rate) / (self.rate * self.members * self.rounds))
-        return float(deviation * (special.ndtri(1.0 - 0.5 * LEVEL) + special.ndtri(_POWER)))
+    def _wrong_rate(self) -> str:
+        """Name the error of the rate that is noticed, in either direction."""
+        share = _least_wrong_rate(self.members, self.rate, self.rounds, LEVEL)
+        return "" if share is None else f"a rate that is wrong by {_two_digits_up(share)} of itself"
 
-    def _wrong_rates(self) -> float:
-        """Return the deviation of members' rates at which their counts spread too much."""
-        most = stats.chi2.isf(0.5 * LEVEL, self.members) / stats.chi2.ppf(1.0 - _POWER, self.members)
-        return math.sqrt((most - 1.0) * (1.0 - self.rate) / (self.rate * self.rounds))
+    def _wrong_rates(self) -> str:
+        """Name the deviation of members' rates at which their counts spread too much."""
+        share = _least_wrong_rates(self.rounds, self.rate, self.members)
+        return "" if share is None else f"rates of members with a deviation of {_two_digits_up(share)} of their mean"
 
     @property
     def _overlaps(self) -> tuple[Ints, Ints, Ints]:
@@ -551,12 +559,97 @@ class SamplingTests:
             f"{share:.2%} of a round's members are drawn again {strongest} rounds later, where the claim has "
             f"{self.rate:.2%}.",
             min(1.0, len(sums) * _two_sided_p_value(float(sums[strongest - 1]))),
-            f"a share at the next round that is off by {self._wrong_return(lags, earlier):.2g}",
+            self._wrong_return(lags, earlier),
         )
 
-    def _wrong_return(self, lags: Ints, earlier: Ints) -> float:
-        deviation = math.sqrt(self.rate * (1.0 - self.rate) / max(1, earlier[lags == 1].sum()))
-        return float(deviation * (special.ndtri(1.0 - 0.5 * LEVEL / lags.max()) + special.ndtri(_POWER)))
+    def _wrong_return(self, lags: Ints, earlier: Ints) -> str:
+        next_round = earlier[lags == 1]
+        share = _least_wrong_rate(round(next_round.mean()), self.rate, len(next_round), LEVEL / int(lags.max()))
+        return "" if share is None else f"a share at the next round that is off by {_two_digits_up(share * self.rate)}"
+
+
+# Deviation of a count from which on it is normal enough for a power.
+_NORMAL = 256.0
+# Nodes and weights in the unit interval, for the mean over a draw within a count's jump.
+_NODES, _WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(24))
+_NODES += 0.5
+# Quantiles of members' rates, where these have a lognormal law.
+_QUANTILES = special.ndtri((np.arange(64) + 0.5) / 64)
+
+
+def _moments(size: int, rate: float, true: Array) -> Array:
+    """Return the mean, mean square and mean fourth power of a count's normal number at other rates, shape (3, n)."""
+    if size * rate * (1.0 - rate) > _NORMAL**2:
+        mean = size * (true - rate) / math.sqrt(size * rate * (1.0 - rate))
+        variance = true * (1.0 - true) / (rate * (1.0 - rate))
+        return np.array([mean, mean**2 + variance, mean**4 + 6.0 * mean**2 * variance + 3.0 * variance**2])
+    low, high = stats.binom.ppf(1e-12, size, true.min()), stats.binom.isf(1e-12, size, true.max())
+    counts = np.arange(max(low, 0.0), high + 1.0)
+    numbers = _normal(counts[:, np.newaxis], size, rate, np.tile(_NODES, (len(counts), 1)))
+    chances = stats.binom.pmf(counts[:, np.newaxis], size, true)
+    return np.array([(numbers**power @ _WEIGHTS) @ chances for power in (1, 2, 4)])
+
+
+@lru_cache(maxsize=64)
+def _least_wrong_rate(size: int, rate: float, count: int, level: float) -> float | None:
+    """Return the share by which the rate of counts is off, that a test of their sum notices with 90%; None if none.
+
+    It is noticed upwards, and downwards where a rate of 0 is.
+    """
+    critical = float(-special.ndtri(0.5 * level))
+
+    def power(share: float) -> float:
+        first, second, _ = _moments(size, rate, np.array([rate * (1.0 + share)]))[:, 0]
+        deviation = math.sqrt(max(second - first**2, 1e-300))
+        return float(special.ndtr((math.sqrt(count) * abs(first) - critical) / deviation))
+
+    if not size:
+        return None
+    above = _least_share(power, 1.0 / rate - 1.0)
+    below = _least_share(lambda share: power(-share), 1.0)
+    shares = [share for share in (above, below) if share is not None]
+    return max(shares) if shares else None
+
+
+@lru_cache(maxsize=64)
+def _least_wrong_rates(size: int, rate: float, count: int) -> float | None:
+    """Return the deviation of rates, as a share of their mean, at which the squares of counts' numbers are too many.
+
+    Rates are above and below the mean by their deviation, or have a lognormal law: the larger of both.
+    """
+    critical = float(stats.chi2.isf(0.5 * LEVEL, count))
+
+    def power(rates: Array) -> float:
+        _, second, fourth = _moments(size, rate, np.minimum(rate * rates, 1.0)).mean(axis=1)
+        # Which member has which rate is drawn, too.
+        deviation = math.sqrt(count * (fourth - second**2))
+        return float(special.ndtr((count * second - critical) / deviation))
+
+    def lognormal(share: float) -> Array:
+        deviation = math.sqrt(math.log1p(share**2))
+        rates = np.exp(deviation * _QUANTILES)
+        return np.asarray(rates / rates.mean())
+
+    halves = _least_share(lambda share: power(np.array([1.0 - share, 1.0 + share])), min(1.0, 1.0 / rate - 1.0))
+    spread = _least_share(lambda share: power(lognormal(share)), 1.0 / rate - 1.0)
+    return None if halves is None or spread is None else max(halves, spread)
+
+
+def _least_share(power: Callable[[float], float], most: float) -> float | None:
+    """Return the least share that is noticed with 90%; None if the largest is not."""
+    high = min(1e-3, most)
+    while power(high) < _POWER:
+        if high >= most:
+            return None
+        high = min(2.0 * high, most)
+    if power(1e-9) >= _POWER:
+        return 0.0
+    return float(optimize.brentq(lambda share: power(share) - _POWER, 1e-9, high, rtol=1e-3))
+
+
+def _two_digits_up(value: float) -> str:
+    step = 10.0 ** (math.floor(math.log10(max(value, 1e-300))) - 1)
+    return f"{math.ceil(value / step) * step:.2g}"
 
 
 def _two_sided_p_value(z: float) -> float:
@@ -569,11 +662,13 @@ def _spread(name: str, observed: str, normal: Array, notices: str) -> Instrument
     return InstrumentTest(name, observed, min(1.0, float(p_value)), notices)
 
 
-def _normal(counts: ArrayLike, sizes: ArrayLike, rate: float, rng: np.random.Generator) -> Array:
+def _normal(
+    counts: ArrayLike, sizes: ArrayLike, rate: float, draws: "np.random.Generator | NDArray[np.float64]"
+) -> Array:
     """Return exactly normal numbers for binomial counts; the nearer tail is computed, so that none is infinite."""
     count, size = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(sizes, np.float64))
     jump = stats.binom.pmf(count, size, rate)
-    uniform = rng.random(count.shape)
+    uniform = draws if isinstance(draws, np.ndarray) else draws.random(count.shape)
     below = stats.binom.cdf(count - 1.0, size, rate) + uniform * jump
     above = stats.binom.sf(count, size, rate) + (1.0 - uniform) * jump
     tail = np.maximum(np.minimum(below, above), np.finfo(float).tiny)

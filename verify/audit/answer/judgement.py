@@ -32,7 +32,12 @@ WRONG_INPUT = frozenset(
 DOUBTFUL_INPUT = frozenset(("no-trace", "weak-trace", "null-law", "crowded", "zeros", "coarse-grid", "skipped-rounds"))
 # … this is the finding on noise, and these leave the tests their meaning and their power, which is computed.
 NOISE_WARNINGS = frozenset(("less-noise", "dilution"))
-NOTES = frozenset(("large-delta", "too-few", "coin", "carry-over", "missing-rounds"))
+NOTES = frozenset(
+    (
+        *("large-delta", "too-few", "coin", "carry-over", "missing-rounds"),
+        *("correlated-rounds", "even-coordinates"),
+    )
+)
 
 # A trace is seen from this number of its standard errors on.
 _SEEN = 3.0
@@ -165,6 +170,9 @@ class _ScoresJudge:
             do = "Ask for a bound of known coverage: the default is one."
         elif bound.low > claim:
             do = _COINS
+        elif result.doubted_rounds:
+            because = f"{because}; {result.doubted_rounds}"
+            do = _WATCH_ROUNDS
         elif not result.has_trace:
             because = f"nothing of the canaries is seen; {because}"
             do = _unseen_text(result)
@@ -267,13 +275,14 @@ class _RoundsJudge(_ScoresJudge):
             round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
         )
         share = mechanism.noticed_share(result.noise_level)
-        count = len(mechanism.traces.cosines)
-        rounds = "1 round" if count == 1 else f"{count:,} rounds"
-        words = f"noise multiplier measured in {rounds} as {value} ({low} to {high}), claimed {claimed:.4g}"
+        words = (
+            f"noise multiplier measured in {mechanism.rounds_text} as {value} ({low} to {high}), claimed {claimed:.4g}"
+        )
+        if doubt := result.doubted_rounds:
+            return Finding(Question.NOISE, Status.CANNOT_SAY, f"{words}; {doubt}", "", _WATCH_ROUNDS, numbers)
         if not mechanism.traces.residual:
             because = f"{words}; others' data are measured with it, and could stand in for missing noise"
-            do = "Hand over the others' updates (known=), or watch the rounds with a self-test."
-            return Finding(Question.NOISE, Status.CANNOT_SAY, because, "", do, numbers)
+            return Finding(Question.NOISE, Status.CANNOT_SAY, because, "", _WATCH_ROUNDS, numbers)
         status = Status.AS_CLAIMED if share >= result.request.notice else Status.CANNOT_SAY
         do = "" if status is Status.AS_CLAIMED else "Take more canaries a round."
         return Finding(Question.NOISE, status, words, _noise_share_text(result, share), do, numbers)
@@ -334,6 +343,7 @@ class _RoundsJudge(_ScoresJudge):
 # Words that findings share.
 
 _COINS = "In the next run let a fair coin decide for each canary whether it takes part: then the bound is proven."
+_WATCH_ROUNDS = "Hand over the others' updates (known=), or watch the rounds with a self-test."
 _MORE_CANARIES = "Take more canaries in the next run: canaryproof plan says how many."
 
 
@@ -405,6 +415,12 @@ def _leak_text(result: "AuditResult") -> str:
             round_to_error(each, estimate.standard_error) for each in (estimate.epsilon, estimate.low, estimate.high)
         )
         parts.append(f"estimate {value} ({percent(result.confidence)}: {low} to {high})")
+    elif withholding := next(
+        (each for each in result.warnings if each.kind in NOTES and each.withholds is Withheld.ESTIMATE), None
+    ):
+        parts.append(f"no estimate, as {clause(withholding.message)}")
+    elif result.is_contradicted:
+        parts.append("no estimate, as the bound is above its interval")
     if bound is not None and result.has_few_values:
         parts.append("each row counts as a canary, as so few values do not show copies")
     return "; ".join(parts)
@@ -412,7 +428,7 @@ def _leak_text(result: "AuditResult") -> str:
 
 def _weak_text(result: "AuditResult") -> str:
     """Say why too little would have been noticed."""
-    if result.masking_variance:
+    if result.is_masked:
         return "others' data, or more noise than claimed, would have hidden missing noise"
     bound, share = result.bound, result.noticed_share
     if bound is not None and result.claim is not None and bound.cap <= result.claim:
@@ -424,7 +440,9 @@ def _weak_text(result: "AuditResult") -> str:
 
 
 def _more_power(result: "AuditResult") -> str:
-    if result.masking_variance:
+    if result.is_masked:
+        if result.scores.record is not None:
+            return _WATCH_ROUNDS
         return "Take others' data out of what is audited, or audit each round."
     return _MORE_CANARIES
 

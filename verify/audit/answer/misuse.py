@@ -342,9 +342,8 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
             None,
             withholds=Withheld.NOTHING,
         )
-    # The statistic is its own sum over its own spread, of which this is Hoeffding's tail.
-    p_value = min(1.0, 2.0 * math.exp(-0.5 * record.carry_over**2))
-    if p_value < EACH_LEVEL:
+    yield from _likeness(record)
+    if is_carried_over(record):
         above, why = ("above", "A delta with momentum holds earlier rounds.")
         if record.carry_over < 0.0:
             above, why = ("below", "Others' updates may undo canaries, as a model that has learnt them does.")
@@ -353,9 +352,56 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
             "Later rounds depend on canaries: after a canary's first round its cosines are "
             f"{abs(record.carry_over):.1f} standard errors {above} those without it.",
             f"Hand over what each round adds, by itself. {why} First rounds, which measure the noise, stay valid.",
-            p_value,
+            carry_over_p_value(record),
             withholds=Withheld.NOTHING,
         )
+
+
+# A record's three tests share the level of one.
+_ROUNDS_LEVEL = EACH_LEVEL / 3.0
+# Correlation of successive deltas from which on what a round adds alone has less than 95% of their variance.
+_CORRELATED = math.sqrt(0.05)
+# Kurtosis below which no noise is left whose coordinates are normal, beside data of less than half of the variance.
+_EVEN = 2.5
+
+
+def carry_over_p_value(record: RoundsRecord) -> float:
+    """Return the p-value of canaries that leave nothing in later rounds."""
+    # The statistic is its own sum over its own spread, of which this is Hoeffding's tail.
+    return min(1.0, 2.0 * math.exp(-0.5 * record.carry_over**2))
+
+
+def is_carried_over(record: RoundsRecord) -> bool:
+    """Tell whether later rounds depend on canaries."""
+    return carry_over_p_value(record) < _ROUNDS_LEVEL
+
+
+def _likeness(record: RoundsRecord) -> Iterator[MisuseWarning]:
+    """Warn of deltas that are like the one before, or whose coordinates are like each other: no plain noisy sums."""
+    dim = 0 if record.traces is None else record.traces.dim
+    if record.correlation is not None and record.pairs and dim and abs(record.correlation) > _CORRELATED:
+        p_value = 2.0 * float(special.ndtr(-abs(record.correlation) * math.sqrt(dim * record.pairs)))
+        if p_value < _ROUNDS_LEVEL:
+            yield MisuseWarning(
+                "correlated-rounds",
+                f"Successive deltas have a correlation of {number(record.correlation, 2)} without their canaries: an "
+                "attacker who subtracts a share of one from the next sees more than a round shows by itself.",
+                "Hand over what each round adds by itself, before momentum or Adam. If others' data are what rounds "
+                "share, take them out (known=).",
+                p_value,
+                withholds=Withheld.ESTIMATE,
+            )
+    if record.kurtosis is not None and dim and record.kurtosis < _EVEN:
+        p_value = float(special.ndtr((record.kurtosis - 3.0) / math.sqrt(24.0 / dim))) * max(record.rounds, 1)
+        if p_value < _ROUNDS_LEVEL:
+            yield MisuseWarning(
+                "even-coordinates",
+                "The coordinates of a delta are more alike in size than Gaussian noise leaves them: their kurtosis is "
+                f"{number(record.kurtosis, 2)}, not 3.",
+                "Hand over the noisy sum, before it is divided by a running scale (Adam, RMSProp), clipped or rounded.",
+                p_value,
+                withholds=Withheld.ESTIMATE,
+            )
 
 
 def _outside(facts: _Facts) -> Iterator[MisuseWarning]:

@@ -214,13 +214,14 @@ def _coordinates(request: Request) -> dict[str, Any] | None:
 
 
 def _mechanism_record(mechanism: MechanismTest) -> dict[str, Any]:
-    traces = mechanism.traces
+    traces = mechanism.all_traces
     return {
         **asdict(mechanism.measured),
         "claimed": mechanism.claimed,
         "p_value": mechanism.p_value,
         "measures": traces.noise_source,
         "measured_rounds": len(traces.cosines),
+        "rounds": traces.rounds,
     }
 
 
@@ -329,15 +330,16 @@ def scores_digest(scores: Scores) -> str:
     """Return the SHA-256 of scores with all that is recorded of them.
 
     First comes JSON of their options, counts and record, with sorted keys. Then come, in float64 and little-endian, the
-    observed and unobserved scores, and of a record the cosines and lengths of its traces, and its counts.
+    observed and unobserved scores, and of a record the cosines and lengths of both kinds of traces, and its counts.
     """
     arrays = [scores.observed] if scores.unobserved is None else [scores.observed, scores.unobserved]
     rounds = None
     if scores.record is not None:
         rounds = _rounds(scores.record)
-        if (traces := scores.record.traces) is not None:
-            rounds |= {"dim": traces.dim, "residual": traces.residual, "traced": traces.rounds}
-            arrays += [traces.cosines, traces.lengths]
+        for name, traces in (("traced", scores.record.traces), ("all_traced", scores.record.all_traces)):
+            if traces is not None:
+                rounds |= {"dim": traces.dim, "residual": traces.residual, name: traces.rounds}
+                arrays += [traces.cosines, traces.lengths]
         arrays += [] if scores.record.counts is None else [scores.record.counts.astype(np.float64)]
     options = {name: getattr(scores, name) for name in ("kind", "inclusion", "neighbours", "dim", "ranked", "inserted")}
     head = {**options, "lengths": [len(array) for array in arrays], "record": rounds}
@@ -349,7 +351,8 @@ def scores_digest(scores: Scores) -> str:
 
 def _rounds(rounds: RoundsRecord) -> dict[str, Any]:
     names = ("participations", "left_out", "rounds", "missing", "skipped", "carry_over")
-    perhaps = {name: value for name in ("members", "taken") if (value := getattr(rounds, name)) is not None}
+    optional = ("members", "taken", "correlation", "pairs", "kurtosis")
+    perhaps = {name: value for name in optional if (value := getattr(rounds, name)) is not None}
     return {"score": str(rounds.score), **{name: getattr(rounds, name) for name in names}, **perhaps}
 
 

@@ -128,16 +128,32 @@ class MechanismTest:
     Attributes
     ----------
     traces
-        What was measured in each round.
+        What the test of the claimed noise rests on: of each round the canaries that others' updates cannot answer yet.
     measured
-        The measured noise multiplier, at the audit's confidence.
+        The noise multiplier that all canaries measure, at the audit's confidence.
     claimed
         Claimed noise multiplier; None if none was claimed.
+    all_traces
+        What ``measured`` rests on: also the canaries that come back.
     """
 
     traces: "RoundTraces" = field(repr=False, compare=False)
     measured: "NoiseMultiplier"
     claimed: float | None
+    all_traces: "RoundTraces" = field(repr=False, compare=False)
+
+    @property
+    def rounds_text(self) -> str:
+        """How many rounds were measured, and of how many."""
+        count, rounds = len(self.all_traces.cosines), self.all_traces.rounds
+        if count < rounds:
+            return f"{count:,} of {rounds:,} rounds"
+        return "1 round" if count == 1 else f"{count:,} rounds"
+
+    @cached_property
+    def all_p_value(self) -> float | None:
+        """The same of all canaries, if others' updates don't answer those that come back."""
+        return None if self.claimed is None else self.all_traces.p_value(self.claimed)
 
     @cached_property
     def p_value(self) -> float | None:
@@ -203,6 +219,8 @@ class Request:
 
 # A trace is taken to be seen from this number of standard errors on.
 _SEEN = 3.0
+# Level of the tests that rounds have equal noise, and none less than claimed, which leave the claim undecided.
+_DOUBT = 1e-3
 # A gate does not pass where canaries leave another trace than the release's norm says, at this level.
 _OTHER_TRACE = 1e-4
 # Share of a test's level that the record's participations, or the length of a release, take from the test of the noise.
@@ -323,7 +341,14 @@ class AuditResult:
             return None
         first = self.estimates[0]
         means = first.name == COMPOSED or (self.scores.kind is ScoreKind.COSINE and not self.shape.reason)
-        return first if means else None
+        return first if means and not (self.is_contradicted or self.has_unequal_noise) else None
+
+    @property
+    def is_contradicted(self) -> bool:
+        """Whether a lower bound is above the interval of the default estimate, whose assumption is then wrong."""
+        bound = self.bound
+        known = bound is not None and bound.coverage != Coverage.HEURISTIC
+        return known and bool(self.estimates) and bound.low > self.estimates[0].high
 
     @property
     def bound(self) -> AuditRow | None:
@@ -408,6 +433,28 @@ class AuditResult:
         return p_value is not None and p_value < self.noise_level
 
     @property
+    def has_unequal_noise(self) -> bool:
+        """Whether rounds differ in their noise, so that no one multiplier describes them."""
+        p_value = None if self.mechanism is None else self.mechanism.measured.spread_p_value
+        return p_value is not None and p_value < _DOUBT
+
+    @property
+    def doubted_rounds(self) -> str:
+        """Why the noise of some rounds doesn't speak for all, as a clause; empty if nothing says so."""
+        mechanism = self.mechanism
+        if mechanism is None or self.is_refuted:
+            return ""
+        if mechanism.all_p_value is not None and mechanism.all_p_value < _DOUBT:
+            return (
+                "rounds in which canaries come back show less noise than claimed, unless others' updates follow those "
+                f"canaries (p = {max(mechanism.all_p_value, 1e-300):.2g})"
+            )
+        if self.has_unequal_noise:
+            shown = f"p = {max(mechanism.measured.spread_p_value or 0.0, 1e-300):.2g}"
+            return f"rounds differ in their noise ({shown}), so that no one multiplier is that of all"
+        return ""
+
+    @property
     def has_trace(self) -> bool:
         """Whether the canaries leave a trace: in a lower bound, in the measured noise, or in their mean score."""
         bound = self.bound
@@ -425,9 +472,10 @@ class AuditResult:
 
         It is that of the tests that decide: the default lower bound, and the test of the claimed noise if there is one.
         Less noise is noticed too. Without a claimed multiplier the noise is that of a Gaussian mechanism of the claim.
-        What masks the claimed noise (``masking_variance``) would mask less noise too.
+        What may mask the claimed noise (``masking_variance``) would mask less noise too. None where rounds are in
+        doubt (``doubted_rounds``).
         """
-        if self.claim is None or not self.delta:
+        if self.claim is None or not self.delta or self.doubted_rounds:
             return None
         shares = [0.0 if self.mechanism is None else self.mechanism.noticed_share(self.noise_level)]
         if self._has_default_bound:
@@ -464,22 +512,31 @@ class AuditResult:
 
     @property
     def masking_variance(self) -> float:
-        """Excess variance that could mask missing noise, in units of the claimed noise's; 0 if not significant.
+        """The most variance that could mask missing noise, in units of the claimed noise's, at confidence 90%.
 
-        Where less noise was added, data of this length would still be there. A released vector shows them by its norm,
-        at level 1e-4. A training's rounds do by the measured noise, at half of α, unless others' data were taken out.
+        Where less noise was added, others' data of this length would still be there. A released vector limits them by
+        its norm, and a training's rounds by the measured noise, unless others' data were taken out.
         """
         mechanism = self.mechanism
         if mechanism is None or mechanism.claimed is None:
             return 0.0
-        square = mechanism.claimed**2
         if self.residual_norm is None:
-            seen = not mechanism.traces.residual and mechanism.measured.low > mechanism.claimed
-            return mechanism.measured.value**2 / square - 1.0 if seen else 0.0
-        dim = mechanism.traces.dim
-        length = self.residual_norm**2 / dim
-        seen = float(special.chdtrc(dim, dim * length / square)) < _OTHER_TRACE
-        return (length - square) / square if seen else 0.0
+            if mechanism.traces.residual:
+                return 0.0
+            most = mechanism.all_traces.largest_noise(1.0 - POWER) ** 2
+        else:
+            most = self.residual_norm**2 / float(special.chdtri(mechanism.traces.dim, POWER))
+        return max(0.0, most / mechanism.claimed**2 - 1.0)
+
+    @property
+    def is_masked(self) -> bool:
+        """Whether more than the claimed noise is seen: at level 1e-4 of a release, at half of α of rounds."""
+        mechanism = self.mechanism
+        if mechanism is None or mechanism.claimed is None:
+            return False
+        if self.residual_norm is None:
+            return not mechanism.traces.residual and mechanism.measured.low > mechanism.claimed
+        return float(special.chdtrc(mechanism.traces.dim, (self.residual_norm / mechanism.claimed) ** 2)) < _OTHER_TRACE
 
     def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":
         """Return the canaries of the bound by participations, and the claimed noise of a round; else None."""

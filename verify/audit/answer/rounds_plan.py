@@ -84,7 +84,7 @@ class RoundsPlan:
     count
         Number of canaries that take part, the larger of both; as many more never do.
     noise_share
-        Variance that they add to the sum of all rounds, as a share of the noise's.
+        Variance that they add to the sum of all rounds, as a share of the noise's; a canary's rounds add up there.
     shares
         Shares of the claimed noise, with the canaries that see each.
     """
@@ -191,7 +191,7 @@ class RoundsPlan:
         share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data}."
         yield f"  {canaries_clause(self.seeing)} notice {short}", "    "
-        yield f"Accuracy: they add {self.noise_share:.2g} to the variance of all rounds' noise.", "  "
+        yield f"Accuracy: they add {self.noise_share:.2g} of the variance that the noise has in the model.", "  "
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""
         yield from ((line, "") for line in self._table())
@@ -292,12 +292,14 @@ def plan_rounds(
         if (drawn := float(first.sum())) <= delta:
             raise ValueError(f"delta: must be below {drawn:.4g}, the probability that a client takes part at all")
         never, rarely = 1.0 - drawn, 1.0 - q
+        square = total * q * (1.0 - q) + (total * q) ** 2
     else:
         rule = NumberRange(f"be a whole number from 1 to {total:,}", 1, total, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))
         mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=total, neighbours=neighbours)
         each, first = np.asarray(np.ones(total) * taken / total), _first_rounds(total, taken)
         never = rarely = 0.0
+        square = float(taken**2)
     sigma, least = float(noise_multiplier), mechanism.epsilon(delta)
     claimed = least if claim is None else rules.CLAIM.number("claim", claim)
     lowest = max(least, rules.CLAIM.low)
@@ -336,7 +338,7 @@ def plan_rounds(
         short_noise=short,
         known=needs_data,
         count=count,
-        noise_share=count * float(each.sum()) / (sigma**2 * total * dimension),
+        noise_share=count * square / (sigma**2 * total * dimension),
         shares=shares,
     )
 

@@ -18,7 +18,7 @@ from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as
 from canaryproof.verify.audit.answer import text
 from canaryproof.verify.audit.answer.findings import RULES, Question, decide
 from canaryproof.verify.audit.answer.judgement import judge
-from canaryproof.verify.audit.answer.misuse import Withheld, misuse, products_with_rest
+from canaryproof.verify.audit.answer.misuse import Withheld, is_carried_over, misuse, products_with_rest
 from canaryproof.verify.audit.answer.recorded import (
     checked_rounds,
     recorded_mechanism,
@@ -497,7 +497,9 @@ def _audit(
         configured = _configure(request, record, claimed.neighbours)
     mechanism = None
     if traces is not None:
-        mechanism = MechanismTest(traces, traces.noise_multiplier(confidence), noise_multiplier)
+        # Where later rounds depend on canaries, those that come back measure something else.
+        all_traces = traces if record is None or is_carried_over(record) else record.all_traces or traces
+        mechanism = MechanismTest(traces, all_traces.noise_multiplier(confidence), noise_multiplier, all_traces)
     try:
         moments = _moments(scores.observed, scores.unobserved, scores.dim)
     except ValueError:
@@ -574,7 +576,8 @@ def _audit(
         # Scores of a release without any noise have no finite moments.
         if math.isfinite(moments.distance) and math.isfinite(moments.ratio):
             estimates = _estimates(moments, residual, delta, confidence)
-    if record is not None and mechanism is not None:
+    composes = Withheld.ESTIMATE not in meaningless and not result.has_unequal_noise
+    if record is not None and mechanism is not None and composes:
         composed = _compose(mechanism, record, result.recorded, delta)
         # It comes first where it is for the attacker who has these scores.
         first = record.score == _ATTACKERS["known rounds" if configured is None else configured.attacker]
@@ -741,7 +744,7 @@ _ONE_GAUSSIAN = 0.01
 
 def _is_no_single_gaussian(mechanism: MechanismTest) -> bool:
     """Tell whether rounds differ in their noise, depend on each other, or are not normal."""
-    traces, value = mechanism.traces, mechanism.measured.value
+    traces, value = mechanism.all_traces, mechanism.measured.value
     p_values = [mechanism.measured.spread_p_value]
     if 0.0 < value < math.inf:
         fit = normality(traces.z_scores(value))

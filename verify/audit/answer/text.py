@@ -289,10 +289,10 @@ def _noise(result: AuditResult) -> str:
     mechanism = result.mechanism
     if mechanism is None or result.withheld:
         return ""
-    traces, error = mechanism.traces, mechanism.measured.standard_error
+    traces, error = mechanism.all_traces, mechanism.measured.standard_error
     value = round_to_error(mechanism.measured.value, error)
     shown = f"{value} ± {round_to_error(error, error)}" if math.isfinite(error) else value
-    rounds = "1 round" if len(traces.cosines) == 1 else f"{len(traces.cosines):,} rounds"
+    rounds = mechanism.rounds_text
     test = "" if mechanism.p_value is None else f"; less than claimed: {shown_p_value(mechanism.p_value, '1e-300')}"
     return f"{shown}, of {traces.noise_source}, from {rounds}{test}"
 
@@ -305,6 +305,10 @@ def no_estimate(result: AuditResult) -> str:
         return "two Gaussians have no finite ε at δ = 0"
     if result.has_equal_scores:
         return "the estimators take scores for normal, and all of one kind are equal"
+    if result.is_contradicted:
+        return "the lower bound is above the interval of the estimate, so that what it assumes is not so"
+    if result.has_unequal_noise:
+        return "rounds differ in their noise, and it is composed of one noise multiplier"
     if not result.estimates:
         return result.warnings[0].message if result.warnings else "the scores have no noise, and ε is infinite"
     if result.scores.kind is not ScoreKind.COSINE:
@@ -514,7 +518,7 @@ def checks(result: AuditResult) -> Iterator[tuple[str, str]]:
 
 def _rounds(mechanism: MechanismTest) -> Iterator[tuple[str, str]]:
     """Yield tests of the rounds' noise at the measured multiplier, from 8 rounds on."""
-    traces, value = mechanism.traces, mechanism.measured.value
+    traces, value = mechanism.all_traces, mechanism.measured.value
     if not 0.0 < value < math.inf or (independence := traces.independence_p_value(value)) is None:
         return
     yield "rounds' noise is normal (Anderson–Darling)", _check_cell("A²", normality(traces.z_scores(value)), "5e-31")
@@ -551,7 +555,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
         yield heading
         yield _listing(rows, say)
     yield mapped()
-    if result.masking_variance:
+    if result.is_masked:
         yield "The lists above allow for what hides the claimed noise: others' data, or more noise than claimed."
     elif result.noise_multiplier is not None and result.release_norm is None:
         yield "How much data dilute the cosines, ‖x‖²/(σ²d) − 1, can be told from the released vector only."
@@ -617,7 +621,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     undecided = result.decision is not None and result.finding(Question.LEAK).status is Status.CANNOT_SAY
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
-    if undecided and by_default and result.claim is not None and result.delta and not result.masking_variance:
+    if undecided and by_default and result.claim is not None and result.delta and not result.is_masked:
         yield _enough(result, result.claim)
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."

@@ -116,9 +116,15 @@ class CanaryClients:
         self._scores = RoundScores(self.canaries, block, sampling, keep_table=keep_table)
         self._seen = np.zeros(canaries.count, bool)
         self._zero = np.zeros(participation.rounds, bool)
-        # For each round the trace's cosine and ‖S‖, 0 where none was measured; and whether others' updates are known.
+        # For each round the trace's cosine and ‖S‖, 0 where none was measured; the same of all canaries in it; and
+        # whether others' updates are known.
         self._cosines, self._lengths = np.zeros((2, participation.rounds))
+        self._whole = np.zeros((2, participation.rounds))
         self._residual: bool | None = None
+        # The last delta's direction without its canaries; the sum of its cosines with the one before and their number,
+        # and the least kurtosis of its coordinates.
+        self._rest = np.zeros(canaries.dim if self._sharded is None else self._sharded.held, np.float32)
+        self._likeness = np.array([0.0, 0.0, math.inf])
         # Sum over rounds of ⟨Σ c_j over the participants, delta/‖delta‖⟩, and the last sum of canaries with its round.
         self._product = 0.0
         self._sum: tuple[int, NDArray[np.float64]] | None = None
@@ -234,8 +240,10 @@ class CanaryClients:
             total = self._canary_sum(self.rounds)
             would_be = self._unobserved_members(self.rounds)
             self._scores.add(scored, members=members, unobserved=would_be)
-            self._product += self._along(total, vector)
-            self._measure(members, total, vector, residual=known is not None)
+            along = self._along(total, vector)
+            self._product += along
+            self._measure(members, total, vector, along, residual=known is not None)
+            self._compare(total, vector, along)
         self._residual = known is not None
         self._seen[members] = True
         self.rounds += 1
@@ -284,6 +292,8 @@ class CanaryClients:
             carry_over=self._carry_over(),
             members=len(counts),
             taken=int(counts.sum()),
+            all_traces=self.all_traces,
+            **self._likenesses(),
         )
         inclusion = self.participation.inclusion
         if score == Score.LARGEST:
@@ -334,6 +344,18 @@ class CanaryClients:
             return None
         cosines, lengths = self._cosines[measured], self._lengths[measured]
         return RoundTraces(cosines, lengths, self.canaries.dim, bool(self._residual), self.rounds)
+
+    @property
+    def all_traces(self) -> RoundTraces | None:
+        """Traces of all canaries in the rounds so far; None where ``traces`` are these, or directions not uniform.
+
+        Canaries that come back are among them, so that more rounds are measured. Others' updates may depend on those.
+        """
+        cosines, lengths = self._whole
+        measured = lengths > 0.0
+        if self._residual or not measured.any() or np.array_equal(lengths, self._lengths):
+            return None
+        return RoundTraces(cosines[measured], lengths[measured], self.canaries.dim, False, self.rounds)
 
     def evidence(self, noise_multiplier: float) -> Evidence:
         """Return the evidence against a claimed noise multiplier after each round so far.
@@ -495,7 +517,9 @@ class CanaryClients:
             raise InputError(f"{target}: residual: must be one of {', '.join(map(str, _RESIDUALS))}")
         self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
         self._sum = self._final = self._evidence = None
-        self._cosines, self._lengths = state["cosines"], state["lengths"]
+        self._cosines, self._lengths, self._whole = state["cosines"], state["lengths"], state["whole"]
+        self._rest, self._likeness = state["rest"], state["likeness"]
+        self._likeness[2] = self._likeness[2] or math.inf
         self._residual = _RESIDUALS[int(state["residual"])]
         self._seen = self._counts() > 0
 
@@ -510,7 +534,10 @@ class CanaryClients:
         residual = -1 if self._residual is None else int(self._residual)
         numbers = {"rounds": self.rounds, "product": self._product, "residual": residual}
         state = {name: np.asarray(value) for name, value in numbers.items()}
-        return state | {"zero": self._zero, "cosines": self._cosines, "lengths": self._lengths}
+        state |= {"zero": self._zero, "cosines": self._cosines, "lengths": self._lengths, "whole": self._whole}
+        # A file holds finite numbers, and no kurtosis is 0.
+        likeness = np.where(np.isfinite(self._likeness), self._likeness, 0.0)
+        return state | {"rest": self._rest, "likeness": likeness}
 
     def _carry_over(self) -> float:
         """Return in standard errors, at most, how far canaries' cosines are off after their first round."""
@@ -533,15 +560,21 @@ class CanaryClients:
             raise ValueError(f"round: it is the turn of round {self.rounds}, not of {given!r}")
         return self.participants(self.rounds)
 
-    def _measure(self, members: Ints, total: Array, delta: NDArray[np.floating], *, residual: bool) -> None:
-        """Keep the cosine between a round's delta and the sum of the canaries that measure its noise."""
-        measuring = members if residual else members[~self._seen[members]]
-        if not len(measuring) or not (residual or isinstance(self.canaries, Canaries)):
+    def _measure(
+        self, members: Ints, total: Array, delta: NDArray[np.floating], along: float, *, residual: bool
+    ) -> None:
+        """Keep the cosine between a round's delta and the sum of the canaries that measure its noise, and of all."""
+        if not len(members) or not (residual or isinstance(self.canaries, Canaries)):
             return
-        whole = len(measuring) == len(members)
-        measured = total if whole else self._held.sum(measuring)
-        square, along, part = self._inner(measured, measured), self._along(measured, delta), 1.0
+        square = self._inner(total, total)
+        self._whole[:, self.rounds] = min(max(along / math.sqrt(square), -1.0), 1.0), math.sqrt(square)
+        measuring = members if residual else members[~self._seen[members]]
+        if not len(measuring):
+            return
+        whole, part = len(measuring) == len(members), 1.0
         if not whole:
+            measured = self._held.sum(measuring)
+            square, along = self._inner(measured, measured), self._along(measured, delta)
             # Canaries that come back are known: what is measured is the part of the delta orthogonal to their sum.
             back = total - measured
             back /= math.sqrt(self._inner(back, back))
@@ -551,6 +584,31 @@ class CanaryClients:
         cosine = min(max(along / (length * math.sqrt(part)), -1.0), 1.0) if part > 0.0 else 0.0
         self._cosines[self.rounds] = cosine if whole else _in_one_dimension_more(cosine, self.canaries.dim)
         self._lengths[self.rounds] = length
+
+    def _compare(self, total: Array, delta: NDArray[np.floating], along: float) -> None:
+        """Compare a delta without its canaries with the one before, and its coordinates with normal ones."""
+        # Where each process holds a slice, its largest coordinate is not the vector's.
+        rest = delta / (np.abs(delta).max().astype(np.float64) if self._sharded is None else 1.0)
+        rest /= math.sqrt(self._inner(rest, rest))
+        square = self._inner(total, total)
+        if square:
+            rest -= (along / square) * total
+        length = math.sqrt(self._inner(rest, rest))
+        if length < _NOTHING:
+            # Rounding is left of canaries alone.
+            return
+        rest /= length
+        if math.isfinite(self._likeness[2]):
+            self._likeness[:2] += self._inner(rest, self._rest.astype(np.float64)), 1.0
+        squares = rest * rest
+        self._likeness[2] = min(self._likeness[2], self.canaries.dim * self._inner(squares, squares))
+        self._rest = rest.astype(np.float32)
+
+    def _likenesses(self) -> dict[str, float]:
+        """Return the correlation of successive deltas, with its error, and the least kurtosis, where there are any."""
+        added, pairs, kurtosis = self._likeness.tolist()
+        found = {"correlation": added / pairs, "pairs": int(pairs)} if pairs else {}
+        return found | ({"kurtosis": kurtosis} if math.isfinite(kurtosis) else {})
 
     def _inner(self, first: Array, second: Array) -> float:
         """Return an inner product over the coordinates of all processes."""
@@ -623,6 +681,8 @@ def _sampled_trace(participation: Participation, noise_multiplier: float) -> Sam
     return SampledTrace(float(sampling.rate), noise_multiplier)
 
 
+# Share of a delta's length below which what is left without its canaries is not compared.
+_NOTHING = 1e-6
 # Whether the residual of each round is known, as a state's number says it; None before the first round.
 _RESIDUALS = {0: False, 1: True, -1: None}
 # A file of scores is named after its state, this part and the round. Files of such names are removed, so no other file

@@ -59,6 +59,12 @@ class RoundsRecord:
     members, taken
         Number of observed canaries, and of rounds in which they took part, all together; None where they were not
         recorded.
+    all_traces
+        Traces of all canaries of each round, those that came back too; None where ``traces`` are.
+    correlation, pairs
+        Mean cosine of successive deltas without their canaries, and the number of pairs; None without a pair.
+    kurtosis
+        Least kurtosis of a delta's coordinates without canaries, 3 of Gaussian noise; None if none was taken.
     """
 
     score: Score
@@ -72,6 +78,10 @@ class RoundsRecord:
     carry_over: float = 0.0
     members: OmittedIfNone[Count] = None
     taken: OmittedIfNone[Count] = None
+    all_traces: OmittedIfNone[RoundTraces] = None
+    correlation: OmittedIfNone[float] = None
+    pairs: OmittedIfNone[Count] = None
+    kurtosis: OmittedIfNone[float] = None
 
 
 @set_module("canaryproof")
@@ -173,8 +183,10 @@ class Scores:
         counts = None if record is None else record.counts
         if counts is not None and not (counts.shape == seen.shape and (counts > 0).all()):
             raise ValueError("record.counts: must be a positive number for each observed score")
-        if record is not None and not np.isfinite(record.carry_over):
-            raise ValueError(f"record.carry_over: must be finite, not {record.carry_over!r}")
+        for name in ("carry_over", "correlation", "kurtosis") if record is not None else ():
+            value = getattr(record, name)
+            if value is not None and not np.isfinite(value):
+                raise ValueError(f"record.{name}: must be finite, not {value!r}")
         if inserted is not None and chosen is ScoreKind.ANY:
             raise ValueError("inserted: is for cosines, which canaries of one release crowd")
         if unobserved is None and neighbours == "replace":

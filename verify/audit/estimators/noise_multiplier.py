@@ -151,7 +151,8 @@ class NoiseMultiplier:
     standard_error
         Standard error of ``value``, with the spread between rounds where that is more than chance.
     spread_p_value
-        Probability of at least this spread between rounds of equal noise; None for one round, or without noise.
+        P-value of equal noise in all rounds, by their spread, their trend and the round with the least noise; None for
+        one round, or without noise.
     """
 
     value: float
@@ -257,9 +258,18 @@ class RoundTraces:
         if 0.0 < value < math.inf and len(self.cosines) > 1:
             scores = self.z_scores(value)
             spread, freedom = float(np.square(scores - scores.mean()).sum()), len(scores) - 1
-            spread_p_value = float(special.chdtrc(freedom, spread))
+            # A round's z-score is off by ‖S‖ times what the inverse of its noise is off.
+            order = np.arange(len(scores)) - np.average(np.arange(len(scores)), weights=self.lengths**2)
+            weights = self.lengths * order
+            trend = abs(float(weights @ scores)) / float(np.linalg.norm(weights))
+            p_values = (
+                special.chdtrc(freedom, spread),
+                2.0 * special.ndtr(-trend),
+                len(scores) * special.ndtr(-scores.max()),
+            )
+            spread_p_value = min(1.0, 3.0 * float(min(p_values)))
             if spread_p_value < _UNEQUAL:
-                inflation = math.sqrt(spread / freedom)
+                inflation = math.sqrt(max(spread / freedom, 1.0))
         reach = inflation * float(-special.ndtri(0.5 - 0.5 * confidence))
         low, high = self._solution(-reach), self._solution(reach)
         step = self._solution(inflation) - self._solution(-inflation)

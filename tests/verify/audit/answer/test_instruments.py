@@ -1,5 +1,6 @@
 import itertools
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -320,24 +321,15 @@ def test_honest_returns_are_found_at_no_more_than_the_level_over_all_lags():
 
 def test_the_faults_that_are_said_to_be_noticed_are_noticed_with_ninety_percent():
     """The probability of each test at its own smallest fault, from the law of its statistic there."""
-    dim, rounds, rate, members = 2000, 5, 0.3, 400
-    residuals, sampling = cp.ResidualTests(1.0, dim), cp.SamplingTests(rate, members)
+    dim, rounds = 2000, 5
+    residuals = cp.ResidualTests(1.0, dim)
     rng = np.random.default_rng(0)
     for _ in range(rounds):
         residuals.add(rng.normal(size=dim))
-        sampling.add(np.flatnonzero(rng.random(members) < rate))
     # Pairs of a round's values are equal with probability 2⁻²⁰ at most, and with 1/m where there are m.
     pairs = rounds * dim * (dim - 1) / 2
     critical = stats.binom.isf(LEVEL, rounds * dim, pairs / 2**20 / (rounds * dim)) + 1
     repeated = rounds * dim**2 / 2 / residuals._few_values()
-    two_sided = stats.norm.isf(LEVEL / 2)
-    # A rate's error in deviations of the number drawn, and that of a share of so many who may return at one of 4 lags.
-    drawn = sampling._wrong_rate() * rate * rounds * members / math.sqrt(rounds * members * rate * (1 - rate))
-    lags, sizes, _ = sampling._overlaps
-    earlier = sizes[lags == 1].sum()
-    returned = sampling._wrong_return(lags, sizes) * math.sqrt(earlier / (rate * (1 - rate)))
-    # Rates of members with this deviation, as a share of the mean, add to the variance of their counts.
-    wider = 1.0 + (sampling._wrong_rates() * rate) ** 2 * rounds / (rate * (1 - rate))
     # Rounds of unequal noise add to the variance of a round's deviation, 1/(2d). The law has 48 tests.
     said = {test.name: test.notices.split() for test in residuals.tests()}
     unequal = 1.0 + 2.0 * dim * float(said["equal rounds"][6]) ** 2
@@ -345,9 +337,6 @@ def test_the_faults_that_are_said_to_be_noticed_are_noticed_with_ninety_percent(
     off = float(said["normal law"][-1]) / math.sqrt(beyond * (1.0 - beyond) / (rounds * dim))
     powers = {
         "values": stats.poisson.sf(critical - 1, repeated),
-        "batch size": stats.norm.sf(two_sided - drawn),
-        "returns": stats.norm.sf(stats.norm.isf(LEVEL / 2 / 4) - returned),
-        "participations": stats.chi2.sf(stats.chi2.isf(LEVEL / 2, members) / wider, members),
         "equal rounds": stats.chi2.sf(stats.chi2.isf(LEVEL, rounds - 1) / unequal, rounds - 1),
         "normal law": stats.norm.sf(math.sqrt(2.0 * math.log(48 / LEVEL)) - off),
         "signs": stats.norm.sf(math.sqrt(2.0 * math.log(2.0 * 7 / LEVEL)) - instruments._beyond(7)),
@@ -470,13 +459,89 @@ def test_each_test_of_the_residuals_says_what_it_saw_how_likely_that_is_and_what
     assert {name: test.p_value for name, test in found.items()} == pytest.approx(p_values, rel=1e-5)
 
 
+def said_of_sampling(members, rate, rounds):
+    """The printed smallest faults of a sampling record, as numbers."""
+    tests, rng = cp.SamplingTests(rate, members), np.random.default_rng(1)
+    for _ in range(rounds):
+        tests.add(np.flatnonzero(rng.random(members) < rate))
+    return {
+        test.name: float(found[1])
+        for test in tests.tests()
+        if (found := re.search(r"(?:by|of) ([\d.e-]+)", test.notices))
+    }
+
+
+def caught(name, members, rate, draw, runs):
+    """In how many of so many records of a fault a test fails."""
+    count = 0
+    for seed in range(runs):
+        tests = cp.SamplingTests(rate, members)
+        for drawn in draw(np.random.default_rng([seed, 71])):
+            tests.add(drawn)
+        count += next(test.has_failed for test in tests.tests() if test.name == name)
+    return count
+
+
+SAMPLED = [(60, 0.3, 8), (800, 0.1, 4), (3000, 0.01, 10), (5000, 0.05, 32), (2000, 0.001, 50), (1000, 0.1, 100)]
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(("members", "rate", "rounds"), SAMPLED)
+def test_the_smallest_faults_of_sampling_are_noticed_with_ninety_percent(members, rate, rounds):
+    """Each at its printed value, by drawing; 60 of 100 and fewer have a probability below 1e-12 of 90%, some of 80%."""
+    said, runs = said_of_sampling(members, rate, rounds), 100
+
+    def poisson_of(rates):
+        return lambda rng: (np.flatnonzero(rng.random(members) < rates) for _ in range(rounds))
+
+    def of_those_before(again):
+        def draw(rng):
+            drawn, other = rng.random(members) < rate, (rate - rate * again) / (1.0 - rate)
+            for _ in range(rounds):
+                yield np.flatnonzero(drawn)
+                drawn = rng.random(members) < np.where(drawn, again, other)
+
+        return draw
+
+    faults = [("batch size", poisson_of(rate * (1.0 + sign * said["batch size"]))) for sign in (-1.0, 1.0)]
+    if "participations" in said:
+        deviation = math.sqrt(math.log1p(said["participations"] ** 2))
+        quantiles = rate * np.exp(deviation * stats.norm.ppf((np.arange(members) + 0.5) / members))
+        faults.append(("participations", poisson_of(np.minimum(quantiles * rate / quantiles.mean(), 1.0))))
+        if said["participations"] < 1.0:
+            halves = 1.0 + said["participations"] * np.where(np.arange(members) % 2, 1.0, -1.0)
+            faults.append(("participations", poisson_of(rate * halves)))
+    faults.append(("returns", of_those_before(min(rate + said["returns"], 1.0))))
+    for name, draw in faults:
+        # A fault of 90% is noticed less often than this with probability 1e-6.
+        assert caught(name, members, rate, draw, runs) > stats.binom.ppf(1e-6, runs, 0.9), name
+
+
+def test_no_fault_is_named_where_none_is_noticed():
+    assert "participations" not in said_of_sampling(800, 0.1, 2)
+    assert said_of_sampling(3, 0.5, 1) == {}
+
+
+def test_p_values_of_two_members_are_not_too_small():
+    # Records are few, and each has one draw: of 64 equally likely ones some 5% have a p-value of at most .05.
+    small = {}
+    for seed in range(400):
+        tests, rng = cp.SamplingTests(0.5, 2), np.random.default_rng(seed)
+        for _ in range(3):
+            tests.add(np.flatnonzero(rng.random(2) < 0.5))
+        for test in tests.tests():
+            small[test.name] = small.get(test.name, 0) + (test.p_value <= 0.05)
+    # A draw a record: 22 of 64 records and more have a probability below 1e-12 each.
+    assert max(small.values()) < 400 * 22 / 64
+
+
 def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_it_notices(monkeypatch):
     def standardised(counts, sizes, rate, _):
         return (np.asarray(counts) - np.asarray(sizes) * rate) / np.sqrt(np.asarray(sizes) * rate * (1.0 - rate))
 
     # The draws within the jumps of a count are tested apart.
     monkeypatch.setattr(instruments, "_normal", standardised)
-    members, rate, rounds, z = 60, 0.3, 4, stats.norm.ppf(0.9)
+    members, rate, rounds = 60, 0.3, 4
     batches = [np.flatnonzero(np.random.default_rng(t).random(members) < 0.35) for t in range(rounds)]
     tests = cp.SamplingTests(rate, members)
     for drawn in batches:
@@ -489,24 +554,24 @@ def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_
     def spread(square, freedom):
         return min(1.0, 2.0 * min(stats.chi2.cdf(square, freedom), stats.chi2.sf(square, freedom)))
 
+    for faults in ("_least_wrong_rate", "_least_wrong_rates"):
+        # Their power is tested apart.
+        monkeypatch.setattr(instruments, faults, lambda *_: 0.1234)
     # A fixed size leaves the draw within a count's jump, of the variance 1/12.
     fixed = next(t for t in range(1, 1000) if 2.0 * stats.chi2.cdf(t / (12.0 * deviation**2), t) <= 1e-6)
-    two_sided = stats.norm.isf(0.5e-6) + z
-    wider = stats.chi2.isf(0.5e-6, members) / stats.chi2.ppf(0.1, members)
-    rates = math.sqrt((wider - 1.0) * (1.0 - rate) / (rate * rounds))
     lags = []
     for lag in range(1, rounds):
         both = [(present[t] & present[t + lag]).sum() for t in range(rounds - lag)]
         total = standardised(both, sizes[: rounds - lag], rate, None).sum() / math.sqrt(len(both))
         lags.append((abs(total), lag, sum(both) / sizes[: rounds - lag].sum()))
     strongest, lag, share = max(lags)
-    off = math.sqrt(rate * (1.0 - rate) / sizes[:-1].sum()) * (stats.norm.isf(0.5e-6 / 3) + z)
     expected = [
         (
             "batch size",
             f"A round has {sizes.mean():.5g} members in the mean, where the claim has 18.",
             2.0 * stats.norm.sf(abs(drawn.sum()) / math.sqrt(rounds)),
-            f"a rate that is wrong by {math.sqrt((1.0 - rate) / (rate * members * rounds)) * two_sided:.2g} of itself",
+            # Rounded up, as a smaller fault might not be noticed.
+            "a rate that is wrong by 0.13 of itself",
         ),
         (
             "spread of batch sizes",
@@ -518,13 +583,13 @@ def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_
             "participations",
             f"A member takes part from {counts.min()} to {counts.max()} times in 4 rounds.",
             spread((standardised(counts, rounds, rate, None) ** 2).sum(), members),
-            f"rates of members with a deviation of {rates:.2g} of their mean",
+            "rates of members with a deviation of 0.13 of their mean",
         ),
         (
             "returns",
             f"{share:.2%} of a round's members are drawn again {lag} rounds later, where the claim has 30.00%.",
             min(1.0, 3 * 2.0 * stats.norm.sf(strongest)),
-            f"a share at the next round that is off by {off:.2g}",
+            "a share at the next round that is off by 0.038",
         ),
     ]
     found = tests.tests()

@@ -689,8 +689,12 @@ def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
     traces, counts = KNOWN.record.traces, KNOWN.record.counts
     rounds = {"score": "known rounds", "dim": DIM, "residual": traces.residual, "traced": traces.rounds}
     rounds |= {name: getattr(KNOWN.record, name) for name in ("participations", "left_out", "rounds", "missing")}
-    rounds |= {name: getattr(KNOWN.record, name) for name in ("skipped", "carry_over", "members", "taken")}
+    names = ("skipped", "carry_over", "members", "taken", "correlation", "pairs", "kurtosis")
+    rounds |= {name: getattr(KNOWN.record, name) for name in names}
     known = [KNOWN.observed, *([] if KNOWN.unobserved is None else [KNOWN.unobserved]), traces.cosines, traces.lengths]
+    if (every := KNOWN.record.all_traces) is not None:
+        rounds["all_traced"] = every.rounds
+        known += [every.cosines, every.lengths]
     known += [] if counts is None else [counts]
     for scores, record, arrays in ((ANY, None, [ANY.observed, ANY.unobserved]), (KNOWN, rounds, known)):
         names = ("kind", "inclusion", "neighbours", "dim", "ranked", "inserted")

@@ -129,11 +129,15 @@ def test_it_fits_eighty_columns():
 
 
 @pytest.mark.parametrize("sigma", [0.8, 2.0])
-def test_canaries_add_their_squared_length_to_the_noises(sigma):
-    # Over 16 rounds: of each canary 1 in each of its 4 rounds, or in a quarter of them, and σ² in each coordinate.
-    for taken in ({"participations": 4}, {"rate": 0.25}):
+def test_canaries_add_the_squared_length_of_their_rounds_sum_to_the_noises(sigma):
+    # Over 16 rounds: a canary adds up, and n of its rounds have the squared length n²; σ² in each coordinate.
+    drawn = np.arange(17)
+    for taken, square in (
+        ({"participations": 4}, 16.0),
+        ({"rate": 0.25}, float(stats.binom.pmf(drawn, 16, 0.25) @ drawn**2)),
+    ):
         planned = plan_rounds(sigma, DIM, 16, delta=1e-5, **taken)
-        assert planned.noise_share == pytest.approx(4 * planned.count / (16 * sigma**2 * DIM))
+        assert planned.noise_share == pytest.approx(square * planned.count / (16 * sigma**2 * DIM))
 
 
 def made_up(**options):
@@ -173,7 +177,8 @@ def test_each_figure_of_the_page_is_the_plans():
 PAGE = (
     "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
     "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
-    "{} notice noise at 61% of the claim (ε = 8.25){}. Accuracy: they add 0.0083 to the variance of all rounds' noise. "
+    "{} notice noise at 61% of the claim (ε = 8.25){}. Accuracy: they add 0.0083 of the variance that the "
+    "noise has in the model. "
     "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
     f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
     "Lines that carry it out; t is the number of the round:"

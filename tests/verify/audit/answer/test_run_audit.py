@@ -4,6 +4,7 @@ import math
 import re
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -359,14 +360,14 @@ def test_no_gate_passes_where_data_hide_that_there_is_no_noise() -> None:
 
 def test_data_cannot_hide_what_is_not_there() -> None:
     """An honest release without data is taken for a longer one with probability 1e-4."""
-    assert [hidden(1.0, 0.0, seed).masking_variance for seed in range(30)] == [0.0] * 30
+    assert not any(hidden(1.0, 0.0, seed).is_masked for seed in range(30))
 
 
 def test_the_share_that_is_noticed_beside_data_is_noticed_in_most_releases() -> None:
     """At most 15 of 30 are noticed with probability 4e-8 if each is with 90%; more than 15 with 1e-8 if with 10%."""
     found = hidden(1.0, 0.6)
     assert found.noticed_share is not None
-    assert found.masking_variance == pytest.approx(0.36, abs=0.15)
+    assert 0.36 < found.masking_variance < 0.6
     noticed = [has_failed(hidden(found.noticed_share, 0.6, seed), "noise", "leak") for seed in range(30)]
     assert sum(noticed) > 15
     bare = hidden(1.0, 0.0).noticed_share
@@ -396,7 +397,10 @@ def test_rounds_whose_noise_is_measured_too_large_notice_less() -> None:
     known = RoundsRecord(Score.KNOWN_ROUNDS, 1, 0, 10, 0, 0, dataclasses.replace(traces, residual=True))
     found = audit(scores, DELTA, noise_multiplier=0.1)
     assert found.mechanism is not None
-    assert found.masking_variance == pytest.approx((found.mechanism.measured.value / 0.1) ** 2 - 1.0)
+    # The most that others' data may be is exceeded by the measured variance with probability 10%.
+    most = math.sqrt(found.masking_variance + 1.0) * 0.1
+    assert stats.norm.sf(found.mechanism.traces.statistic(most)) == pytest.approx(0.1, rel=1e-6)
+    assert most > found.mechanism.measured.value
     assert audit(Scores(run(), dim=2000, record=known), DELTA, noise_multiplier=0.1).masking_variance == 0.0
 
 
@@ -515,6 +519,71 @@ def trained(noise: float, seed: int, rounds: int = 10, **sampled: Any) -> Canary
     return clients
 
 
+def of_rounds(deltas: Callable[[int, Array], Array], seed: int = 0, epochs: int = 1, noises: Any = 1.0) -> Audit:
+    """Audit 400 canaries in 20 rounds an epoch, whose noisy sums a server changes."""
+    dim, rng = 2000, np.random.default_rng(seed)
+    participation = shuffled_epochs(400, 20, epochs, seed, Insertion(800, observed=400))
+    clients = CanaryClients(Canaries(seed, 800, dim), participation)
+    for t, noise in enumerate(np.broadcast_to(noises, participation.rounds).tolist()):
+        clients.add(deltas(t, clients.total(t, 1.0) + noise * rng.normal(size=dim)), t)
+    return audit(clients.scores("known rounds"), 1e-5, claim=accountant.gaussian(1.0, participations=epochs))
+
+
+def as_released(_: int, total: Array) -> Array:
+    return total
+
+
+def test_noise_that_is_missing_where_canaries_come_back_leaves_the_claim_undecided() -> None:
+    """A tenth of the noise in the second epoch, which no canary enters for the first time."""
+    honest = of_rounds(as_released, epochs=2)
+    assert not any(finding.status == "failed" for finding in honest.findings)
+    assert honest.estimate is not None
+    found = of_rounds(as_released, epochs=2, noises=[1.0] * 20 + [0.1] * 20)
+    assert ruling(found) == "CANNOT SAY: leak"
+    assert (found.estimate, found.noticed_share) == (None, None)
+    for question in ("noise", "leak"):
+        assert "rounds in which canaries come back show less noise than claimed" in found.finding(question).because
+    assert "known=" in found.finding("leak").do
+
+
+def test_noise_that_falls_from_round_to_round_is_composed_of_no_one_multiplier() -> None:
+    """The trend is off by some 5.4 standard errors, which is doubted with probability 96%."""
+    found = of_rounds(as_released, noises=np.linspace(2.0, 0.7, 20))
+    assert ruling(found) == "CANNOT SAY: leak"
+    assert found.estimate is None
+    assert "rounds differ in their noise" in found.finding("leak").because
+    assert "rounds differ in their noise" in no_estimate(found)
+
+
+class Server:
+    """A server that hands over its velocity, or a sum that is divided by a running scale."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind, self.velocity, self.scale = kind, np.zeros(2000), np.zeros(2000)
+
+    def __call__(self, _: int, total: Array) -> Array:
+        self.velocity = 0.9 * self.velocity + total
+        self.scale = 0.99 * self.scale + 0.01 * total**2
+        return self.velocity.copy() if self.kind == "momentum" else total / np.sqrt(self.scale)
+
+
+@pytest.mark.parametrize(("server", "kind"), [("momentum", "correlated-rounds"), ("RMSProp", "even-coordinates")])
+def test_deltas_that_are_no_plain_sums_have_no_estimate(server: str, kind: str) -> None:
+    found = of_rounds(Server(server))
+    assert kind in [warning.kind for warning in found.warnings]
+    assert found.estimate is None
+    assert "no estimate, as" in found.finding("leak").because
+    assert not of_rounds(as_released).warnings
+
+
+def test_no_estimate_stands_below_a_lower_bound() -> None:
+    found = made(2.0, bound=9.5)
+    assert found.estimate is None
+    assert found.is_contradicted
+    assert "the lower bound is above the interval of the estimate" in no_estimate(found)
+    assert made(2.0, bound=0.5).estimate is not None
+
+
 def test_coins_that_the_numbers_refute_prove_nothing() -> None:
     rng = np.random.default_rng(0)
     observed, unobserved = rng.normal(1.0, 1.0, 500), rng.normal(size=5000)
@@ -600,9 +669,8 @@ def test_a_claim_that_counts_on_sampling_does_not_hold_against_known_rounds() ->
     assert result.claim == claim.epsilon(1e-5)
     assert result.estimate is not None
     assert result.estimate.name == "composed"
-    assert (
-        audit(clients.scores("known rounds"), 1e-5, claim=claim.with_known_rounds(taken)).decision.outcome == "PASSED"
-    )  # type: ignore[union-attr]
+    known = audit(clients.scores("known rounds"), 1e-5, claim=claim.with_known_rounds(taken))
+    assert not any(finding.status == "failed" for finding in known.findings)
 
 
 def test_a_claim_of_events_is_composed_with_the_measured_noise() -> None:
@@ -678,7 +746,8 @@ def test_each_canary_is_held_against_the_claim_at_its_own_number_of_rounds(tmp_p
     # The default bound does not see it, as most canaries have fewer rounds than the claim is for.
     assert exceeded.bounds[1].low < result.claim < exceeded.bounds[0].low  # type: ignore[operator]
     assert result.noticed_share is not None
-    assert result.noticed_share > 0.85
+    # The test of the noise notices 90%; the most that others' data may be leaves less of it.
+    assert 0.6 < result.noticed_share < 0.9
     spots = result.blind_spots
     assert spots is not None
     assert max(part.high for part in spots.noticed if part.mechanism == "less-noise") == pytest.approx(
@@ -706,7 +775,8 @@ def test_noise_is_composed_over_recorded_rounds_and_canaries_are_held_against_cl
     )
     traces = result.mechanism.traces
     noises = {
-        "composed": traces.noise_multiplier(0.95).value,
+        # Canaries that come back measure it too.
+        "composed": scores.record.all_traces.noise_multiplier(0.95).value,  # type: ignore[union-attr]
         "participations": limit,
         "composed-bound": traces.largest_noise(result.level),
     }
@@ -1053,11 +1123,16 @@ def test_what_hides_the_claimed_noise_is_longer_than_it_at_one_in_ten_thousand()
     honest = 1.5**2
     critical = honest * stats.chi2.isf(1e-4, dim)
     for square, hidden in ((0.9999 * critical, False), (1.0001 * critical, True), (4.0 * critical, True)):
-        hides = dataclasses.replace(found, residual_norm=math.sqrt(square)).masking_variance
-        assert hides == pytest.approx((square / dim - honest) / 1.5**2 if hidden else 0.0, rel=1e-9)
+        longer = dataclasses.replace(found, residual_norm=math.sqrt(square))
+        assert longer.is_masked == hidden
+        # Noise and data of this variance leave a length this short with probability 10%.
+        variance = (1.0 + longer.masking_variance) * honest
+        assert stats.chi2.cdf(square / variance, dim) == pytest.approx(0.1, rel=1e-9)
     assert found.mechanism is not None
     unclaimed = dataclasses.replace(found.mechanism, claimed=None)
-    assert dataclasses.replace(found, residual_norm=900.0, mechanism=unclaimed).masking_variance == 0.0
+    bare = dataclasses.replace(found, residual_norm=900.0, mechanism=unclaimed)
+    assert bare.masking_variance == 0.0
+    assert not bare.is_masked
 
 
 @pytest.mark.parametrize("kind", [None, *sorted(WRONG_INPUT | DOUBTFUL_INPUT | NOISE_WARNINGS | NOTES)])

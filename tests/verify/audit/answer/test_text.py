@@ -164,7 +164,9 @@ def stub(**changes):
         "release_norm": None,
         "neighbours": "add-or-remove",
         "rounds_per_score": 1,
-        "masking_variance": 0.0,
+        "is_masked": False,
+        "is_contradicted": False,
+        "has_unequal_noise": False,
         "mechanism": None,
         "normality": None,
         "null_law": None,
@@ -227,7 +229,7 @@ REMARKS = [
             ("cannot say", {"bound": None}, True),
             ("as claimed", {}, False),
             ("cannot say", {"bound": OWN}, False),
-            ("cannot say", {"masking_variance": 0.5}, False),
+            ("cannot say", {"is_masked": True}, False),
             ("cannot say", {"delta": 0.0}, False),
         )
     ),
@@ -250,7 +252,7 @@ DILUTED = "How much data dilute the cosines,"
     ("changes", "said"),
     [
         ({}, None),
-        ({"masking_variance": 0.5, "noise_multiplier": 1.0}, HIDDEN),
+        ({"is_masked": True, "noise_multiplier": 1.0}, HIDDEN),
         ({"noise_multiplier": 1.0}, DILUTED),
         ({"noise_multiplier": 1.0, "release_norm": 5.0}, None),
         ({"release_norm": 5.0}, None),

@@ -39,7 +39,7 @@ ROWS = {
     "canaries crowd each other": {"crowded"},
     "numbers that fair coins do not give": {"coin"},
     "rounds that are missing or skipped": {"missing-rounds", "skipped-rounds"},
-    "later rounds depend on canaries": {"carry-over"},
+    "later rounds depend on canaries, or deltas on each other": {"carry-over", "correlated-rounds", "even-coordinates"},
     "too few scores, or a large δ": {"too-few", "large-delta"},
 }
 
@@ -171,7 +171,7 @@ FAULTS: dict[str, dict[str, dict]] = {
         "other scores": {"null_count": 60, "inclusion": "coin"},
     },
     "rounds that are missing or skipped": {"recorded rounds": {"rounds": 4}},
-    "later rounds depend on canaries": {"recorded rounds": {"momentum": 0.9, "noise": 0.3}},
+    "later rounds depend on canaries, or deltas on each other": {"recorded rounds": {"momentum": 0.9, "noise": 0.3}},
     "too few scores, or a large δ": {
         "cosines": {"count": 5, "null_count": 5},
         "a release": {"delta": 0.3},

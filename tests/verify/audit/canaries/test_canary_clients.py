@@ -1,3 +1,4 @@
+import itertools
 import math
 import shutil
 
@@ -497,6 +498,57 @@ def test_canaries_that_come_back_are_taken_out_of_what_is_measured():
     assert found / math.sqrt(1.0 - found**2) * math.sqrt(dim - 1.0) == pytest.approx(
         slope * math.sqrt(dim - 2.0), rel=1e-6
     )
+
+
+def test_all_traces_are_those_of_a_training_whose_other_updates_are_known_to_be_nothing():
+    schedule = bernoulli(0, 0.5, rounds=8, seed=3, canaries=Insertion(40, observed=20))
+    alone = noisy(schedule, Canaries(1, 40, 300))
+    known = noisy(schedule, Canaries(1, 40, 300), known=np.zeros((8, 300)))
+    assert known.all_traces is None
+    assert len(alone.traces.cosines) < len(alone.all_traces.cosines) == 8
+    assert alone.all_traces.cosines == pytest.approx(known.traces.cosines, rel=1e-12)
+    assert alone.all_traces.lengths == pytest.approx(known.traces.lengths, rel=1e-12)
+    assert not alone.all_traces.residual
+    # In an epoch nobody comes back.
+    once = participation.shuffled_epochs(20, 5, 1, 0, Insertion(40, observed=20))
+    assert noisy(once, Canaries(1, 40, 300)).all_traces is None
+
+
+def test_deltas_are_compared_without_their_canaries(tmp_path):
+    dim, rounds = 200, 5
+    schedule = bernoulli(0, 0.5, rounds=rounds, seed=3, canaries=Insertion(12, observed=6))
+    rng = np.random.default_rng(4)
+    noises = rng.normal(size=(rounds, dim)) ** 3
+    clients, rests = CanaryClients(Canaries(2, 12, dim), schedule), []
+    for t in range(rounds):
+        delta = 0.1 * (clients.total(t, 3.0) + noises[t] + (noises[t - 1] if t else 0.0))
+        clients.add(delta, t)
+        total = clients.total(t, 1.0)
+        rest = delta - total * np.linalg.lstsq(total[:, np.newaxis], delta)[0]
+        rests.append(rest / np.linalg.norm(rest))
+        if t == 2:
+            clients.save(tmp_path / "state.npz")
+    record = clients.scores("largest").record
+    pairs = [first @ second for first, second in itertools.pairwise(rests)]
+    assert record.pairs == rounds - 1
+    # One of a pair is kept in single precision.
+    assert record.correlation == pytest.approx(np.mean(pairs), abs=1e-7)
+    assert record.kurtosis == pytest.approx(min(dim * (rest**4).sum() for rest in rests), rel=1e-12)
+    resumed = CanaryClients(Canaries(2, 12, dim), schedule)
+    resumed.load(tmp_path / "state.npz")
+    for t in range(3, rounds):
+        resumed.add(0.1 * (resumed.total(t, 3.0) + noises[t] + noises[t - 1]), t)
+    again = resumed.scores("largest").record
+    assert (again.correlation, again.pairs, again.kurtosis) == (record.correlation, record.pairs, record.kurtosis)
+
+
+def test_deltas_of_canaries_alone_are_not_compared():
+    schedule = bernoulli(0, 0.9, rounds=3, seed=3, canaries=Insertion(12, observed=6))
+    clients = CanaryClients(Canaries(2, 12, 200), schedule)
+    for t in range(3):
+        clients.add(clients.total(t, 1.0), t)
+    record = clients.scores("largest").record
+    assert (record.correlation, record.pairs, record.kurtosis) == (None, None, None)
 
 
 @pytest.mark.deep

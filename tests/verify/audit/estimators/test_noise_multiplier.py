@@ -220,7 +220,34 @@ def test_rounds_of_unequal_noise_widen_the_interval_by_the_deviation_of_their_sc
     assert (1.0 / measured.high, 1.0 / measured.low) == pytest.approx((1.0 / sigma - reach, 1.0 / sigma + reach))
     error = 0.5 * (1.0 / (1.0 / sigma - widened) - 1.0 / (1.0 / sigma + widened))
     assert measured.standard_error == pytest.approx(error)
-    assert measured.spread_p_value == pytest.approx(stats.chi2.sf(4.0 * 7.0**2, 3))
+    # The least of three tests: the spread is by far the most unlikely here.
+    assert math.log(measured.spread_p_value) == pytest.approx(stats.chi2.logsf(4.0 * 7.0**2, 3) + math.log(3.0))
+
+
+@pytest.mark.parametrize("kind", ["trend", "one round"])
+def test_unequal_rounds_are_seen_by_their_trend_or_by_the_one_with_the_least_noise(kind):
+    dim, rounds, sigma = 10**12, 40, 2.0
+    lengths = 100.0 + 10.0 * np.arange(rounds) % 70.0
+    # What a round's z-score is off, in a direction that the weighted sum of all does not see.
+    order = np.arange(rounds) - (lengths**2 @ np.arange(rounds)) / (lengths**2).sum()
+    trend = lengths * order / np.linalg.norm(lengths * order)
+    off = 6.0 * trend if kind == "trend" else 7.0 * np.eye(rounds)[3]
+    shifts = lengths / sigma + off
+    measured = RoundTraces(shifts / np.sqrt(shifts**2 + dim), lengths, dim, False, rounds).noise_multiplier()
+    if kind == "trend":
+        assert measured.value == pytest.approx(sigma, rel=1e-6)
+        assert measured.spread_p_value == pytest.approx(3.0 * 2.0 * stats.norm.sf(6.0), rel=1e-3)
+    else:
+        # The round has 7 less what the common value takes of it.
+        left = 7.0 - 7.0 * lengths[3] ** 2 / (lengths**2).sum()
+        assert measured.spread_p_value == pytest.approx(3.0 * rounds * stats.norm.sf(left), rel=1e-2)
+
+
+def test_p_values_of_equal_rounds_are_at_most_uniform():
+    rng = np.random.default_rng(31)
+    p_values = [drawn(1.0, [5.0] * 12, 2000, rng).noise_multiplier().spread_p_value for _ in range(200)]
+    # At most 10% are below .1, by three tests; 35 of 200 and more have a probability of 1e-3 to 1e-6 of that.
+    assert sum(p_value < 0.1 for p_value in p_values) <= stats.binom.isf(1e-6, 200, 0.1)
 
 
 def test_no_trace_is_an_infinite_noise_multiplier():
