@@ -480,7 +480,7 @@ class SamplingTests:
 
     @property
     def wrong_rate(self) -> float:
-        """Share of itself by which a rate is off that is noticed with probability 90%; the largest if none is, nan at first."""
+        """Least share by which a wrong rate is noticed with probability 90%; the largest if none is, nan at first."""
         if not self.rounds:
             return math.nan
         share = _least_wrong_rate(self.members, self.rate, self.rounds, LEVEL)

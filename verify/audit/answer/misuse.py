@@ -361,7 +361,7 @@ def _rounds(record: RoundsRecord) -> Iterator[MisuseWarning]:
 _ROUNDS_LEVEL = EACH_LEVEL / 3.0
 # Correlation of successive deltas from which on what a round adds alone has less than 95% of their variance.
 _CORRELATED = math.sqrt(0.05)
-# Kurtosis below which no noise is left whose coordinates are normal, beside data of less than half of the variance.
+# Kurtosis below which coordinates are not normal noise with data of less than half of the variance.
 _EVEN = 2.5
 
 

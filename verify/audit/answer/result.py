@@ -144,7 +144,7 @@ class MechanismTest:
 
     @property
     def rounds_text(self) -> str:
-        """How many rounds were measured, and of how many."""
+        """The number of measured rounds, and of all if there were more."""
         count, rounds = len(self.all_traces.cosines), self.all_traces.rounds
         if count < rounds:
             return f"{count:,} of {rounds:,} rounds"
@@ -347,8 +347,9 @@ class AuditResult:
     def is_contradicted(self) -> bool:
         """Whether a lower bound is above the interval of the default estimate, whose assumption is then wrong."""
         bound = self.bound
-        known = bound is not None and bound.coverage != Coverage.HEURISTIC
-        return known and bool(self.estimates) and bound.low > self.estimates[0].high
+        if bound is None or bound.coverage == Coverage.HEURISTIC or not self.estimates:
+            return False
+        return bound.low > self.estimates[0].high
 
     @property
     def bound(self) -> AuditRow | None:

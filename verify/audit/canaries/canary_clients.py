@@ -293,7 +293,9 @@ class CanaryClients:
             members=len(counts),
             taken=int(counts.sum()),
             all_traces=self.all_traces,
-            **self._likenesses(),
+            correlation=self._correlation,
+            pairs=int(self._likeness[1]) or None,
+            kurtosis=self._kurtosis,
         )
         inclusion = self.participation.inclusion
         if score == Score.LARGEST:
@@ -604,11 +606,15 @@ class CanaryClients:
         self._likeness[2] = min(self._likeness[2], self.canaries.dim * self._inner(squares, squares))
         self._rest = rest.astype(np.float32)
 
-    def _likenesses(self) -> dict[str, float]:
-        """Return the correlation of successive deltas, with its error, and the least kurtosis, where there are any."""
-        added, pairs, kurtosis = self._likeness.tolist()
-        found = {"correlation": added / pairs, "pairs": int(pairs)} if pairs else {}
-        return found | ({"kurtosis": kurtosis} if math.isfinite(kurtosis) else {})
+    @property
+    def _correlation(self) -> float | None:
+        """Mean cosine of successive deltas without their canaries."""
+        return float(self._likeness[0] / self._likeness[1]) if self._likeness[1] else None
+
+    @property
+    def _kurtosis(self) -> float | None:
+        """Least kurtosis of a delta's coordinates without its canaries."""
+        return float(self._likeness[2]) if math.isfinite(self._likeness[2]) else None
 
     def _inner(self, first: Array, second: Array) -> float:
         """Return an inner product over the coordinates of all processes."""
