@@ -13,7 +13,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-wheel test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format docs published release-check published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format dist docs published release-check published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
 
 verify: $(RUN_STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick --overwrite
@@ -95,9 +95,10 @@ test-browser: $(STAMP)
 	$(BIN)/pip install --quiet --constraint constraints.txt playwright
 	$(BIN)/pytest -n 0 -rA tests/reports/test_browser.py
 
-# The wheel with what it requires, in a folder of its own, with any Python: make test-wheel PYTHON=python3.13
-test-wheel: $(STAMP)
-	$(BIN)/python -m tests.wheel $(PYTHON)
+# What is released, in dist: source and wheel of the last commit, installed alone on each Python from 3.11 on that can be
+# found here, with digests. For some of them: make dist PYTHONS="python3.12 python3.13"
+dist: $(STAMP)
+	$(BIN)/python -m tests.wheel $(PYTHONS)
 
 # Bytes for every reader of files, for a minute; where atheris has no wheel, `make test` must do.
 fuzz: $(STAMP)
@@ -185,7 +186,7 @@ mutants: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.mutants
 
 clean:
-	rm -rf .venv .venv-* build runs *.egg-info
+	rm -rf .venv .venv-* build dist runs *.egg-info
 
 # What a run of the suites needs, and what the tests and the linters need besides, each with the stamps that it makes.
 # Python compiles what is imported: all 15,000 modules of the packages would take longer.

@@ -28,6 +28,7 @@ from canaryproof.verify.audit.answer.result import NOTICE, AuditResult, AuditRow
 from canaryproof.verify.audit.answer.trade_off import trade_off_curve
 from canaryproof.verify.audit.canaries.round_scores import directions_of, layers_of
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Scores
+from canaryproof.verify.audit.engine.provenance import digest_of_files
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone
 from canaryproof.verify.audit.files.reading import open_file
@@ -279,11 +280,12 @@ def dump(document: dict[str, Any]) -> str:
 
 
 def versions_here() -> dict[str, str]:
-    """Return the versions of the libraries that compute and draw."""
+    """Return the versions of the libraries that compute and draw, and the digest of this package's own files."""
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
         "machine": platform.machine(),
+        "files": digest_of_files(),
     }
 
 

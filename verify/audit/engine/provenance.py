@@ -4,6 +4,7 @@ import hashlib
 import platform
 import re
 from contextlib import suppress
+from functools import cache
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 
@@ -28,6 +29,20 @@ def python_and_platform() -> dict[str, str]:
         "python": platform.python_version(),
         "platform": " ".join([platform.system(), platform.machine(), *platform.libc_ver()]).strip(),
     }
+
+
+@cache
+def digest_of_files(root: Path = Path(__file__).parents[3]) -> str:
+    """Return the SHA-256 of all files of the rooms, as a checkout or a wheel has them: ``make dist`` prints it."""
+    digest = hashlib.sha256()
+    for room in ("kernels", "proofs_check", "reports", "verify"):
+        for path in sorted((root / room).rglob("*")):
+            name = path.relative_to(root).as_posix()
+            # A wheel has the public names outside of their room, and no published pages.
+            left_out = name.startswith(("verify/api/", "reports/published/")) or "__pycache__" in path.parts
+            if path.is_file() and not left_out:
+                digest.update(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {name}\n".encode())
+    return digest.hexdigest()
 
 
 def _digest_of_code() -> str:
