@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import tomllib
 import zipfile
@@ -16,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.wheel import build
+from canaryproof.verify.audit.engine.provenance import digest_of_files
+from tests.wheel import build, check_record, release
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -138,6 +140,50 @@ def test_the_wheel_has_every_file_of_the_rooms(installed: Path) -> None:
     rooms = [path.relative_to("verify/api") if path.is_relative_to("verify/api") else path for path in rooms]
     assert {path for path in rooms if not (package / path).exists()} == set()
     assert len(rooms) > 200
+
+
+def test_a_wheel_and_the_checkout_have_files_of_one_digest(installed: Path) -> None:
+    """Reports name it, so that it may depend on nothing but the files."""
+    assert digest_of_files(installed / "canaryproof") == digest_of_files()
+    copy = installed.parent / "copy"
+    shutil.copytree(installed / "canaryproof" / "kernels", copy / "kernels")
+    before = digest_of_files(copy)
+    digest_of_files.cache_clear()
+    with (copy / "kernels" / "canaries.py").open("a") as file:
+        file.write("\n")
+    assert digest_of_files(copy) != before
+    digest_of_files.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [
+        ("canaryproof/kernels/canaries.py", b"x", "has another digest than its record says"),
+        ("canaryproof/kernels/more.py", b"", "its record names other files than it has"),
+    ],
+)
+def test_a_wheel_that_is_not_as_its_record_says_is_refused(
+    folder: Path, tmp_path: Path, name: str, text: bytes, rule: str
+) -> None:
+    (wheel,) = folder.glob("*.whl")
+    check_record(wheel)
+    with zipfile.ZipFile(wheel) as before, zipfile.ZipFile(tmp_path / "other.whl", "w") as after:
+        for each in {*before.namelist(), name}:
+            after.writestr(each, text if each == name else before.read(each))
+    with pytest.raises(SystemExit, match=rule):
+        check_record(tmp_path / "other.whl")
+
+
+@pytest.mark.deep
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what is released is a commit")
+def test_a_release_has_all_files_of_the_commit(tmp_path: Path) -> None:
+    sdist, wheel = release(tmp_path)
+    assert sdist.name == f"canaryproof-{PROJECT['version']}.tar.gz"
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"CHANGELOG.md", "CITATION.cff", "LICENSE", "Makefile", "docs/start.md", "tests/README.md"} <= names
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.startswith(("tests", "docs"))]
 
 
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can become another user")
