@@ -2,7 +2,7 @@
 
 ``python -m tests.wheel`` makes what is released, in the folder ``dist``: the source with its documents and tests, and
 the wheel of that source. It installs the wheel alone, with what it requires and no extra, on each Python that the
-project names and that can be found here, or on those that are given, and prints the digests of both files and of what they
+project names and that can be found here, or on those given, and prints the digests of both files and of what they
 install, which reports name.
 """
 
