@@ -24,6 +24,7 @@ from canaryproof.verify.audit.canaries.opacus_canaries import check_optimizer
 from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.audit.watch.shadow_members import row_count
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
+from canaryproof.verify.audit.watch.watch_record import ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
 _SERVED = ("DPOptimizer", "DPPerLayerOptimizer", "AdaClipDPOptimizer", "DPOptimizerFastGradientClipping")
@@ -94,10 +95,6 @@ class OpacusWatch(Watch):
             divisor=1.0,
             layers=dict(zip(_names(self._params, module), [p.numel() for p in self._params], strict=True)),
         )
-        if self._is_ghost:
-            because = "ghost clipping makes no gradients of examples, so that no shadow member could be clipped"
-            do = "Watch some steps of the same training with grad_sample_mode='hooks'."
-            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "ghost", because, do)
         self._batches = _Batches(sampler)
         if loader is not None and not self._batches.is_recorded:
             because = "the loader has no batch sampler that could be recorded"
@@ -117,6 +114,8 @@ class OpacusWatch(Watch):
         self._values: list[Any] = []
         self._others = self._other_versions()
         self._inputs: tuple[Any, Any] | None = None
+        # Arguments of the last forward pass, and the gradients of its output by the two backward passes.
+        self._passes: tuple[Any, Any, list[Any]] | None = None
         self._patches: list[Callable[[], None]] = []
         self._patch()
 
@@ -142,6 +141,10 @@ class OpacusWatch(Watch):
         if self._module is not None and not self._is_ghost and hasattr(self._module, "register_forward_pre_hook"):
             hooked = self._module.register_forward_pre_hook(self._keep_inputs, with_kwargs=True)
             self._patches.append(hooked.remove)
+        if self._is_ghost:
+            self._accumulate = self._replace("accumulate", self._accumulate_and_look)
+            if self._module is not None:
+                self._patches.append(self._module.register_forward_hook(self._keep_output, with_kwargs=True).remove)
         self._patches.append(self._batches.restore)
 
     def _replace(self, name: str, method: Callable[[], None]) -> Callable[[], None]:
@@ -256,7 +259,8 @@ class OpacusWatch(Watch):
         elif not self._is_changed:
             because = f"the optimizer's noise was not seen in step {self.steps + 1}"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "hook", because)
-        drawn = self._batches.members_of_step(None if self._clip_norm is None else self._rows, self._accumulated)
+        was_seen = self._clip_norm is not None or (self._is_ghost and self._rows > 0)
+        drawn = self._batches.members_of_step(self._rows if was_seen else None, self._accumulated)
         if drawn is None and self._batches.is_recorded:
             because = f"the members of step {self.steps + 1} are no batch of the loader"
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "matched", because)
@@ -337,7 +341,7 @@ class OpacusWatch(Watch):
         lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0)
         spacing = max(map(precision, total))
         apart = math.sqrt(square) / (self._clip_norm or 1.0) / max(self._rows, 1)
-        self._note_sum(self._rows, lengths, apart, spacing)
+        self._note_sum(lengths, apart, spacing)
 
     def _look_at_clipping(self, samples: list[Any]) -> None:
         """Run the optimizer's clipping with shadow members."""
@@ -397,6 +401,73 @@ class OpacusWatch(Watch):
                 own.set_state(own_state)
             if cuda is not None:
                 torch.cuda.set_rng_state_all(cuda)
+
+    # Ghost clipping, which makes no gradients of examples: its factors are those of the output's gradients.
+
+    def _keep_output(self, _: Any, args: Any, kwargs: Any, output: Any) -> None:
+        tensor = getattr(output, "logits", output)
+        if getattr(tensor, "requires_grad", False):
+            gradients: list[Any] = []
+            tensor.register_hook(lambda gradient: gradients.append(gradient.detach()))
+            self._passes = (args, kwargs, gradients)
+
+    def _accumulate_and_look(self) -> None:
+        """Replace the optimizer's ``accumulate``, which is called for each physical batch."""
+        passes, self._passes = self._passes, None
+        norms = getattr(self._module, "_per_sample_gradient_norms", None)
+        if passes is None or len(passes[2]) != 2 or norms is None or len(norms) != len(passes[2][0]):
+            because = f"the factors of ghost clipping were not seen in step {self.steps + 1}"
+            do = "Give the module to the watch, or watch some steps with grad_sample_mode='hooks'."
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "ghost", because, do)
+        elif len(norms):
+            self._look_at_factors(*passes, norms.float())
+        self._accumulate()
+
+    def _look_at_factors(self, args: Any, kwargs: Any, gradients: list[Any], norms: Any) -> None:
+        """Compare what examples enter with to the clip norm: by Opacus' own norms, and by those of examples alone."""
+        clip_norm, count = float(self._optimizer.max_grad_norm), len(norms)
+        first, second = (each.reshape(count, -1).float().norm(dim=1) for each in gradients)
+        scale = count if self._module.loss_reduction == "mean" else 1
+        factors = second / (scale * first).clamp(min=1e-30)
+        lengths = norms / clip_norm
+        limit = 1.0 + _ALONE + 4.0 * max(precision(p) for p in self._params)
+        entries = [("an example of the batch, by the norm that Opacus computes", float((factors * lengths).max()))]
+        dropped = any(type(each).__name__.startswith("Dropout") and each.training for each in self._module.modules())
+        if dropped:
+            because = "ghost clipping with dropout leaves no pass in which an example's norm could be taken alone"
+            do = "Watch some steps with grad_sample_mode='hooks'."
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "dropout", because, do)
+        elif self._has_look_ahead() and self._rows == 0:
+            longest = [int(i) for i in norms.argsort(descending=True)[:_EXAMPLES]]
+            alone = self._lengths_alone(args, kwargs, count, longest, scale * gradients[0])
+            entries += [
+                ("an example of the batch, by the norm of its gradient alone", float(factors[i]) * length / clip_norm)
+                for i, length in alone.items()
+            ]
+        self._rows += count
+        self._note_trials([ShadowTrial(name, self.steps + 1, entry, limit) for name, entry in entries])
+        self._note_lengths(on_host(lengths).astype(np.float64))
+
+    def _lengths_alone(self, args: Any, kwargs: Any, count: int, rows: list[int], weights: Any) -> dict[int, float]:
+        """Return the norms of examples' gradients, each computed alone."""
+        torch, module, lengths = sys.modules["torch"], self._module, {}
+        try:
+            with self._state(), torch.enable_grad():
+                module.disable_hooks()
+                try:
+                    for i in rows:
+                        alone = _tensor(
+                            module._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1
+                        )
+                        parts_of = torch.autograd.grad(alone, self._params, weights[i : i + 1], allow_unused=True)
+                        parts = [float(each.float().square().sum()) for each in parts_of if each is not None]
+                        lengths[i] = math.sqrt(sum(parts))
+                finally:
+                    module.enable_hooks()
+        except Exception as error:
+            because = f"an example could not be run alone: {type(error).__name__}: {error}"
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "alone", because[:200])
+        return lengths
 
     # The gradient of an example alone.
 

@@ -401,9 +401,9 @@ class Watch:
         lengths = np.linalg.norm(rows, axis=1).astype(np.float64)
         factors = (clip / np.maximum(lengths, clip)).astype(rows.dtype)
         apart = float(np.linalg.norm(factors @ rows - total)) / clip / max(len(rows), 1)
-        self._note_sum(len(rows), lengths / clip, apart, spacing)
+        self._note_sum(lengths / clip, apart, spacing)
 
-    def _note_sum(self, count: int, lengths: Array, apart: float, spacing: float) -> None:
+    def _note_sum(self, lengths: Array, apart: float, spacing: float) -> None:
         """Note a sum that was made again, with the lengths of gradients in clip norms."""
         seen = self._clipping
         self._was_apart = not apart <= _APART + spacing
@@ -413,13 +413,17 @@ class Watch:
                 f"to the clip norm: it is {apart:.2g} clip norms an example apart"
             )
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "apart", because, _CHECK_CLIPPING)
+        self._clipping = replace(seen, sums=seen.sums + 1, apart=max(seen.apart, apart))
+        self._note_lengths(lengths)
+
+    def _note_lengths(self, lengths: Array) -> None:
+        """Note the lengths of gradients, in clip norms."""
+        seen = self._clipping
         self._clipping = replace(
             seen,
-            gradients=seen.gradients + count,
+            gradients=seen.gradients + len(lengths),
             long=seen.long + int(np.count_nonzero(lengths > 1.0)),
             longest=max(seen.longest, float(lengths.max(initial=0.0))),
-            sums=seen.sums + 1,
-            apart=max(seen.apart, apart),
         )
 
     def _run_shadows(

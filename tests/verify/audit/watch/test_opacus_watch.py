@@ -106,7 +106,8 @@ CELLS = {
     "per layer": (LAYERS, {}, "PASSED"),
     "adaptive": (ADAPTIVE, {}, "PASSED"),
     "loss of a sum": ({"loss_reduction": "sum"}, {}, "PASSED"),
-    "ghost": ({"grad_sample_mode": "ghost"}, {}, "CANNOT SAY"),
+    "ghost": ({"grad_sample_mode": "ghost"}, {}, "PASSED"),
+    "ghost, virtual steps": ({"grad_sample_mode": "ghost"}, {"physical": 16}, "PASSED"),
 }
 
 
@@ -216,6 +217,56 @@ def test_an_unsound_clipping_fails_by_a_shadow_member(name):
     answer = watch.close()
     assert failed(answer) == ["clipping"], str(answer)
     assert "one member more changes the clipped sum by" in answer.finding("clipping").because
+
+
+GHOSTS = {
+    "no factors": lambda module: lambda: torch.ones_like(module.get_norm_sample()),
+    "the last layer's norm": lambda module: (
+        lambda: (
+            module.max_grad_norm / (0.0 * module.get_norm_sample() + module.trainable_parameters[-1]._norm_sample)
+        ).clamp(max=1.0)
+    ),
+    "norms that are too small": lambda module: (
+        lambda: (module.max_grad_norm / (0.5 * module.get_norm_sample())).clamp(max=1.0)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GHOSTS)
+def test_wrong_factors_of_ghost_clipping_fail_the_clipping(name):
+    _, made = private(grad_sample_mode="ghost")
+    module = made[0]
+    module.get_clipping_coef = GHOSTS[name](module)
+    watch = watch_of(made, steps=3)
+    train(made, steps=3)
+    answer = watch.close()
+    assert failed(answer) == ["clipping"], str(answer)
+
+
+def test_norms_of_ghost_clipping_that_are_computed_wrongly_fail_the_clipping():
+    _, made = private(grad_sample_mode="ghost")
+    module = made[0]
+    right = module.get_norm_sample
+
+    def halve():
+        module.per_sample_gradient_norms = 0.5 * right()
+        return module._per_sample_gradient_norms
+
+    module.get_norm_sample = halve
+    watch = watch_of(made, steps=3)
+    train(made, steps=3)
+    answer = watch.close()
+    assert failed(answer) == ["clipping"], str(answer)
+    assert "by the norm of its gradient alone" in answer.finding("clipping").because
+
+
+def test_ghost_clipping_without_its_module_cannot_say():
+    _, made = private(grad_sample_mode="ghost")
+    watch = cp.watch(made[1], made[-1], delta=DELTA)
+    train(made, steps=2)
+    answer = watch.close()
+    assert failed(answer) == []
+    assert "the factors of ghost clipping were not seen" in answer.finding("clipping").because
 
 
 def test_a_sound_clipping_of_ones_own_is_not_accused():
