@@ -478,24 +478,21 @@ class SamplingTests:
         self._sizes.append(len(numbers))
         self._digest.update(np.sort(numbers).astype("<i8").tobytes() + b"round")
 
-    @property
-    def wrong_rate(self) -> float:
-        """Least share by which a wrong rate is noticed with probability 90%; the largest if none is, nan at first."""
-        if not self.rounds:
-            return math.nan
-        share = _least_wrong_rate(self.members, self.rate, self.rounds, LEVEL)
-        return 1.0 / self.rate - 1.0 if share is None else share
-
-    def tests(self) -> tuple[InstrumentTest, ...]:
+    def tests(self, *, notices: bool = True) -> tuple[InstrumentTest, ...]:
         """Return the tests of the rounds so far; none before the first.
+
+        Parameters
+        ----------
+        notices
+            Whether the tests say which faults they notice, which takes most of the time.
 
         Returns
         -------
         The tests, each at level 1e-6.
         """
-        return tuple(self._tests()) if self.rounds else ()
+        return tuple(self._tests(notices=notices)) if self.rounds else ()
 
-    def _tests(self) -> Iterator[InstrumentTest]:
+    def _tests(self, *, notices: bool) -> Iterator[InstrumentTest]:
         rng = np.random.default_rng(int.from_bytes(self._digest.digest(), "big"))
         sizes = np.asarray(self._sizes)
         normal = _normal(sizes, self.members, self.rate, rng)
@@ -503,7 +500,7 @@ class SamplingTests:
             "batch size",
             f"A round has {sizes.mean():.5g} members in the mean, where the claim has {self.members * self.rate:.5g}.",
             _two_sided_p_value(float(normal.sum()) / math.sqrt(len(normal))),
-            self._wrong_rate(),
+            self._wrong_rate() if notices else "",
         )
         yield _spread(
             "spread of batch sizes",
@@ -515,10 +512,10 @@ class SamplingTests:
             "participations",
             f"A member takes part from {self._counts.min()} to {self._counts.max()} times in {self.rounds} rounds.",
             _normal(self._counts, self.rounds, self.rate, rng),
-            self._wrong_rates(),
+            self._wrong_rates() if notices else "",
         )
         if self.rounds > 1:
-            yield self._again(rng)
+            yield self._again(rng, notices=notices)
 
     @property
     def _deviation(self) -> float:
@@ -532,7 +529,7 @@ class SamplingTests:
 
     def _wrong_rate(self) -> str:
         """Name the error of the rate that is noticed, in either direction."""
-        share = _least_wrong_rate(self.members, self.rate, self.rounds, LEVEL)
+        share = least_wrong_rate(self.members, self.rate, self.rounds, LEVEL)
         return "" if share is None else f"a rate that is wrong by {_two_digits_up(share)} of itself"
 
     def _wrong_rates(self) -> str:
@@ -548,7 +545,7 @@ class SamplingTests:
         earlier = np.asarray(self._sizes)[np.repeat(np.arange(self.rounds), counts) - lags]
         return lags, earlier, np.concatenate(self._returned)
 
-    def _again(self, rng: np.random.Generator) -> InstrumentTest:
+    def _again(self, rng: np.random.Generator, *, notices: bool) -> InstrumentTest:
         lags, earlier, both = self._overlaps
         normal = _normal(both, earlier, self.rate, rng)
         sums = np.bincount(lags, normal)[1:] / np.sqrt(np.bincount(lags)[1:])
@@ -559,12 +556,12 @@ class SamplingTests:
             f"{share:.2%} of a round's members are drawn again {strongest} rounds later, where the claim has "
             f"{self.rate:.2%}.",
             min(1.0, len(sums) * _two_sided_p_value(float(sums[strongest - 1]))),
-            self._wrong_return(lags, earlier),
+            self._wrong_return(lags, earlier) if notices else "",
         )
 
     def _wrong_return(self, lags: Ints, earlier: Ints) -> str:
         next_round = earlier[lags == 1]
-        share = _least_wrong_rate(round(next_round.mean()), self.rate, len(next_round), LEVEL / int(lags.max()))
+        share = least_wrong_rate(round(next_round.mean()), self.rate, len(next_round), LEVEL / int(lags.max()))
         return "" if share is None else f"a share at the next round that is off by {_two_digits_up(share * self.rate)}"
 
 
@@ -591,7 +588,7 @@ def _moments(size: int, rate: float, true: Array) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _least_wrong_rate(size: int, rate: float, count: int, level: float) -> float | None:
+def least_wrong_rate(size: int, rate: float, count: int, level: float) -> float | None:
     """Return the share by which the rate of counts is off, that a test of their sum notices with 90%; None if none.
 
     It is noticed upwards, and downwards where a rate of 0 is.

@@ -197,7 +197,7 @@ class OpacusWatch(Watch):
             if self._has_look_ahead() or self._was_apart:
                 self._look_at_clipping(samples)
             if self._has_look_ahead():
-                self._look_at_examples()
+                self._look_at_examples(count)
         if self._again is not None:
             self._sum_again(samples)
         self._rows += count
@@ -471,14 +471,14 @@ class OpacusWatch(Watch):
 
     # The gradient of an example alone.
 
-    def _look_at_examples(self) -> None:
+    def _look_at_examples(self, count: int) -> None:
         """Compare gradients of examples with those that each has alone, in a pass of its own without dropout."""
         if self._module is None or self._inputs is None or not hasattr(self._module, "_module"):
             return
         torch, module = sys.modules["torch"], self._module
         args, kwargs = self._inputs
-        count = _batch_size((args, kwargs))
-        if not count:
+        # Time may stand first, which no example has a row of.
+        if not count or _batch_size((args, kwargs)) != count or not getattr(module, "batch_first", True):
             return
         dropped = [each for each in module.modules() if type(each).__name__.startswith("Dropout") and each.training]
         try:

@@ -180,7 +180,8 @@ class _Judge:
             f"{seen.mean:.5g} members a step in the mean, claimed {expected:.5g}, in {_steps(seen.steps)} of "
             f"{seen.members:,} members"
         )
-        noticed = f"a rate that is wrong by {number(100.0 * seen.wrong_rate, 2)}%"
+        wrong = f"a rate that is wrong by {number(100.0 * seen.wrong_rate, 2)}%"
+        noticed = wrong if math.isfinite(seen.wrong_rate) else ""
         if seen.wrong_rate > WRONG_RATE:
             because = f"{words}; a rate that is wrong by {100 * WRONG_RATE:.0f}% would not be noticed"
             return Finding(Question.SAMPLING, Status.CANNOT_SAY, because, noticed, _MORE_STEPS, numbers)

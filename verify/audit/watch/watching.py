@@ -22,7 +22,14 @@ from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import Question, Status
-from canaryproof.verify.audit.answer.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
+from canaryproof.verify.audit.answer.instruments import (
+    LEVEL,
+    MEMBERS,
+    InstrumentTest,
+    ResidualTests,
+    SamplingTests,
+    least_wrong_rate,
+)
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.files.writing import replace_file
@@ -318,6 +325,15 @@ class Watch:
     def _record(self) -> WatchRecord:
         """Return what was recorded so far."""
         phases = tuple(Phase(noise, rate, steps) for (noise, rate), steps in self._phases.items())
+        sampling = self._sampling_record
+        if sampling is not None and self._sampling is not None and self._members is not None:
+            # A power takes longer than the tests of a look.
+            before = None if self._earlier is None else self._earlier.sampling
+            steps = sampling.steps - (0 if before is None else before.steps)
+            share = least_wrong_rate(self._members, self._sampling.rate, steps, LEVEL) if steps else None
+            shares = [each for each in (share, None if before is None else before.wrong_rate) if each is not None]
+            # Where no rate is noticed, one that is as far off as can be is not.
+            sampling = replace(sampling, wrong_rate=min(shares, default=math.inf))
         return WatchRecord(
             SCHEMA,
             version("canaryproof"),
@@ -333,7 +349,7 @@ class Watch:
             phases,
             self._noise_record,
             self._clipping,
-            self._sampling_record,
+            sampling,
             tuple(self._results.values()),
             tuple(self._observations.values()),
         )
@@ -494,7 +510,7 @@ class Watch:
             # The limit of the measured noise, by which the leak is judged, is a test too.
             self._tests += 1
         if self._sampling is not None:
-            self._take_tests(Question.SAMPLING, self._sampling.tests())
+            self._take_tests(Question.SAMPLING, self._sampling.tests(notices=False))
         if self._sizes:
             now = SamplingRecord(
                 len(self._sizes),
@@ -502,7 +518,7 @@ class Watch:
                 self._claimed_rate,
                 float(np.mean(self._sizes)),
                 int(self._counts.max(initial=0)),
-                None if self._sampling is None else self._sampling.wrong_rate,
+                None,
             )
             before = None if self._earlier is None else self._earlier.sampling
             self._sampling_record = now if before is None else _join(before, now)
@@ -535,10 +551,9 @@ class Watch:
 def _join(before: SamplingRecord, now: SamplingRecord) -> SamplingRecord:
     """Return the record of both parts of a training that was resumed; each is tested by itself."""
     steps = before.steps + now.steps
-    rates = [rate for rate in (before.wrong_rate, now.wrong_rate) if rate is not None]
     mean = (before.steps * before.mean + now.steps * now.mean) / steps
     most = max(before.most, now.most)
-    return replace(now, steps=steps, mean=mean, most=most, wrong_rate=min(rates, default=None))
+    return replace(now, steps=steps, mean=mean, most=most)
 
 
 def _pass_over(*_: Any, **__: Any) -> None:

@@ -554,7 +554,7 @@ def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_
     def spread(square, freedom):
         return min(1.0, 2.0 * min(stats.chi2.cdf(square, freedom), stats.chi2.sf(square, freedom)))
 
-    for faults in ("_least_wrong_rate", "_least_wrong_rates"):
+    for faults in ("least_wrong_rate", "_least_wrong_rates"):
         # Their power is tested apart.
         monkeypatch.setattr(instruments, faults, lambda *_: 0.1234)
     # A fixed size leaves the draw within a count's jump, of the variance 1/12.
