@@ -534,9 +534,17 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
 
 def find_repetitions(observed: Array, unobserved: Array) -> tuple[MisuseWarning, ...]:
     """Return warnings that scores of any kind are copies of others."""
+    return tuple(_repetition_warnings(_facts_of_any_kind(observed, unobserved)))
+
+
+def find_wrong_order(observed: Array, unobserved: Array) -> tuple[MisuseWarning, ...]:
+    """Return warnings that scores of any kind are lower where a canary took part, as losses are."""
+    return tuple(_order(_facts_of_any_kind(observed, unobserved)))
+
+
+def _facts_of_any_kind(observed: Array, unobserved: Array) -> _Facts:
     seen, unseen = np.sort(observed), np.sort(unobserved)
-    total = len(seen) + len(unseen)
-    return tuple(_repetition_warnings(_Facts(seen, unseen, False, None, "fixed", None, None, None, 0, total)))
+    return _Facts(seen, unseen, False, None, "fixed", None, None, None, 0, len(seen) + len(unseen))
 
 
 def has_few_values(scores: Array) -> bool:

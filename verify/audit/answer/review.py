@@ -18,7 +18,7 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.answer.misuse import FEW_VALUES, find_repetitions, has_few_values
+from canaryproof.verify.audit.answer.misuse import FEW_VALUES, find_repetitions, find_wrong_order, has_few_values
 from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
@@ -134,7 +134,7 @@ class Review:
     unknown
         What cannot be seen from what is given.
     withheld
-        Why nothing is judged, as rows are copies of others; empty if they are not.
+        Why nothing is judged, as rows are copies of others or scores are lower for members; empty if neither is so.
     """
 
     form: str
@@ -252,7 +252,7 @@ def review(
     if tried is not None:
         tried = int(_TRIED.number("tried", tried))
     kind = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
-    withheld = "" if result.scores is None else _repetitions(result.scores)
+    withheld = "" if result.scores is None else _wrong_input(result.scores)
     if withheld:
         parts: _Parts = (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
     elif result.scores is not None:
@@ -330,12 +330,12 @@ def _rank(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
     return prepare(ranks[:members], ranks[members:], inclusion=inclusion)
 
 
-def _repetitions(scores: ScoreColumns) -> str:
-    """Say that scores are copies of others, and what to do; empty if they are not."""
+def _wrong_input(scores: ScoreColumns) -> str:
+    """Say that scores are copies of others, or lower for members, as an audit says it; empty if they are not."""
     assert scores.unobserved is not None
     groups = scores.observed, scores.unobserved
     # Infinite scores are certain guesses, and may be as many as they like.
-    warnings = find_repetitions(*(group[np.isfinite(group)] for group in groups))
+    warnings = find_repetitions(*(group[np.isfinite(group)] for group in groups)) or find_wrong_order(*groups)
     return f"{warnings[0].message} {warnings[0].what_to_do}" if warnings else ""
 
 

@@ -27,7 +27,14 @@ from canaryproof.verify.audit.cli.options import (
 )
 from canaryproof.verify.audit.cli.watch_file import answer_watch, is_watch
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind, read_score_columns, read_scores
+from canaryproof.verify.audit.files.other_results import read_known_columns
+from canaryproof.verify.audit.files.reading import (
+    LARGEST_COUNT,
+    ScoreColumns,
+    ScoreKind,
+    read_score_columns,
+    read_scores,
+)
 from canaryproof.verify.audit.files.writing import write_output
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -266,11 +273,12 @@ def audit_command(
     FILE holds scores of canaries, by default their cosines with the release. It is a one-dimensional .npy, or an .npz
     with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
     naming these columns. Or it is a .csv or .parquet with a line for each canary, whose columns --score and --member
-    name. Or it is a .json that Scores.save of Python wrote, with the record of a training's rounds, whose noise is then
-    measured. With --canaries and --canary-seed it is the release itself, and its canaries are made again as
-    "canaryproof canaries" makes them. It is a one-dimensional .npy, or a checkpoint: a .safetensors, or the
-    .safetensors.index.json of several, whose coordinates stand in the order of the tensors' names. It is read in
-    pieces, so that it may be larger than memory. All values are floating-point.
+    name, by default score and member, or with a column for each kind, as in and out, or train and test. Or it is a
+    .json that Scores.save of Python wrote, with the record of a training's rounds, whose noise is then measured. With
+    --canaries and --canary-seed it is the release itself, and its canaries are made again as "canaryproof canaries"
+    makes them. It is a one-dimensional .npy, or a checkpoint: a .safetensors, or the .safetensors.index.json of
+    several, whose coordinates stand in the order of the tensors' names. It is read in pieces, so that it may be larger
+    than memory. All values are floating-point.
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
@@ -498,12 +506,10 @@ def scores_of(
                 raise InputError(f"--{name}: must not be given with {file}, which says it")
         if columns is not None:
             raise InputError(f"--score: must not be given with {file}, which has no columns")
-    elif columns is None and file.suffix.lower() == ".parquet":
-        raise InputError(f"{file}: needs --score and --member, the names of its columns")
     elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
     else:
-        read = read_scores(file, kind) if columns is None else read_score_columns(file, *columns, kind, id_column)
+        read = _read_columns(file, columns, kind, id_column)
         if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
             raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
     from canaryproof.verify.audit.canaries.scores import Scores
@@ -514,6 +520,17 @@ def scores_of(
         return Scores(read.observed, read.unobserved, **given)
     except ValueError as error:
         raise InputError(f"{file}: {error}") from error
+
+
+def _read_columns(file: Path, columns: tuple[str, str] | None, kind: ScoreKind, id_column: str | None) -> ScoreColumns:
+    """Read a file's scores, a table's by the names of its columns, given or known."""
+    if columns is not None:
+        return read_score_columns(file, *columns, kind, id_column)
+    suffix = file.suffix.lower()
+    known = read_known_columns(file, kind) if suffix in (".csv", ".parquet") else None
+    if known is None and suffix == ".parquet":
+        raise InputError(f"{file}: needs --score and --member, the names of its columns")
+    return read_scores(file, kind) if known is None else known
 
 
 # Values of options that a file with its own leaves alone.

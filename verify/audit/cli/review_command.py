@@ -33,10 +33,11 @@ from canaryproof.verify.audit.files.errors import InputError
 def review_command(file: Path, as_json: bool, **asked: Any) -> None:
     """Give a second opinion on another tool's audit.
 
-    FILE is a .csv or .parquet table or a .json document. It has columns score and member, a line for each canary; or
-    in_canary_scores and out_canary_scores, as jax_privacy names them; or observed and unobserved. Or it has counts: m
-    canaries, r guesses and v right ones, a line for each number of guesses that was tried. Or it is memaudit's report,
-    or the output of PrivacyGuard's AnalysisNode.
+    FILE is a .csv or .parquet table, an .npz or a .json document. It has columns score and member, a line for each
+    canary; or a column for each kind, as observed and unobserved, in and out, train and test, or jax_privacy's
+    in_canary_scores and out_canary_scores. Scores that are lower for members are not judged: negate losses. Or it has
+    counts: m canaries, r guesses and v right ones, a line for each number of guesses that was tried. Or it is
+    memaudit's report, or the output of PrivacyGuard's AnalysisNode.
 
     The opinion on the reported epsilon comes first, then valid bounds and their caps. Then it says what choices on the
     same scores would have given, and what cannot be seen from what is given.

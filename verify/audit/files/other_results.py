@@ -7,6 +7,7 @@ that they have there. memaudit 0.1 writes ``memaudit-report.json``. One-run audi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from canaryproof.verify.audit.files.reading import (
     open_file,
     parsed_json,
     parsed_number,
+    read_scores,
     read_table,
     table_of,
 )
@@ -36,17 +38,22 @@ if TYPE_CHECKING:
 # Names of columns and fields, the shortest of each kind first.
 _SCORE = ("score", "scores")
 _MEMBER = ("member", "is_member", "membership", "included")
-_PAIRS = (("observed", "unobserved"), ("in_canary_scores", "out_canary_scores"))
+_PAIRS = (
+    *(("observed", "unobserved"), ("in_canary_scores", "out_canary_scores"), ("in", "out"), ("train", "test")),
+    *(("member", "nonmember"), ("members", "nonmembers"), ("loss_train", "loss_test"), ("train_loss", "test_loss")),
+)
 _CANARIES = ("m", "canaries", "n_canaries", "num_canaries")
 _GUESSES = ("r", "guesses", "n_guess", "n_guesses", "num_guesses", "c_cap")
 _RIGHT = ("v", "right", "n_correct", "num_correct", "correct_guesses", "c")
 _EPSILON = ("epsilon", "eps", "eps_lb")
-_KNOWN = {*_SCORE, *_MEMBER, *_PAIRS[0], *_PAIRS[1], *_CANARIES, *_GUESSES, *_RIGHT, *_EPSILON, "delta"}
+_KNOWN = {*_SCORE, *_MEMBER, *chain.from_iterable(_PAIRS), *_CANARIES, *_GUESSES, *_RIGHT, *_EPSILON, "delta"}
 _EXPECTED = (
-    "columns score and member, or others that are given by name; or in_canary_scores and out_canary_scores, or "
-    "observed and unobserved; or counts m, r and v of canaries, guesses and right guesses; or memaudit's report, or "
-    "data_size of PrivacyGuard's AnalysisNode"
+    "columns score and member, or others that are given by name; or a column of each kind, as in and out, train and "
+    "test, or observed and unobserved; or counts m, r and v of canaries, guesses and right guesses; or memaudit's "
+    "report, or data_size of PrivacyGuard's AnalysisNode"
 )
+# Bytes of a table's first line.
+_LONGEST_HEAD = 10_000
 _COUNT = NumberRange(f"be a whole number from 1 to {LARGEST_COUNT}", 1, LARGEST_COUNT, whole=True)
 
 
@@ -96,7 +103,7 @@ def read_result(
     Parameters
     ----------
     path
-        A ``.csv`` or ``.parquet`` table with a header, or a ``.json`` document.
+        A ``.csv`` or ``.parquet`` table with a header, a ``.json`` document, or an ``.npz`` as audits read it.
     score, member
         Names of the columns with scores and with labels; by default the known ones.
     id_column
@@ -112,11 +119,43 @@ def read_result(
         If the file cannot be read, has none of the known forms, or breaks a rule.
     """
     suffix = path.suffix.lower()
-    with open_file(path, (".csv", ".parquet", ".json")) as file:
+    if suffix == ".npz":
+        return _of_scores("scores of both kinds", read_scores(path, ScoreKind.ANY))
+    with open_file(path, (".csv", ".npz", ".parquet", ".json")) as file:
         if suffix == ".json":
             return _of_document(parsed_json(content(file, LARGEST_DOCUMENT)), score, member, id_column)
         needed = _KNOWN | {score or "", member or "", id_column or ""}
         return of_table(read_table(file, suffix == ".parquet", needed), score, member, id_column)
+
+
+def read_known_columns(path: Path, kind: ScoreKind) -> ScoreColumns | None:
+    """Read the scores of a ``.csv`` or ``.parquet`` table whose columns have one of the known pairs of names.
+
+    None says that it has none, or those of ``read_scores``. An InputError says that the file breaks a rule.
+    """
+    with open_file(path, (".csv", ".parquet")) as file:
+        parquet = path.suffix.lower() == ".parquet"
+        if not parquet:
+            # A file of numbers alone may have millions of lines.
+            head = file.readline(_LONGEST_HEAD).decode("utf-8-sig", errors="replace").split(",")
+            if _known_form({name.strip() for name in head}, _PAIRS[1:]) is None:
+                return None
+            file.seek(0)
+        table = read_table(file, parquet, _KNOWN)
+        form = _known_form(set(table.names), _PAIRS if parquet else _PAIRS[1:])
+        if form is None:
+            return None
+        if form in _PAIRS:
+            return ScoreColumns(*(_scores(table, name, kind) for name in form))
+        return labelled_scores(table, *form, kind)
+
+
+def _known_form(names: set[str], pairs: Sequence[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return the columns of scores and of labels, or of both kinds of scores."""
+    score, member = _first_alias(list(names), _SCORE), _first_alias(list(names), _MEMBER)
+    if score is not None and member is not None:
+        return score, member
+    return next((pair for pair in pairs if set(pair) <= names), None)
 
 
 def of_frame(
@@ -164,10 +203,12 @@ def _nonempty_cells(table: LabelledTable, name: str) -> list[tuple[str, str]]:
     return [(table.position(row), cell) for row, cell in cells if cell.strip() not in ("", "nan", "None", "<NA>")]
 
 
-def _scores(table: LabelledTable, name: str) -> "np.ndarray[Any, np.dtype[np.float64]]":
+def _scores(
+    table: LabelledTable, name: str, kind: ScoreKind = ScoreKind.ANY
+) -> "np.ndarray[Any, np.dtype[np.float64]]":
     cells = _nonempty_cells(table, name)
     values = np.array([parsed_number(name, position, cell) for position, cell in cells], dtype=np.float64)
-    return checked_scores(name, values, ScoreKind.ANY, lambda i: f"{name}, {cells[i][0]}")
+    return checked_scores(name, values, kind, lambda i: f"{name}, {cells[i][0]}")
 
 
 def _largest(table: LabelledTable, aliases: Sequence[str]) -> float | None:
