@@ -171,11 +171,15 @@ class AuditPlan:
                 f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}{held}",
             )
         neighbours = " --neighbours replace" if self.neighbours == "replace" else ""
+        # The claim of the noise itself is computed from it; a bare number would hide the mechanism.
+        claim = f" --claim {self.claim:.6g}" if self.claim > self.release_epsilon * (1.0 + 1e-9) else ""
         audit = (
             f"canaryproof audit release.npy --canaries {self.count} --canary-seed {seed}{option} "
-            f"--delta {self.delta:g} --noise-multiplier {self.release_noise:.6g} --claim {self.claim:.6g}"
-            f"{neighbours}{held}"
+            f"--delta {self.delta:g} --noise-multiplier {self.release_noise:.6g}{claim}{neighbours}"
         )
+        if file is not None:
+            # The plan has all of them, and its secret has the seed.
+            audit = f"canaryproof audit release.npy{held}"
         if self.rounds == 1:
             made = (
                 f"canaryproof canaries --seed {seed} --count {self.count} --dim {self.dim}{option} --out canaries.npy"

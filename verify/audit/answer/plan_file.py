@@ -287,6 +287,47 @@ def compare_with_plan(result: AuditResult, path: Path, secret: Secret | None = N
     return Comparison(status, answer, digest, secret, differences, unknown)
 
 
+def audit_options(path: Path) -> dict[str, Any]:
+    """Return what a plan's file decides as arguments of the command ``audit``, by name, with the seed of its secret.
+
+    A plan that another minor version made gives none. An ``InputError`` says that a file cannot be read or breaks a
+    rule.
+    """
+    with open_file(path, (".json",)) as file:
+        head = json_records.read(_PlanHead, document := parsed_json(content(file, _LARGEST)))
+        if minor(head.version) != minor(version("canaryproof")):
+            return {}
+        planned = json_records.read(PlanFile, document)
+        decided = planned.decided
+        options: dict[str, Any] = {
+            name: getattr(decided, name)
+            for name in ("delta", "confidence", "noise_multiplier", "bounds", "force", "notice", "ask")
+        }
+        options |= _mechanism_options(planned)
+    if decided.subject == "release":
+        seed = _read_secret(secret_path(path)).seed
+        options |= {"count": decided.count, "seed": seed, "directions": decided.directions}
+        options["neighbours"] = decided.neighbours
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _mechanism_options(planned: PlanFile) -> dict[str, Any]:
+    """Return the claim, unless it is that of the noise, and what scores do not say of themselves."""
+    decided, numbers = planned.decided, planned.plan
+    if decided.score == Score.LARGEST:
+        return {"dim": decided.dim, "claim": decided.claim}
+    try:
+        noise = numbers["release_epsilon" if decided.subject == "release" else "noise_epsilon"]
+        claim = decided.claim if decided.claim is not None and decided.claim > noise * (1.0 + _DIGITS) else None
+        if decided.subject == "release":
+            return {"claim": claim}
+        rate = numbers["mechanism"]["rate"]
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"plan: has no number {error}") from None
+    drawn = {"rate": rate, "rounds": decided.rounds} if decided.participations is None else {}
+    return {"claim": claim, "participations": decided.participations, **drawn}
+
+
 @dataclass(frozen=True)
 class _PlanHead:
     """The fields of a plan of any version that say what made it, and what it commits to."""

@@ -94,6 +94,16 @@ _ONLY = click.option("--only", multiple=True, metavar="PATTERN", help="Tensors t
 _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors to leave out; may be repeated.")
 
 
+def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) -> Path | None:
+    """Let a plan's file give the options that the command line does not."""
+    if path is not None:
+        # Loads compiled kernels.
+        from canaryproof.verify.audit.answer import plan_file
+
+        context.default_map = plan_file.audit_options(path)
+    return path
+
+
 @click.command("audit")
 @click.argument("file", type=FilePath())
 @click.option(
@@ -233,7 +243,14 @@ _SKIP = click.option("--skip", multiple=True, metavar="PATTERN", help="Tensors t
     metavar="FILE",
     help="Write a report, .html, .md or .json, which others can check.",
 )
-@click.option("--plan", type=FilePath(), metavar="FILE", help='Hold the audit against what "plan --out" wrote.')
+@click.option(
+    "--plan",
+    type=FilePath(),
+    metavar="FILE",
+    is_eager=True,
+    callback=_take_plan,
+    help='Hold the audit against what "plan --out" wrote, which gives the options that are not given here.',
+)
 @overwrite_option
 def audit_command(
     file: Path,
@@ -282,6 +299,9 @@ def audit_command(
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
+
+    With --plan, options that are not given are those of the plan, and the seed is that of its secret, in the file
+    next to it: "audit release.npy --plan plan.json" is the whole command.
 
     A .json that a watch of Python wrote is answered again: it says what is claimed, and the exit status is that of the
     decision.

@@ -114,7 +114,7 @@ def test_for_replacing_a_record_the_distance_is_doubled():
     # ε of twice the claim is that of a share of half the noise.
     twice = float(gaussian_mechanism.noise_multiplier(2.0 * planned.claim, planned.delta))
     assert planned.short_noise == pytest.approx(2.0 * twice / 1.54, rel=1e-12)
-    assert planned.commands()[-1].endswith(f"--claim {planned.claim:.6g} --neighbours replace")
+    assert planned.commands()[-1].endswith("--noise-multiplier 1.54 --neighbours replace")
     assert "neighbours: replace. The release" in " ".join(str(planned).split())
     assert "replace" not in str(usual())
 
@@ -229,6 +229,11 @@ def test_the_commands_have_the_figures_of_the_plan():
             "canaryproof audit release.npy --canaries 229 --canary-seed 7 --delta 2e-05 --noise-multiplier 3 "
             "--claim 4.125"
         )
+    # The ε of the noise itself follows from it, and is no claim of its own.
+    *_, command = made_up(rounds=1, claim=1.0, release_epsilon=1.0).commands()
+    assert command.endswith("--delta 2e-05 --noise-multiplier 3")
+    *_, command = made_up(rounds=1).commands("SEED", "a plan.json")
+    assert command == "canaryproof audit release.npy --plan 'a plan.json' --report audit.html"
     *_, command = made_up(all_rounds=True).commands()
     assert command == "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --claim 4.125"
     made = made_up(rounds=1).commands()[0]

@@ -1,11 +1,13 @@
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 from scipy import stats
 
+from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.accounting import accountant as accounting
 from canaryproof.verify.audit.answer.plan import plan
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
@@ -124,3 +126,43 @@ def test_every_row_of_a_plan_is_noticed_with_the_stated_probability(words, tmp_p
     assert stats.binom.cdf(absent, runs, POWER) > LEVEL
     # An honest release is refuted with 5% at most.
     assert stats.binom.cdf(present, runs, POWER) > LEVEL
+
+
+def test_a_job_plans_trains_gates_reports_and_checks_and_runs_twice(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def step(line):
+        return CliRunner().invoke(main, line.split()[1:])
+
+    made = step("canaryproof plan --noise-multiplier 1.54 --dim 2000 --canary-seed 11 --out plan.json")
+    assert made.exit_code == 0
+    assert "11" not in made.output.partition("Lines that carry it out")[2]
+    count = json.loads(Path("plan.json").read_text())["decided"]["count"]
+    canaries = Canaries(11, count, 2000).sum(np.arange(count))
+    # The second line is what the plan prints, and has all that a gate needs.
+    gate = "canaryproof audit release.npy --plan plan.json --report audit.html"
+    assert gate in " ".join(made.output.split())
+    gate += " --fail-above-claim --junit audit.xml --overwrite"
+    check = "canaryproof check-report audit.html --release release.npy --plan plan.json"
+    for seed in (1, 2):
+        np.save("release.npy", canaries + np.random.default_rng(seed).normal(0.0, 1.54, 2000))
+        passed = step(gate)
+        assert (passed.exit_code, passed.stderr) == (0, "")
+        assert "plan        as claimed" in passed.stdout
+        assert step(check).exit_code == 0
+    # An option that differs from the plan's is a departure, and never one in silence.
+    assert step(f"{gate} --confidence 0.99").exit_code == 3
+    np.save("release.npy", canaries + np.random.default_rng(3).normal(0.0, 0.5, 2000))
+    assert step(gate).exit_code == 1
+    # The report of the gate that failed is of another release than this.
+    np.save("release.npy", canaries)
+    assert step(check).exit_code == 1
+    Path("plan.secret.json").rename("elsewhere.json")
+    lost = step(gate)
+    assert (lost.exit_code, lost.stderr) == (2, "Error: plan.secret.json: No such file or directory\n")
+    assert "plan.secret.json" in Path("audit.xml").read_text()
+    Path("elsewhere.json").rename("plan.secret.json")
+    older = json.loads(Path("plan.json").read_text()) | {"version": "0.1.0"}
+    Path("plan.json").write_text(json.dumps(older))
+    # Another version's plan gives no options.
+    assert step(gate).exit_code == 2
