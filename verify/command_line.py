@@ -262,7 +262,7 @@ def _status(run: Callable[[], Any], report: Callable[[str], None] = lambda _: No
         error.show()
         return BAD_INPUT
     except Exception as error:
-        message, status = _stopped_by(error)
+        message, status = _explain(error)
         if status == CRASHED:
             traceback.print_exc()
         elif status == UNWRITTEN:
@@ -274,7 +274,7 @@ def _status(run: Callable[[], Any], report: Callable[[str], None] = lambda _: No
     return result if isinstance(result, int) else 0
 
 
-def _stopped_by(error: Exception) -> tuple[str, int]:
+def _explain(error: Exception) -> tuple[str, int]:
     """Return the line and the exit status for what stopped a command."""
     match error:
         case click.MissingParameter() if (missing := _missing_file(error.ctx)) is not None:
