@@ -52,8 +52,8 @@ intersphinx_mapping = {name: (site, f"docs/inventories/{name}.inv") for name, si
 # Names in blocks of code lead to the reference. Blocks of a page go on with the names of those before.
 codeautolink_concat_default = True
 codeautolink_custom_blocks = {"ipython3": "sphinx_codeautolink.clean_ipython"}
-# That function cannot be kept from one build to the next.
-suppress_warnings = ["config.cache"]
+# That function cannot be kept from one build to the next. Tables have whole names, also below a module's text.
+suppress_warnings = ["config.cache", "autosummary.import_cycle"]
 # A copied console block is its command, without its output.
 copybutton_prompt_text = "$ "
 copybutton_line_continuation_character = "\\"
