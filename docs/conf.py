@@ -36,7 +36,7 @@ include_patterns = ["docs/**", "proofs_check/*.md", "reports/published/**"]
 include_patterns += ["CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md"]
 exclude_patterns = [".*", "build", "runs", "kernels", "verify", "examples", "docs/extensions", "docs/templates"]
 # A page for each public name, which the reference's tables lead to; numpydoc brings the extension that makes them.
-templates_path = ["templates"]
+templates_path = [str(Path(__file__).parent / "templates")]
 extensions = [
     *("myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx_click"),
     *("sphinx_codeautolink", "sphinx_copybutton", "mathml", "contents", "names", "links"),
