@@ -42,7 +42,7 @@ def test_names_in_guides_lead_to_the_reference(site):
     guides = [page for page in (ROOT / "docs").glob("how/*.md") if "cp.audit(" in page.read_text(encoding="utf-8")]
     assert len(guides) >= 3
     for page in guides:
-        assert 'reference/audits.html#canaryproof.audit"' in made(site, page), page
+        assert 'reference/names/canaryproof.audit.html#canaryproof.audit"' in made(site, page), page
     assert 'reference/command_line.html#canaryproof-plan"' in made(site, ROOT / "docs/how/gate.md")
 
 
