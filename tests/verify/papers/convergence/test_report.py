@@ -7,7 +7,7 @@ from itertools import pairwise
 import mpmath
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
@@ -77,6 +77,27 @@ def test_distances_and_tails_are_those_of_quadrature(dim, count, epsilon):
     # More canaries move ε̂ further, whatever the dimension.
     displaced = [law.displaced_epsilon(dim, k, sigma, 1e-6) for k in (count, 2 * count)]
     assert displaced[1] < displaced[0] < epsilon
+
+
+@pytest.mark.parametrize("dim", [2, 3])
+def test_distances_are_those_of_the_arcsine_and_of_the_uniform_law(dim):
+    """√d times a cosine: by the closed forms of the distribution, between the points where the densities cross."""
+    root = math.sqrt(dim)
+    below = {2: lambda t: 0.5 + math.asin(t / root) / math.pi, 3: lambda t: 0.5 + 0.5 * t / root}[dim]
+    density = {2: lambda t: 1.0 / (math.pi * math.sqrt(2.0 - t * t)), 3: lambda _: 0.5 / root}[dim]
+    grid = np.linspace(1e-9, root - 1e-9, 2001)
+    gaps = np.array([density(t) for t in grid]) - stats.norm.pdf(grid)
+    changes = np.flatnonzero(np.sign(gaps[1:]) != np.sign(gaps[:-1]))
+    crossings = [
+        optimize.brentq(lambda t: density(t) - stats.norm.pdf(t), grid[i], grid[i + 1], xtol=1e-14) for i in changes
+    ]
+    ends = [0.0, *crossings, root]
+    differences = [below(t) - stats.norm.cdf(t) for t in ends]
+    variation = sum(abs(b - a) for a, b in pairwise(differences)) + stats.norm.sf(root)
+    found = law.distances(dim)
+    assert found.total_variation[0] == pytest.approx(variation, rel=1e-9)
+    assert found.kolmogorov[0] == pytest.approx(max(map(abs, differences)), rel=1e-9)
+    assert law.tail_error(1.0, dim)[0] == pytest.approx((1.0 - below(1.0)) / stats.norm.sf(1.0) - 1.0, rel=1e-9)
 
 
 def literal_runs(rng, runs, dim, count, sigma):

@@ -265,17 +265,20 @@ WORDS = {"rises by more": "rises", "falls by more": "falls", "rises by less": "u
 @pytest.mark.parametrize(
     ("share", "verdict"), [(1.0, Verdict.CONFIRMED), (0.2, Verdict.REFUTED), (0.8, Verdict.INCONCLUSIVE)]
 )
-@pytest.mark.parametrize("name", ["final.section5.4.canife.reused", "comparison.unclipped.canife"])
-def test_a_cap_that_all_audits_reach_hides_a_fault(monkeypatch, share, verdict, name):
+def test_a_cap_that_all_audits_reach_hides_a_fault(monkeypatch, share, verdict):
     trained_with(monkeypatch, 3.0, share)
-    assert BY_ID[name].judge(QUICK).verdict is verdict
+    assert BY_ID["comparison.unclipped.canife"].judge(QUICK).verdict is verdict
+    # What is its cap either way cannot show that an assumption matters.
+    found = BY_ID["final.section5.4.canife.reused"].judge(QUICK)
+    assert found.verdict is (Verdict.INCONCLUSIVE if verdict is Verdict.CONFIRMED else verdict)
+    assert ("unlimited ones change ε̂ by a factor of 3" in found.finding) == (found.verdict is Verdict.INCONCLUSIVE)
 
 
 def test_canife_is_not_wrong_where_nothing_changes(monkeypatch):
     trained_with(monkeypatch, 1.0)
     monkeypatch.setattr(faults.analytical, "pld", lambda *_: 33.0)
     assert BY_ID["final.section5.4.canife.shuffled"].judge(QUICK).verdict is Verdict.REFUTED
-    assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.CONFIRMED
+    assert BY_ID["final.section5.4.canife.halved"].judge(QUICK).verdict is Verdict.INCONCLUSIVE
 
 
 def test_designs_are_declared(quick_run):

@@ -215,7 +215,7 @@ def _judge(fault: str, method: str, expected: str, verdicts: Mapping[str, Verdic
 
 
 def _not_followed(fault: str, context: Context) -> Outcome:
-    """Judge that CANIFE's number stays where it was though the ε that it estimates does not."""
+    """Judge whether CANIFE's number errs because of a fault, which it cannot show where it is its cap either way."""
     from canaryproof.verify.papers.suites.canife.samples import SETTING, rounds
 
     sigma, delta, cap = SETTING.noise_multiplier, SETTING.delta, largest_round(SETTING.scores[0])
@@ -224,7 +224,15 @@ def _not_followed(fault: str, context: Context) -> Outcome:
     after = float(gaussian_mechanism.epsilon(delta, sigma)) if fault == "shuffled" else math.inf
     outcome = _judge(fault, _CAPPED, UNMOVED, _verdicts_by_change(UNMOVED), context)
     moves = max(before / after, after / before) > FACTOR
-    verdict = outcome.verdict if moves else Verdict.REFUTED
+    # Confirmed is that it did not change, as it is its cap with the fault and without.
+    is_at_cap = outcome.verdict is Verdict.CONFIRMED
+    verdict = Verdict.REFUTED if not moves else Verdict.INCONCLUSIVE if is_at_cap else outcome.verdict
+    unlimited = outcome.evidence["methods"]["canife-law"]["factor"]
+    open_question = (
+        "; a number that is its cap with the fault and without shows nothing of the assumption. So many scores that no "
+        f"audit is at its cap would decide: unlimited ones change ε̂ by a factor of {unlimited:.3g} here, on digits and "
+        "with redesigned canaries"
+    )
     deltas = Deltas.as_printed(SETTING.scores[0], delta)
     # All rounds have the mean ε̂ of a round.
     totals = [
@@ -235,7 +243,8 @@ def _not_followed(fault: str, context: Context) -> Outcome:
         f"Composed, ε̂ is {totals[0]:.4g} and {totals[1]:.4g}, where the analytical ε is "
         f"{before:.4g} and {after:.4g}. Of a round, "
     )
-    return replace(outcome, verdict=verdict, finding=prefix + outcome.finding)
+    finding = prefix + outcome.finding + (open_question if verdict is Verdict.INCONCLUSIVE else "")
+    return replace(outcome, verdict=verdict, finding=finding)
 
 
 def _mean(numbers: "Numbers", method: str) -> float:
@@ -248,8 +257,8 @@ def _verdicts_by_change(expected: str) -> dict[str, Verdict]:
 
 
 _NAMES = {
-    "canife": "CANIFE as printed, with 100 scores a round",
-    "canife-law": "CANIFE with unlimited scores",
+    "canife": "CANIFE redesigned, with 100 scores a round",
+    "canife-law": "CANIFE redesigned, with unlimited scores",
     "algorithm-3": "Algorithm 3 (`fitted`, all rounds)",
     "algorithm-3-pinned": "Algorithm 3 (`pinned`, all rounds)",
     "final": "Algorithm 2 (`pinned`, final model)",
