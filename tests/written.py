@@ -6,6 +6,7 @@ A part stands between two comments: ``<!-- written: KIND ARGUMENT -->`` and ``<!
 - ``published``, with a published page and a heading on it: the first table below that.
 - ``results``, with identifiers of the published run.
 - ``fault-map``, with ``noticed``, ``unnoticed`` or ``pitfalls``: a table of the package's map of faults.
+- ``elements``, with a document: its algorithms, theorems, equations, tables, figures and appendices in the ledger.
 - ``source``, with a file, and perhaps a function in it.
 - ``docstring``, with a file and a class: the block of code in its docstring.
 """
@@ -15,18 +16,21 @@ import inspect
 import itertools
 import json
 import re
+import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
+from functools import cache
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
-from canaryproof.verify.papers.check.documents import Voice, distinct, voice
-from canaryproof.verify.papers.check.results import Subject, Verdict
+from canaryproof.verify.papers.check.documents import Voice, distinct, document_of, voice
+from canaryproof.verify.papers.check.results import Check, Result, Subject, Verdict
 from canaryproof.verify.papers.records.report_input import read_run
+from canaryproof.verify.papers.suites.catalogue import SUITES
 from canaryproof.verify.papers.training import configuration
 
 ROOT = Path(__file__).parents[1]
@@ -207,6 +211,64 @@ def mapped(argument: str) -> str:
     return "\n".join([_row("fault", *COLUMNS), "|---" * (1 + len(COLUMNS)) + "|", *rows])
 
 
+_ELEMENTS = ("Algorithm", "Theorem", "Lemma", "Equation", "Table", "Figure", "Appendix")
+# "Tables 2 and 3" are two, "Table 2's caption" is of Table 2, and "Figure 5a" a part of Figure 5.
+_ELEMENT = re.compile(rf"({'|'.join(_ELEMENTS[:-1])}|Appendi)(?:s|x|ces)? \(?([A-Z]?\d*\.\d+|[A-Z]\b|\d+)", re.I)
+_SECOND = re.compile(r"(Table|Figure)s (\w+) and (\w+)")
+
+
+def elements_of(place: str) -> set[tuple[str, str]]:
+    """Return the algorithms, equations, tables and the like that a place in a document names: kind and number."""
+    place = _SECOND.sub(r"\1 \2 and \1 \3", place)
+    names = {name.lower(): name for name in _ELEMENTS} | {"appendi": "Appendix"}
+    return {(names[kind.lower()], number.upper()) for kind, number in _ELEMENT.findall(place)}
+
+
+@cache
+def _rooms() -> dict[str, str]:
+    """Return the file that has each statement's row, by its id."""
+    shortest: dict[str, tuple[int, str]] = {}
+    for name in [name for name in sys.modules if name.startswith(("canaryproof.verify.papers", "canaryproof.proofs"))]:
+        for part in vars(sys.modules[name]).values():
+            if isinstance(part, tuple | list) and part and isinstance(part[0], Check):
+                for check in part:
+                    found = len(part), name.removeprefix("canaryproof.").replace(".", "/") + ".py"
+                    shortest[check.id] = min(found, shortest.get(check.id, found))
+    return {name: path for name, (_, path) in shortest.items()}
+
+
+def elements(document: str) -> str:
+    """Return what the ledger has of each algorithm, theorem, equation, table, figure and appendix of a document."""
+    rows: dict[tuple[str, str], list[Result]] = {}
+    sources = {check.id: check.source for checks in SUITES.values() for check in checks}
+    for result in read_run(PUBLISHED).results:
+        if result.subject is Subject.DOCUMENT and result.id.partition(".")[0] == document:
+            for element in elements_of(sources[result.id].removeprefix(document_of(result.id).name)):
+                rows.setdefault(element, []).append(result)
+    lines = [_row("element", "verdicts", "statements", "command", "file"), "|---|---|---|---|---|"]
+
+    def order(element: tuple[str, str]) -> tuple[int, list[str]]:
+        kind, number = element
+        return _ELEMENTS.index(kind), [part.zfill(3) for part in number.split(".")]
+
+    for element in sorted(rows, key=order):
+        found = rows[element]
+        counts = Counter(str(result.verdict) for result in found)
+        stems = sorted({".".join(result.id.split(".")[:2]) for result in found})
+        first = {stem: next(result.id for result in found if result.id.startswith(stem)) for stem in stems}
+        page = f"../../reports/published/claims-{document}.md"
+        lines.append(
+            _row(
+                " ".join(element),
+                ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()),
+                ", ".join(f"[{stem}]({page}#{first[stem]})" for stem in stems),
+                "; ".join(f"`canaryproof claims {stem}`" for stem in stems[:3]),
+                ", ".join(sorted({f"`{_rooms()[result.id]}`" for result in found})),
+            )
+        )
+    return "\n".join(lines)
+
+
 def source(argument: str) -> str:
     """Return a file, or a function of it, as a block of code."""
     path, _, name = argument.partition(" ")
@@ -240,6 +302,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "published": published,
     "results": results,
     "fault-map": mapped,
+    "elements": elements,
     "source": source,
     "docstring": docstring,
 }
