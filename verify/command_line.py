@@ -41,7 +41,10 @@ COMMANDS = {
         "audit.cli.check_report_command",
         "Compute every number of an audit's report again, and say which differ.",
     ),
-    "claims": ("papers.cli.claims_command", "List the documents' statements and the verdicts on them, or judge one."),
+    "claims": (
+        "papers.cli.claims_command",
+        "List the documents' statements and the verdicts on them, or judge one or some of them.",
+    ),
     "convergence": (
         "papers.cli.convergence_command",
         "Report how accurate the estimate is at your d and k, and how fast it converges.",

@@ -53,6 +53,9 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_files(made.files, folder, made.patterns)
+    except FileExistsError as error:
+        # The file of somebody else, or one in place of the folder.
+        raise InputError(f"{error.filename or folder}: {error.strerror or error}") from error
     except OSError as error:
         raise OutputError(f"{error.filename or folder}: {error.strerror or error}") from error
     for name in made.files:

@@ -207,13 +207,8 @@ TABLE = {
         ("dim", 10, "losses.npz: dim: is for cosines"),
         ("noise_multiplier", 1, "losses.npz: noise_multiplier: is for cosines"),
         ("file", "losses.csv", "losses.csv: unobserved: is needed for scores of any kind"),
-        ("file", "losses.parquet", "losses.parquet: needs --score and --member, the names of its columns"),
-        (
-            "file",
-            "other.csv",
-            "other.csv: line 1: its columns must be observed and, optionally, unobserved, not score, member; --score "
-            "names another one",
-        ),
+        ("file", "losses.parquet", "losses.parquet: No such file or directory"),
+        ("file", "other.csv", "other.csv: observed: must have at least 2 values, not 1"),
     ],
     command("audit", **LOSSES_AUDIT | {"file": "t.csv", "score": "loss", "member": "in"}): [
         ("member", None, "--score and --member: must be given together"),
