@@ -1,6 +1,7 @@
 """Commands ``canaryproof audit`` and ``canaryproof canaries``: the audit of a user's own run."""
 
 import contextlib
+import errno
 import os
 import shutil
 import sys
@@ -687,6 +688,9 @@ def check_output(out: Path, suffixes: tuple[str, ...], size: int, *, overwrite: 
             raise InputError(f"{out}: the file's name must end in {' or '.join(suffixes)}")
         if os.path.lexists(out) and not (overwrite and (out.is_file() or out.is_symlink())):
             raise InputError(f"{out}: must not exist already, unless with --overwrite")
+        # A disk also has room where a file stands in place of the folder.
+        if out.parent.exists() and not out.parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
         free = shutil.disk_usage(out.parent).free
     except OSError as error:
         raise InputError(f"{out}: {error.strerror or error}") from error
