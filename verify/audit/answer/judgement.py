@@ -162,12 +162,21 @@ class _ScoresJudge:
         share = result.noticed_share
         numbers.append(Quantity("share of the claimed noise that would have been noticed", share))
         noticed, do = _noise_share_text(result, share), ""
-        if bound is not None and bound.low > claim and bound.coverage != Coverage.HEURISTIC:
+        p_value = result.claim_p_value
+        if p_value is None:
+            refuted = bound is not None and bound.low > claim and bound.coverage != Coverage.HEURISTIC
+        else:
+            refuted = p_value <= result.level
+            numbers.append(Quantity("p-value of the claim", p_value))
+        if refuted:
             do = "Check whether there was less noise, or less clipping, than claimed."
             return Finding(Question.LEAK, Status.FAILED, because, noticed, do, tuple(numbers))
         status = Status.CANNOT_SAY
         if bound is None:
             do = "Ask for a bound of known coverage: the default is one."
+        elif bound.low > claim and p_value is not None:
+            because = f"{because}; the bound is above the claim, but only the test of its curve decides"
+            do = _MORE_CANARIES
         elif bound.low > claim:
             do = _COINS
         elif result.doubted_rounds:
@@ -421,6 +430,12 @@ def _leak_text(result: "AuditResult") -> str:
         parts.append(f"no estimate, as {clause(withholding.message)}")
     elif result.is_contradicted:
         parts.append("no estimate, as the bound is above its interval")
+    if (p_value := result.claim_p_value) is not None:
+        so_many = "so many coins are guessed right with a probability of at most"
+        if p_value <= result.level:
+            parts.insert(0, f"the claim is refuted: under it, {so_many} {p_value:.2g}")
+        else:
+            parts.append(f"under the claim, {so_many} {p_value:.2g}")
     if bound is not None and result.has_few_values:
         parts.append("each row counts as a canary, as so few values do not show copies")
     return "; ".join(parts)

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import optimize, special
@@ -32,6 +33,9 @@ from canaryproof.verify.audit.bounds.precedence import EPSILONS, critical_count,
 from canaryproof.verify.audit.bounds.thresholds import band, band_ranks, skipped_ranks
 from canaryproof.verify.audit.estimators.noise_multiplier import power as power_by_sum
 from canaryproof.verify.audit.levels import PART_LEVEL, POWER
+
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.accounting.accountant import Claim
 
 # Blocks of ε before the claim's that are looked at; the ones before them are rejected almost always where these are.
 _BLOCKS = 4
@@ -98,9 +102,11 @@ def _blocks(claim: float) -> Iterator[tuple[float, float]]:
 # Audits of equal size share rejections.
 @lru_cache(maxsize=1024)
 def _rejections(
-    count: int, null_count: int, claim: float, delta: float, alpha: float, inclusion: Inclusion
+    count: int, null_count: int, claim: float, delta: float, alpha: float, inclusion: Inclusion, curve: "Claim | None"
 ) -> tuple[_Rejection, ...]:
-    """Return the rejections which together put the bound above the claim."""
+    """Return the rejections which together put the bound above the claim, or refute its curve."""
+    if curve is not None:
+        return (_by_curve(count + null_count, curve, alpha),)
     if inclusion is Inclusion.COIN:
         return _one_run(count + null_count, claim, delta, alpha)
     served = largest_deltas(prepare(np.zeros(count), np.zeros(null_count)))
@@ -161,6 +167,14 @@ def _rejection(count: int, null_count: int, counts: list[Ints], guesses: _Guesse
     most = np.concatenate([high - 1, low - 1 + null_count - below])
     possible = np.concatenate([counts[0] <= count, counts[1] <= null_count])
     return _Rejection(positions[possible], most[possible], (guesses,))
+
+
+def _by_curve(total: int, claim: "Claim", alpha: float) -> _Rejection:
+    """Return the rejection of a claim's own curve by guesses on canaries that fair coins chose."""
+    curve = one_run.curve_of(claim.tradeoff)
+    number = one_run.number_for_curve(total, curve)
+    guesses = _Guesses(number // 2, number // 2, one_run.most_wrong_of_curve(total, number, curve, alpha))
+    return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), (guesses,))
 
 
 def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rejection, ...]:
@@ -426,6 +440,8 @@ class BoundTest:
         Number T of cosines of which a score is the largest. One of an observed canary's has a trace (Algorithm 3).
     inclusion
         ``FIXED`` for the bound ``fixed-sequence``, ``COIN`` for ``one-run``.
+    curve
+        Claimed mechanism, if its own trade-off curve is tested in place of ε, which coins allow.
     """
 
     claim: float
@@ -435,9 +451,10 @@ class BoundTest:
     null_count: int | None
     rounds: float = 1
     inclusion: Inclusion = Inclusion.FIXED
+    curve: "Claim | None" = None
 
     def power(self, traces: Array) -> float:
-        """Return the probability that the bound is above the claim.
+        """Return the probability that the bound is above the claim, or that the claim's curve is refuted.
 
         It is computed and not proven, and lowered by 0.004 + 0.07/√n for n scores in all. That is more than it exceeded
         the share of simulated bounds in the tests.
@@ -463,11 +480,11 @@ class BoundTest:
             if len(traces) > 1 or self.rounds > 1 or self.inclusion is Inclusion.COIN:
                 raise ValueError("null_count: must be given for several traces or rounds, and for coins")
             power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, level))
-        elif claim > math.log((count + null_count) / (1.0 - level)):
+        elif self.curve is None and claim > math.log((count + null_count) / (1.0 - level)):
             # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
             power = 0.0
         else:
-            rejections = _rejections(count, null_count, claim, delta, level, self.inclusion)
+            rejections = _rejections(count, null_count, claim, delta, level, self.inclusion, self.curve)
             power = _power_by_order(traces, self.rounds, count, null_count, rejections)
         return max(power - slack, 0.0)
 

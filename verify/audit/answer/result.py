@@ -11,7 +11,7 @@ from scipy import special
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.answer.findings import Decision, Finding, Question
+from canaryproof.verify.audit.answer.findings import Decision, Finding, Question, Status
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, has_few_values, products_with_rest, trace_p_value
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
@@ -492,12 +492,39 @@ class AuditResult:
         return math.sqrt(max(0.0, max(shares) ** 2 - self.masking_variance)) or None
 
     def bound_test(self, epsilon: float) -> "BoundTest":
-        """Return the default bound as a test of an ε, from scores such as these."""
+        """Return the default bound as a test of an ε, or the test of the claim's curve, from scores such as these."""
         # This import loads tables of the bounds, which an audit without a claim does not need.
         from canaryproof.verify.audit.answer.notice import BoundTest
 
         counts = self.count, self.null_count
-        return BoundTest(epsilon, self.delta, self.level, *counts, self.rounds_per_score, self.bound_inclusion)
+        curve = self.claimed if self.has_curve_test and epsilon == self.claim else None
+        return BoundTest(epsilon, self.delta, self.level, *counts, self.rounds_per_score, self.bound_inclusion, curve)
+
+    @property
+    def has_curve_test(self) -> bool:
+        """Whether the claim's own trade-off curve is tested: it states a mechanism, and coins decide on it."""
+        coins = self.bound is not None and self.bound.name == DEFAULT_WITH_COINS
+        return coins and self.claimed is not None and self.claimed.statement is None
+
+    @cached_property
+    def claim_p_value(self) -> float | None:
+        """p-value of the claimed mechanism, by its own trade-off curve; None where that is not tested."""
+        if not self.has_curve_test:
+            return None
+        # These imports load tables of the bounds, which an audit without a claim does not need.
+        from canaryproof.verify.audit.bounds.lower_bound import prepare
+        from canaryproof.verify.audit.bounds.one_run import curve_of, curve_p_value
+
+        assert self.claimed is not None
+        scores = prepare(self.scores.observed, self.scores.unobserved, inclusion=Inclusion.COIN)
+        return curve_p_value(scores, curve_of(self.claimed.tradeoff))
+
+    @property
+    def is_refuted_by_curve_alone(self) -> bool:
+        """Whether the claimed mechanism is refuted by its curve, and no other test contradicts the claim."""
+        failed = [finding.question for finding in self.findings if finding.status is Status.FAILED]
+        exceeds = self.bound is not None and self.claim is not None and self.bound.low > self.claim
+        return self.has_curve_test and failed == [Question.LEAK] and not exceeds
 
     @cached_property
     def rounds_per_score(self) -> float:

@@ -100,6 +100,9 @@ def _ruling(result: AuditResult, decision: Decision) -> str:
         case "wrong-input":
             return "the input looks wrong, so that none of the numbers can be trusted"
         case "failed":
+            # Another mechanism of this ε might leave the same scores.
+            if result.is_refuted_by_curve_alone:
+                return f"the mechanism behind {claim} is refuted"
             return f"{claim} does not hold"
         case "undecided":
             return f"{claim} is not decided"
@@ -227,9 +230,9 @@ def _level(result: AuditResult) -> str:
     if result.claim is None or result.withheld:
         return ""
     level = percent(1.0 - result.confidence)
-    tests = "by the bound or the test of the noise"
-    if result.mechanism is None or result.mechanism.claimed is None:
-        tests = "by the bound"
+    tests = "by the test of the claim's curve" if result.has_curve_test else "by the bound"
+    if result.mechanism is not None and result.mechanism.claimed is not None:
+        tests += " or the test of the noise"
     return f"At most {level} of honest runs are NOT PASSED by chance, {tests}."
 
 

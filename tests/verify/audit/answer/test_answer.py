@@ -190,7 +190,9 @@ def contradictions(result: Audit) -> Iterator[str]:
         words = "heuristic: unproven, so that it fails no claim" if heuristic else f"{level} confidence"
         yield from unless(f"{words})" in leak.because or not bound.low, "the finding's confidence is another one")
         above = result.claim is not None and bound.low > result.claim
-        yield from unless((leak.status == "failed") == (above and not heuristic), "a bound above the claim decides")
+        p_value = result.claim_p_value
+        exceeded = above and not heuristic if p_value is None else p_value <= result.level
+        yield from unless((leak.status == "failed") == exceeded, "a bound above the claim, or its curve, decides")
         yield from unless(not (above and leak.status == "as claimed"), "as claimed below a bound")
         yield from unless(bound.low <= bound.cap, "a bound is above its cap")
     proven = [row for row in result.bounds if row.coverage == "proven"]

@@ -8,12 +8,14 @@ import pytest
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
+from canaryproof.verify.audit.accounting import accountant as accounting
 from canaryproof.verify.audit.answer import notice
 from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_spots, least_count, rounds_per_score
 from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion, normal_null, prepare
+from canaryproof.verify.audit.bounds.one_run import curve_of, curve_p_value
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import noise_multiplier
 from canaryproof.verify.audit.levels import LEVEL, POWER
@@ -75,6 +77,26 @@ def test_the_bound_is_above_the_claim_as_often_as_promised(test):
     check_promise(test, runs, 1)
     # The test notices with probability 90% if it is so in 81% of the audits.
     assert stats.binom.cdf(stats.binom.ppf(LEVEL, runs, POWER) - 1, runs, 0.81) > POWER
+
+
+@pytest.mark.deep(beyond=1)
+@pytest.mark.parametrize(
+    ("claim", "noise", "count"),
+    [(accounting.gaussian(1.0), 1.0, 300), (accounting.poisson(1.0, rate=0.5, rounds=3), 0.8, 100)],
+)
+def test_the_claims_curve_is_refuted_as_often_as_promised(claim, noise, count):
+    test = BoundTest(claim.epsilon(1e-5), 1e-5, 0.05, count, count, inclusion=Inclusion.COIN, curve=claim)
+    share, runs = test.noticed_share(noise), 300
+    curve, rng, refuted = curve_of(claim.tradeoff), np.random.default_rng(86), 0
+    assert 0.9 <= power(test, share, noise) < 0.91
+    for _ in range(runs):
+        scores = prepare(
+            rng.normal(size=count) + 1.0 / (share * noise), rng.normal(size=count), inclusion=Inclusion.COIN
+        )
+        refuted += curve_p_value(scores, curve) <= 0.05
+    assert stats.binom.cdf(refuted, runs, POWER) > LEVEL
+    # The promise is not far too cautious.
+    assert stats.binom.sf(refuted - 1, runs, 0.97) > LEVEL
 
 
 GRID = [

@@ -1,12 +1,12 @@
 import math
 from fractions import Fraction
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import optimize, special, stats
+from scipy import optimize, sparse, special, stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.bounds.block_tests import designs
@@ -14,13 +14,17 @@ from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.bounds.one_run import (
+    curve_p_value,
     declared_number,
     declared_tests,
     ends,
     excess_gaussian,
+    excess_of_curve,
     gaussian_bound,
-    guesses,
+    gaussian_curve,
+    number_for_curve,
     p_value,
+    p_value_of_curve,
     steinke_bound,
 )
 
@@ -153,9 +157,7 @@ def test_the_gaussian_bound_is_where_the_excess_ends(number, data):
 def test_correct_guesses_are_the_least_of_all_choices_among_equals(seen, unseen):
     scores = prepare(np.array(seen, float), np.array(unseen, float))
     pooled = [(x, 1) for x in seen] + [(x, 0) for x in unseen]
-    for number in guesses(len(pooled)):
-        if number > len(pooled):
-            continue
+    for number in range(2, len(pooled) + 1, 2):
         half = number // 2
         high = sorted((x for x, _ in pooled), reverse=True)[half - 1]
         low = sorted(x for x, _ in pooled)[half - 1]
@@ -167,10 +169,11 @@ def test_correct_guesses_are_the_least_of_all_choices_among_equals(seen, unseen)
         assert rights(scores, half, half)[0] == least
 
 
-def test_guesses_are_even_and_no_more_than_there_are_canaries():
-    assert guesses(2000) == [2000, 500, 124, 30]
-    assert guesses(2) == [2]
-    assert guesses(3) == [2]
+@given(st.integers(2, 500), st.floats(1e-3, 20.0))
+def test_declared_numbers_of_a_curve_are_even_and_no_more_than_there_are_canaries(total, mu):
+    number = number_for_curve(total, gaussian_curve(mu))
+    assert number % 2 == 0
+    assert 2 <= number <= total
 
 
 @given(st.integers(2, 10**7), st.floats(0.0, 1.0, exclude_max=True), st.floats(1e-3, 1e4))
@@ -268,7 +271,8 @@ def test_bounds_of_separated_scores(name):
         assert best.value == pytest.approx(steinke_bound(200, 200, 200, 1e-6, 0.049), rel=1e-12)
         assert best.value == pytest.approx(-math.log(0.049 ** (-1 / 200) - 1), rel=1e-3)
     else:
-        mu = max(gaussian_bound(200, n, n, 0.0125) for n in guesses(200))
+        # So large a μ is rejected by guesses on all canaries, at all of α.
+        mu = gaussian_bound(200, 200, 200, 0.05)
         assert best.value == pytest.approx(float(gaussian_mechanism.epsilon(1e-6, 1.0 / mu)), rel=1e-9)
 
 
@@ -283,3 +287,149 @@ def test_enumerated_coins_of_randomised_response_keep_the_bound():
             if sum(pattern) >= v
         )
         assert found <= p_value(m, m, v, epsilon, 0.0) * (1.0 + 1e-12)
+
+
+# The claim's own curve as the null hypothesis.
+
+
+def pairs_curve(pairs):
+    """The curve of a mechanism that is (ε, δ)-private for some pairs."""
+    return lambda right: max(
+        max(0.0, math.exp(-e) * (right - d), 1.0 - d - math.exp(e) * (1.0 - right)) for e, d in pairs
+    )
+
+
+def worst_of_all(total, number, right, pairs):
+    """The largest P(W ≥ v) of any mechanism: a linear programme over the probabilities of all guesses for all coins."""
+    coins = list(product((0, 1), repeat=total))
+    answers = [
+        dict(zip(chosen, sides, strict=True))
+        for chosen in combinations(range(total), number)
+        for sides in product((0, 1), repeat=number)
+    ]
+    size, rows, bounds_of_rows = len(coins) * len(answers), [], []
+    place = {(x, a): i for i, (x, a) in enumerate(product(range(len(coins)), range(len(answers))))}
+    objective, slacks = np.zeros(size), 0
+    for (x, a), i in place.items():
+        if sum(coins[x][c] == side for c, side in answers[a].items()) >= right:
+            objective[i] = -1.0 / len(coins)
+    for (x, first), (y, second) in product(enumerate(coins), repeat=2):
+        if sum(i != j for i, j in zip(first, second, strict=True)) != 1:
+            continue
+        for epsilon, delta in pairs:
+            # What each answer has more than e^ε times of; in all at most δ.
+            for a in range(len(answers)):
+                rows.append({place[x, a]: 1.0, place[y, a]: -math.exp(epsilon), size + slacks + a: -1.0})
+                bounds_of_rows.append(0.0)
+            rows.append({size + slacks + a: 1.0 for a in range(len(answers))})
+            bounds_of_rows.append(delta)
+            slacks += len(answers)
+    matrix = sparse.lil_matrix((len(rows), size + slacks))
+    for i, row in enumerate(rows):
+        for j, value in row.items():
+            matrix[i, j] = value
+    whole = sparse.lil_matrix((len(coins), size + slacks))
+    for (x, _), i in place.items():
+        whole[x, i] = 1.0
+    cost = np.append(objective, np.zeros(slacks))
+    found = optimize.linprog(cost, matrix.tocsr(), bounds_of_rows, whole.tocsr(), np.ones(len(coins)), method="highs")
+    return -found.fun
+
+
+def worst_law(total, number, right, pairs):
+    """The largest P(W ≥ v) of the laws of W that privacy allows; no mechanism has a larger one."""
+    size = number + 1
+    rows, limits = [], []
+    for k, (epsilon, delta) in enumerate(pairs):
+        for u in range(number):
+            row = np.zeros(size + len(pairs) * number)
+            row[u + 1], row[u], row[size + k * number + u] = u + 1.0, -math.exp(epsilon) * (number - u), -1.0
+            rows.append(row)
+            limits.append(0.0)
+        row = np.zeros(size + len(pairs) * number)
+        row[size + k * number : size + (k + 1) * number] = 1.0
+        rows.append(row)
+        limits.append(total * delta)
+    cost, whole = np.zeros(size + len(pairs) * number), np.zeros((1, size + len(pairs) * number))
+    cost[right:size], whole[0, :size] = -1.0, 1.0
+    return -optimize.linprog(cost, np.array(rows), limits, whole, [1.0], method="highs").fun
+
+
+CURVES = (
+    ((0.0, 0.3), (1.0, 0.05)),
+    ((0.5, 0.0),),
+    ((0.0, 0.19), (0.5, 0.07), (1.5, 0.005)),
+)
+
+
+@pytest.mark.parametrize("pairs", CURVES)
+@pytest.mark.parametrize(("total", "number", "right"), [(2, 2, 2), (2, 2, 1), (3, 2, 2), (3, 3, 3), (3, 3, 2)])
+def test_no_mechanism_with_the_curve_has_so_many_right_guesses_more_often(total, number, right, pairs):
+    worst = worst_of_all(total, number, right, pairs)
+    # The law of W loses nothing beside all mechanisms.
+    assert worst_law(total, number, right, pairs) == pytest.approx(worst, abs=1e-6)
+    found = p_value_of_curve(total, number, right, pairs_curve(pairs))
+    assert worst - 1e-6 <= found <= 1.0
+    assert right < number or found < 1.1 * worst
+
+
+@pytest.mark.parametrize("mu", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize(("total", "number"), [(20, 6), (200, 30), pytest.param(40, 40, marks=pytest.mark.deep)])
+def test_no_law_of_a_gaussian_curve_has_so_many_right_guesses_more_often(total, number, mu):
+    epsilons = np.linspace(0.0, 4.0 * mu + mu * mu, 30)
+    pairs = [(float(e), float(gaussian_mechanism.delta(e, 1.0 / mu))) for e in epsilons]
+    for right in range(number // 2, number + 1, 2):
+        found = p_value_of_curve(total, number, right, pairs_curve(pairs))
+        assert found >= worst_law(total, number, right, pairs) - 1e-6
+        # A curve is more than some of its pairs.
+        assert p_value_of_curve(total, number, right, gaussian_curve(mu)) <= found * (1.0 + 1e-5)
+
+
+@given(st.floats(0.05, 4.0), st.integers(2, 30), st.data())
+def test_the_p_value_of_a_curve_is_where_its_rejections_end(mu, half, data):
+    total, number = 100, 2 * half
+    right = data.draw(st.integers(0, number))
+    curve = gaussian_curve(mu)
+    found = p_value_of_curve(total, number, right, curve)
+    assert 0.0 < found <= 1.0
+    assert found == 1.0 or excess_of_curve(total, number, right, curve, found * (1.0 + 1e-5)) > 0.0
+    assert excess_of_curve(total, number, right, curve, found * (1.0 - 1e-5)) <= 1e-6
+    assert p_value_of_curve(total, number, right, gaussian_curve(mu * 1.1)) >= found * (1.0 - 1e-5)
+    if right < number:
+        assert p_value_of_curve(total, number, right + 1, curve) <= found * (1.0 + 1e-5)
+
+
+def test_half_of_the_claimed_noise_is_refuted_by_the_claims_curve():
+    # 50 of 50 by other keys. The claimed noise itself: at most 5%, which is 10 of 20 with a probability below 1e-7.
+    for trace, least, most in ((2.0, 18, 20), (1.0, 0, 9)):
+        refuted = 0
+        for row in range(20):
+            rng = np.random.default_rng((86, row))
+            took_part = rng.random(2000) < 0.5
+            scores = rng.normal(size=2000) + trace * took_part
+            sample = prepare(scores[took_part], scores[~took_part], inclusion="coin")
+            refuted += curve_p_value(sample, gaussian_curve(1.0)) <= 0.05
+        assert least <= refuted <= most
+
+
+@pytest.mark.parametrize("trace", [0.7, 3.0])
+def test_the_gaussian_bound_falls_as_the_confidence_rises(trace):
+    method, scores = METHODS["one-run-gaussian"], gaussian_coins(120, trace, 40, 5)
+    alphas = (0.6, 0.3, 0.1, 0.05, 0.02, 0.01, 0.001)
+    bounds = np.array([method.values(scores, 1e-5, alpha)[0] for alpha in alphas])
+    assert np.all(np.diff(bounds, axis=0) <= 0.0)
+    assert np.any(np.diff(bounds, axis=0) < 0.0)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("total", "trace", "target", "error"),
+    [(200, 0.5, 0.507, 0.03), (200, 1.0, 1.873, 0.05), (200, 2.0, 4.723, 0.06), (200, 4.0, 8.255, 0.04),
+     (2000, 0.5, 1.134, 0.06), (2000, 1.0, 2.705, 0.08), (2000, 2.0, 6.023, 0.12), (2000, 4.0, 11.31, 0.15)],
+)  # fmt: skip
+def test_the_mean_gaussian_bound_is_that_of_an_earlier_study(total, trace, target, error):
+    """Means of a prototype, of 300 and 80 audits, with two standard errors of both."""
+    found = METHODS["one-run-gaussian"].values(
+        gaussian_coins(total, trace, 600 if total == 200 else 150, 9), 1e-5, 0.05
+    )
+    assert found[0].mean() >= target - error

@@ -16,7 +16,7 @@ import pytest
 
 from canaryproof.proofs_check.code_digest import code_digest, reachable
 from canaryproof.verify.audit import bounds
-from canaryproof.verify.audit.bounds import gaussian, lower_bound, participations, precedence
+from canaryproof.verify.audit.bounds import gaussian, lower_bound, one_run, participations, precedence
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import never
 
@@ -24,12 +24,13 @@ PROOFS = Path(__file__).parents[4] / "proofs_check/lower_bounds.md"
 RECORD = Path(__file__).parent / "proofs.json"
 MODULES = {f"{bounds.__name__}.{module.name}" for module in pkgutil.iter_modules(bounds.__path__)}
 NOT_PROVEN = "7"
-# Functions and sections of each bound. That by participations is of a record, and not in the catalogue.
+# Functions and sections of each bound. That by participations and the test of a claim's curve are not in the catalogue.
 BOUNDS = {
     name: ([lower_bound.prepare, method.compute, method.coverage, *filter(None, [method.upper])], method.proof)
     for name, method in METHODS.items()
 }
 BOUNDS["participations"] = ([participations.largest_noise], ("5a",))
+BOUNDS["claimed-curve"] = ([lower_bound.prepare, one_run.curve_p_value], ("6",))
 
 
 def sections(text: str) -> dict[str, str]:
