@@ -37,7 +37,7 @@ _ENOUGH = 0.01
 # Log of the smallest p-value of a curve, and the absolute error of its log.
 _LEAST_LOG, _CLOSE_LOG = -600.0, 1e-6
 
-# A trade-off function f as r ↦ f(1 − r), which is convex and rises: the least share of wrong guesses beside r of right
+# A trade-off function f as r ↦ f(1 − r), which is convex and rises: the least share of wrong guesses for r of right
 # ones.
 Curve = Callable[[float], float]
 
