@@ -108,7 +108,7 @@ def excess_of_curve(total: int, number: int, right: int, curve: Curve, alpha: fl
             break
         r, h = r + i / (number - i) * (least - h), least
         if (r + h) * total > number * (1.0 + _ENOUGH):
-            # What is left only adds.
+            # Further steps only add to it.
             break
     return (r + h) * total / number - 1.0
 
