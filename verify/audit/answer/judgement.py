@@ -39,6 +39,8 @@ NOTES = frozenset(
     )
 )
 
+# Error of canaries' norm that may go unseen, half of it less some errors, and directions that make sure of it.
+_MISSING_NORM, _ENOUGH_DIRECTIONS = 0.4, 60
 # A trace is seen from this number of its standard errors on.
 _SEEN = 3.0
 
@@ -208,7 +210,7 @@ class _ReleaseJudge(_ScoresJudge):
         norm, error, p_value = result.trace_test
         seen = f"norm {plus_minus(norm, error)}"
         numbers = (Quantity("norm of the canaries", norm, "canary norms"), Quantity("its standard error", error))
-        noticed = f"canaries of a norm that is off by {visible_norm(error):.2g}"
+        noticed = f"canaries of a norm that is off by {visible_norm(error, result.null_count or 0):.2g}"
         if result.has_other_trace:
             because = f"the trace in this release is that of canaries of {seen}, not 1 (p = {p_value:.2g})"
             do = "Check how many canaries took part, and that the release is in units of the canary norm."
@@ -216,6 +218,14 @@ class _ReleaseJudge(_ScoresJudge):
         if norm < _SEEN * error:
             because = f"the canaries' trace does not tell whether they are in this release ({seen})"
             do = "Take more canaries, and check the canary seed, the order of the coordinates and the file."
+            return Finding(Question.INPUT, Status.CANNOT_SAY, because, noticed, do, numbers)
+        few = result.null_count is not None and result.null_count < _ENOUGH_DIRECTIONS
+        if few and result.unseen_norm >= _MISSING_NORM:
+            because = (
+                f"only {result.null_count:,} directions without a canary are left to compare with: canaries of half "
+                "the norm, or half as many, might look the same"
+            )
+            do = f"Leave {_ENOUGH_DIRECTIONS} directions or more without a canary."
             return Finding(Question.INPUT, Status.CANNOT_SAY, because, noticed, do, numbers)
         because = f"the {result.count:,} canaries are in it, with {seen} (1 is right)"
         return Finding(Question.INPUT, Status.AS_CLAIMED, because, noticed, numbers=numbers)

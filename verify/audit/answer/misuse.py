@@ -1101,9 +1101,15 @@ def _reach(count: int, null_count: int, confidence: float) -> float:
     return -float(special.stdtrit(freedom, 1.0 - confidence)) * math.sqrt(1.0 / (count - 1) + unobserved)
 
 
-def visible_norm(error: float) -> float:
+def visible_norm(error: float, null_count: int = 0) -> float:
     """Return the error of a norm with this standard error that is noticed, by the trace in a release."""
-    return float(special.ndtri(POWER) - special.ndtri(0.5 * TRACE_LEVEL)) * error
+    return (float(special.ndtri(POWER)) + critical_trace(TRACE_LEVEL, null_count)) * error
+
+
+def critical_trace(level: float, null_count: int) -> float:
+    """Return the trace in standard errors whose p-value is a level, as of ``trace_p_value``."""
+    below = 0.5 * level
+    return -float(special.stdtrit(null_count, below) if null_count else special.ndtri(below))
 
 
 def visible_trace(count: int) -> float:

@@ -12,7 +12,13 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Decision, Finding, Question, Status
-from canaryproof.verify.audit.answer.misuse import MisuseWarning, has_few_values, products_with_rest, trace_p_value
+from canaryproof.verify.audit.answer.misuse import (
+    MisuseWarning,
+    critical_trace,
+    has_few_values,
+    products_with_rest,
+    trace_p_value,
+)
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
@@ -407,6 +413,13 @@ class AuditResult:
     def has_other_trace(self) -> bool:
         """Whether canaries leave another trace in a release than canaries of norm 1, at level 1e-4."""
         return self.trace_test is not None and self.trace_test[2] < _OTHER_TRACE
+
+    @property
+    def unseen_norm(self) -> float:
+        """Largest error of the canaries' norm that leaves no other trace in a release; infinite without one."""
+        if self.trace_test is None:
+            return math.inf
+        return critical_trace(_OTHER_TRACE, self.null_count or 0) * self.trace_test[1]
 
     @property
     def trace_test(self) -> tuple[float, float, float] | None:

@@ -16,8 +16,9 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, least_count, least_part
+from canaryproof.verify.audit.answer.result import NOTICE
 from canaryproof.verify.audit.blindspots.fault_map import summary
-from canaryproof.verify.audit.estimators.noise_multiplier import power
+from canaryproof.verify.audit.estimators.noise_multiplier import noticed_share, power
 from canaryproof.verify.audit.levels import POWER
 from canaryproof.verify.audit.markup.digits import number, round_down
 from canaryproof.verify.audit.rules import NumberRange
@@ -82,7 +83,8 @@ class RoundsPlan:
     known
         Whether others' updates must be known to see it.
     count
-        Number of canaries that take part, the larger of both; as many more never do.
+        Number of canaries that take part; as many more never do. It is the largest of both and of what an honest audit
+        needs to decide: with probability 90%, the most that others' data may be leaves half of the noise noticed.
     noise_share
         Variance that they add to the sum of all rounds, as a share of the noise's; a canary's rounds add up there.
     shares
@@ -316,7 +318,12 @@ def plan_rounds(
     reach = (_SEEN + float(special.ndtri(POWER))) * math.hypot(sigma, 0.0 if needs_data else spread)
     enough = max(2.0, math.ceil(reach**2 / float((each if needs_data else first).sum())))
     present = int(enough) if enough <= MOST_SCORES else None
-    count = max(seeing or 2, present or 2)
+    measures = each if needs_data else first
+    decides = partial(
+        _is_deciding, sigma=sigma, dim=dimension, spread=spread, test=measures, every=each, known=needs_data
+    )
+    deciding = least_count(decides, MOST_SCORES)
+    count = max(seeing or 2, present or 2, deciding or 2)
     shares = tuple(
         PlannedShare(
             share,
@@ -369,6 +376,21 @@ def _first_rounds(rounds: int, taken: int) -> Array:
         log_none = special.gammaln(left + 1.0) - special.gammaln(left - taken + 1.0)
     none = np.where(left >= taken, np.exp(log_none - log_none[0]), 0.0)
     return np.asarray(-np.diff(none))
+
+
+def _is_deciding(count: int, sigma: float, dim: int, spread: float, test: Array, every: Array, *, known: bool) -> bool:
+    """Tell whether an honest audit decides with probability 90%: it would notice the share of noise that is asked for.
+
+    Others' data that are not known may be as much as the measured noise allows: what all canaries measure, at both ends
+    of its error.
+    """
+    measuring = count * float(every.sum())
+    masked = 0.0
+    if not known:
+        inverse = 1.0 / math.hypot(sigma, spread) - 2.0 * float(special.ndtri(POWER)) / math.sqrt(measuring)
+        masked = (1.0 / (inverse * sigma)) ** 2 - 1.0 if inverse > 0.0 else math.inf
+    share = noticed_share(sigma, np.sqrt(count * test[test > 0.0]), dim, _LEVEL)
+    return share**2 - masked >= NOTICE**2
 
 
 def _count(share: float, sigma: float, measured: Array, left_out: float, dim: int, spread: float) -> int | None:

@@ -287,4 +287,30 @@ def test_so_many_are_seen_by_what_is_measured_of_each(taken, first, every, data)
     square, measured = (4.0, every) if planned.known else (4.0 + data**2 / DIM, first)
     standard_errors = 3.0 + stats.norm.ppf(POWER)
     assert planned.present == math.ceil(standard_errors**2 * square / measured)
-    assert planned.count == max(planned.present, planned.seeing)
+    assert planned.count >= max(planned.present, planned.seeing)
+
+    # An honest audit of as many, whose noise is measured one deviation of 90% too small: the most that others' data may
+    # be is another deviation off, and at least half of the noise would be noticed.
+    def deciding(count):
+        lengths = np.full(12, math.sqrt(count * (every if planned.known else first) / 12))
+        share = noticed_share(2.0, lengths, DIM, 0.025)
+        if planned.known:
+            return share >= 0.5
+        left = 1.0 / math.sqrt(square) - 2.0 * stats.norm.ppf(0.9) / math.sqrt(count * every)
+        return left > 0.0 and share**2 - (1.0 / (2.0 * left)) ** 2 + 1.0 >= 0.25
+
+    # Rounds of unequal length, and numbers that are tried in steps of 5%.
+    assert deciding(1.1 * planned.count)
+    assert planned.count == max(planned.present, planned.seeing) or not deciding(0.85 * planned.count)
+
+
+@pytest.mark.parametrize("planned", [once, sampled])
+def test_a_planned_audit_of_an_honest_training_mostly_decides(planned):
+    """Of 12 each is undecided with probability 15% at most, by its share or an estimate above the claim."""
+    open_ones = 0
+    for seed in range(12):
+        scores, line = trained(planned(), 1.0, seed, False)
+        found = cp.audit(scores, 1e-5, claim=planned().mechanism)
+        assert "claim=" in line
+        open_ones += (found.noticed_share or 0.0) < 0.5
+    assert open_ones <= stats.binom.isf(1e-6, 12, 0.15)

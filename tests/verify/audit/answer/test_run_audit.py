@@ -576,6 +576,30 @@ def test_deltas_that_are_no_plain_sums_have_no_estimate(server: str, kind: str) 
     assert not of_rounds(as_released).warnings
 
 
+@pytest.mark.parametrize("weight", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("left", [2, 5, 20, 60])
+def test_few_directions_without_a_canary_never_hide_what_is_missing(left: int, weight: float) -> None:
+    """Where canaries of norm 1/2 might look like those of norm 1, the input is not as claimed."""
+    canaries = OrthonormalCanaries(3, 1000 - left, 1000)
+    for seed in range(4):
+        release = weight * canaries.sum() + np.random.default_rng(seed).normal(size=1000)
+        found = audit_release(release, canaries, 1e-5, noise_multiplier=1.0)
+        assert found.null_count == left
+        assert found.trace_test is not None
+        # A deviation of the norm as large as this has the p-value 1e-4, by Student's law of so many directions.
+        _, error, _ = found.trace_test
+        assert 2.0 * stats.t.sf(found.unseen_norm / error, left) == pytest.approx(1e-4, rel=1e-6)
+        status = found.finding("input").status
+        if weight < 1.0:
+            assert status in ("failed", "cannot say")
+        elif found.unseen_norm >= 0.4:
+            assert left < 60
+            assert status == "cannot say"
+            assert f"only {left} directions without a canary" in found.finding("input").because
+        else:
+            assert status == "as claimed"
+
+
 def test_no_estimate_stands_below_a_lower_bound() -> None:
     found = made(2.0, bound=9.5)
     assert found.estimate is None
