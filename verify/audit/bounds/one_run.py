@@ -239,7 +239,7 @@ def most_wrong_of_curve(total: int, number: int, curve: Curve, alpha: float) -> 
     def is_rejecting(wrong: int) -> bool:
         return excess_of_curve(total, number, number - wrong, curve, alpha) > _ROUNDING
 
-    # Of many canaries it is about where the wrong ones with probability α are as many as the curve leaves.
+    # With many canaries, the most is about where the curve leaves as many wrong ones with probability α.
     low, high = 0.0, 0.5 * number
     while high - low > 0.25:
         middle = 0.5 * (low + high)
