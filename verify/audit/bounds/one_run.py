@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from canaryproof.kernels import binomial
+from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.verify.audit.bounds.block_tests import designs
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
@@ -233,31 +234,84 @@ def _largest_rejected_epsilon(
     return values
 
 
-def most_wrong_of_curve(total: int, number: int, curve: Curve, alpha: float) -> int:
+@njit(cache=True, nogil=True, error_model="numpy")
+def _excess_of_mu(total: int, number: int, right: int, mu: float, alpha: float, start: float) -> float:
+    """Return ``excess_gaussian`` to some 1e-12, from a quantile that is at most that of r; it decides no test.
+
+    The quantile of r is followed from step to step. As r rises and log Φ is concave, Newton's steps only rise, too.
+    """
+    x, r, h = start, alpha * right / total, alpha * (number - right) / total
+    for i in range(right - 1, -1, -1):
+        least = 1.0
+        if r < 1.0:
+            step = 1.0
+            while step > 1e-13:
+                below = 0.5 * math.erfc(-x * math.sqrt(0.5))
+                step = math.log(r / below) * below / (math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi))
+                x += step
+            least = 0.5 * math.erfc((mu - x) * math.sqrt(0.5))
+        if least <= h:
+            break
+        r, h = r + i / (number - i) * (least - h), least
+        if (r + h) * total > number * (1.0 + _ENOUGH):
+            break
+    return (r + h) * total / number - 1.0
+
+
+def _most_wrong(total: int, number: int, curve: Curve, alpha: float, is_rejecting: Callable[[int], bool]) -> int:
     """Return the most wrong ones of r guesses on m canaries that reject a curve, −1 if none do."""
-
-    def is_rejecting(wrong: int) -> bool:
-        return excess_of_curve(total, number, number - wrong, curve, alpha) > _ROUNDING
-
     # With many canaries, the most is about where the curve leaves as many wrong ones with probability α.
     low, high = 0.0, 0.5 * number
     while high - low > 0.25:
         middle = 0.5 * (low + high)
         leaves_more = curve(alpha * (number - middle) / total) > alpha * middle / total
         low, high = (middle, high) if leaves_more else (low, middle)
-    most = int(low)
-    while most >= 0 and not is_rejecting(most):
-        most -= 1
-    while 0 <= most < number // 2 - 1 and is_rejecting(most + 1):
-        most += 1
-    return most
+    # The most that is known to reject, the least that is not, and from where on in growing steps.
+    rejects, spares, step = -1, number // 2, 1
+    last, wrong = spares - 1, min(int(low), spares - 1)
+    while spares - rejects > 1:
+        if is_rejecting(wrong):
+            rejects = wrong
+        else:
+            spares = wrong
+        if spares > last:
+            wrong = min(rejects + step, last)
+        else:
+            wrong = max(spares - step, 0) if rejects < 0 else (rejects + spares) // 2
+        step *= 2
+    return rejects
+
+
+def most_wrong_of_curve(total: int, number: int, curve: Curve, alpha: float) -> int:
+    """Return the most wrong ones of r guesses on m canaries that reject a curve, −1 if none do."""
+
+    def is_rejecting(wrong: int) -> bool:
+        return excess_of_curve(total, number, number - wrong, curve, alpha) > _ROUNDING
+
+    return _most_wrong(total, number, curve, alpha, is_rejecting)
+
+
+def _most_wrong_of_mu(total: int, number: int, mu: float) -> int:
+    """Return ``most_wrong_of_curve`` of μ-GDP at the design's level; rounding may change it by one."""
+
+    def is_rejecting(wrong: int) -> bool:
+        right = number - wrong
+        start = float(special.ndtri(_DESIGN_ALPHA * right / total)) - 1e-6
+        return bool(_excess_of_mu(total, number, right, mu, _DESIGN_ALPHA, start) > _ROUNDING)
+
+    return _most_wrong(total, number, gaussian_curve(mu), _DESIGN_ALPHA, is_rejecting)
 
 
 def number_for_curve(total: int, curve: Curve) -> int:
     """Return the number of guesses on m canaries that needs the least trace to reject a curve at the design's level."""
+    return _number_with_least_trace(total, lambda number: most_wrong_of_curve(total, number, curve, _DESIGN_ALPHA))
+
+
+def _number_with_least_trace(total: int, most_wrong: Callable[[int], int]) -> int:
+    """Return the number of guesses that needs the least trace, from the most wrong ones that reject."""
     least, chosen = math.inf, 2 * (total // 2)
     for number in _numbers(total, max(_CURVE_RATIO, (total / 2.0) ** (1.0 / _MOST_NUMBERS))).tolist():
-        most = most_wrong_of_curve(total, number, curve, _DESIGN_ALPHA)
+        most = most_wrong(number)
         if most >= 0:
             wrong = most + 0.5
             trace = float(special.ndtri((number - wrong) / total) - special.ndtri(wrong / total))
@@ -267,7 +321,7 @@ def number_for_curve(total: int, curve: Curve) -> int:
 
 @lru_cache(maxsize=10_000)
 def _number_for_mu(total: int, mu: float) -> int:
-    return number_for_curve(total, gaussian_curve(mu))
+    return _number_with_least_trace(total, lambda number: _most_wrong_of_mu(total, number, mu))
 
 
 def _largest_rejected_mu(before: Ints, null_count: int, alpha: float) -> float:

@@ -14,6 +14,7 @@ from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.bounds.one_run import (
+    _number_for_mu,
     curve_p_value,
     declared_number,
     declared_tests,
@@ -167,6 +168,13 @@ def test_correct_guesses_are_the_least_of_all_choices_among_equals(seen, unseen)
             ties = sorted(took == wanted for x, took in pooled if x == edge)
             least += sum(surely) + sum(ties[: half - len(surely)])
         assert rights(scores, half, half)[0] == least
+
+
+@pytest.mark.parametrize("mu", [0.02, 0.3, 1.0, 3.0, 9.0])
+@pytest.mark.parametrize("total", [2, 7, 100, 3000])
+def test_numbers_are_declared_alike_by_both_recursions(total, mu):
+    """The compiled one follows the quantile of its probability, the other computes each anew, for any curve."""
+    assert _number_for_mu(total, mu) == number_for_curve(total, gaussian_curve(mu))
 
 
 @given(st.integers(2, 500), st.floats(1e-3, 20.0))
