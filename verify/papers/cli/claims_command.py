@@ -122,8 +122,8 @@ def _listing(rows: Sequence[dict[str, str]]) -> list[str]:
         for line in (f"{row['id']}  {row['verdict']}", *screen.paragraph(row["statement"], "  ", 1))
     ]
     numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-    shown = screen.fit(lines, "--all has a line for each", screen.MOST_LINES - 1)
-    return [*shown, f"{len(rows)} statements: {numbers}"]
+    shown = screen.fit(lines, "--all has a line for each", screen.MOST_LINES - 2)
+    return [*shown, *screen.paragraph(f"{len(rows)} statements: {numbers}")]
 
 
 def _document(identifier: str) -> str:

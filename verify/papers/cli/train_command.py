@@ -1,5 +1,6 @@
 """Command ``canaryproof train``: an experiment in federated training, and what its canaries tell."""
 
+import errno
 import json
 from dataclasses import asdict
 from importlib.util import find_spec
@@ -102,7 +103,9 @@ def train_command(
             files = {**documents, **training.render(record)}
             write_files({name: text.encode() for name, text in files.items()}, out)
     except OSError as error:
-        raise OutputError(f"{error.filename or out}: {error.strerror or error}{_resumes(out)}") from error
+        # A folder or file of --out that is of another kind is as it was given.
+        broken = InputError if error.errno in {errno.EINVAL, errno.ENOTDIR} else OutputError
+        raise broken(f"{error.filename or out}: {error.strerror or error}{_resumes(out)}") from error
     except EngineError as error:
         raise EngineLost(f"{error}{_resumes(out)}") from error
     except KeyboardInterrupt:

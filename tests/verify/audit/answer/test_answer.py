@@ -340,7 +340,11 @@ def test_no_answer_contradicts_itself(first: int) -> None:
 
 
 def test_random_audits_are_of_all_decisions_and_have_an_estimate_or_none() -> None:
-    results = [random_audit(kind, run) for kind in range(len(KINDS)) for run in range(60, 70, 2)]
+    # Few of them pass. Audits of cosines are the quickest.
+    runs = [(kind, run) for kind in range(len(KINDS)) for run in range(60, 70, 2)] + [
+        (0, run) for run in range(70, 120)
+    ]
+    results = [random_audit(*pair) for pair in runs]
     assert {result.estimate is not None for result in results} == {True, False}
     assert len({None if result.decision is None else result.decision.status for result in results}) >= 4
 

@@ -706,7 +706,7 @@ def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
     assert call("audit", *asked, "--report", "audit.json").exit_code == 0
     record = report_check.read(Path("audit.json")).document
     assert finding(record, "plan")["status"] == "as claimed"
-    unknown = ["score", "rounds", "participations", "directions", "dimension", "seed of the canaries"]
+    unknown = ["score", "rounds", "participations", "directions", "seed of the canaries"]
     assert sorted(record["plan"]["unknown"]) == sorted(unknown)
     assert record["plan"]["sha256"] == hashlib.sha256(Path("plan.json").read_bytes()).hexdigest()
     assert record["plan"]["secret"] == json.loads(Path("plan.secret.json").read_text())

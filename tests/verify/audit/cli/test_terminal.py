@@ -138,8 +138,11 @@ def test_a_shell_reads_a_word_as_it_was(word):
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("step", [11, pytest.param(1, marks=pytest.mark.deep)])
 def test_no_word_of_a_report_or_a_plan_reaches_a_terminal_raw(step):
-    assert call("plan", "--noise-multiplier", "1.5", "--dim", "1000", "--out", "plan.json").exit_code == 0
-    assert call("audit", "scores.npz", *ASKED, "--plan", "plan.json", "--report", "r.json").exit_code == 0
+    decided = ("--noise-multiplier", "1.5", "--dim", "1000", "--rounds", "3", "--all-rounds")
+    assert call("plan", *decided, "--out", "plan.json").exit_code == 0
+    np.savez("cosines.npz", observed=SCORES[0] / 1e3, unobserved=SCORES[1] / 1e3)
+    asked = ("cosines.npz", "--delta", "1e-5", "--plan", "plan.json")
+    assert call("audit", *asked, "--report", "r.json").exit_code == 0
     document, plan = (json.loads(Path(name).read_text()) for name in ("r.json", "plan.json"))
 
     def hostile(value):
@@ -155,8 +158,8 @@ def test_no_word_of_a_report_or_a_plan_reaches_a_terminal_raw(step):
     parts = ("schema", "answer", "attacker", "request", "input", "plan", "repeat", "versions")
     for changed in itertools.islice(hostile({name: document[name] for name in parts}), 0, None, step):
         Path("forged.json").write_text(report.dump(report.seal(document | changed)) + "\n")
-        assert call("check-report", "forged.json", "--scores", "scores.npz").exit_code in (1, 2, 3)
+        assert call("check-report", "forged.json", "--scores", "cosines.npz").exit_code in (1, 2, 3)
         call("model-card", "forged.json")
     for changed in itertools.islice(hostile(plan["decided"]), 0, None, step):
         Path("plan.json").write_text(json.dumps(plan | {"decided": changed}))
-        call("audit", "scores.npz", *ASKED, "--plan", "plan.json")
+        call("audit", *asked)
