@@ -1281,10 +1281,10 @@ def _is_supported(claim: Claim) -> bool:
     return bool(losses.supports(claim.event) or renyi.supports(event))
 
 
-def _directions(claim: Claim, *, are_lower: bool = False, most: int = _MOST_MECHANISMS) -> list[tuple[Rounds, ...]]:
+def _directions(claim: Claim, *, are_lower: bool = False, most: int | None = None) -> list[tuple[Rounds, ...]]:
     """Return the rounds of each dominating pair, one of which has the larger ε; none unless all noise is Gaussian.
 
-    Where more than ``most`` of them differ, they are rounds that leak more, or less if ``are_lower``.
+    Where more than ``most`` of them differ, by default ``_MOST_MECHANISMS``, they are rounds that leak more, or less if ``are_lower``.
     """
     if claim.rate is not None:
         assert claim.noise_multiplier is not None
@@ -1297,6 +1297,7 @@ def _directions(claim: Claim, *, are_lower: bool = False, most: int = _MOST_MECH
             if noise is None or not 0.0 < rate <= 1.0:
                 return []
             leaves.append((type(leaf).__name__, noise, rate, count))
+    most = _MOST_MECHANISMS if most is None else most
     if len(leaves) > most:
         leaves = _fewer(leaves, most, are_lower)
     if claim.neighbours == "replace":
