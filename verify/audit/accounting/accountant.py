@@ -1284,7 +1284,8 @@ def _is_supported(claim: Claim) -> bool:
 def _directions(claim: Claim, *, are_lower: bool = False, most: int | None = None) -> list[tuple[Rounds, ...]]:
     """Return the rounds of each dominating pair, one of which has the larger ε; none unless all noise is Gaussian.
 
-    Where more than ``most`` of them differ, by default ``_MOST_MECHANISMS``, they are rounds that leak more, or less if ``are_lower``.
+    Where more than ``most`` of them differ, by default ``_MOST_MECHANISMS``, they are rounds that leak more, or less if
+    ``are_lower``.
     """
     if claim.rate is not None:
         assert claim.noise_multiplier is not None
