@@ -13,6 +13,7 @@ from canaryproof.verify.papers.check.documents import DOCUMENTS, FINAL, Voice, d
 from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import MEANINGS, rule
 from canaryproof.verify.papers.records.evidence import SimulatedCell, records
+from canaryproof.verify.papers.records.text_tables import table_rows
 
 # Titles of the documents' pages, in their order.
 TITLES = {document.id: document.title for document in DOCUMENTS}
@@ -193,7 +194,7 @@ def described(evidence: Mapping[str, Any], path: str, room: int) -> str:
     for key, value in evidence.items():
         if key in _ELSEWHERE:
             continue
-        if (rows := _grid(value)) is not None:
+        if (rows := table_rows(value)) is not None:
             grids[key] = rows
         else:
             single |= dict(_flat(key, value))
@@ -230,15 +231,6 @@ def scalar(value: Any) -> str:
     if isinstance(value, float):
         return ("∞" if value > 0 else "−∞") if math.isinf(value) else f"{value:.6g}"
     return _escaped(str(value))
-
-
-def _grid(value: Any) -> Sequence[Mapping[str, Any]] | None:
-    """Return the rows of what is a table: a list of objects, or an object of objects, whose names come first."""
-    if isinstance(value, list | tuple) and value and all(isinstance(row, Mapping) for row in value):
-        return value
-    if isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values()):
-        return [{"": name, **row} for name, row in value.items()]
-    return None
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:

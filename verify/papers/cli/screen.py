@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from canaryproof.verify.papers.records.text_tables import table_rows
+
 # Lines of a screen, and its columns, as the commonest terminal has them.
 MOST_LINES, WIDTH = 40, 80
 # Most items of a list, and most characters of a word, in a cell.
@@ -57,7 +59,7 @@ def evidence_lines(evidence: Mapping[str, Any]) -> list[str]:
     single: list[tuple[str, str]] = []
     grids: list[list[str]] = []
     for name, value in evidence.items():
-        rows = _rows(value)
+        rows = table_rows(value)
         if rows is None:
             single += _flat(name, value)
             continue
@@ -78,15 +80,6 @@ def _pairs(rows: Sequence[tuple[str, str]]) -> list[str]:
     if max(map(len, lines)) <= WIDTH:
         return lines
     return [line for name, value in rows for line in (name, f"{_GAP}{value}")]
-
-
-def _rows(value: Any) -> Sequence[Mapping[str, Any]] | None:
-    """Return the rows of what is a table: a list of objects, or an object of objects, whose names come first."""
-    if isinstance(value, list | tuple) and value and all(isinstance(row, Mapping) for row in value):
-        return value
-    if isinstance(value, Mapping) and value and all(isinstance(row, Mapping) for row in value.values()):
-        return [{"": name, **row} for name, row in value.items()]
-    return None
 
 
 def _flat(name: str, value: Any) -> Iterator[tuple[str, str]]:
