@@ -173,7 +173,7 @@ class Review:
         blocks += [("Caps", f"so many canaries give at most {caps}")] if caps else []
         blocks += [("Choice", _choice_line(choice, self.confidence)) for choice in self.choices]
         blocks += [("Unknown", line) for line in self.unknown]
-        lines = textwrap.wrap(self.answer, WIDTH)
+        lines = textwrap.wrap(self.answer, WIDTH, break_on_hyphens=False)
         label_before = ""
         for label, text in blocks:
             lines += [""] * (not label_before) + _block("" if label == label_before else label, text)
@@ -560,4 +560,5 @@ def _choice_line(choice: Choice, confidence: float) -> str:
 
 
 def _block(label: str, text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent=f"{label:<10}", subsequent_indent=" " * 12)
+    # A name of a bound is never broken.
+    return textwrap.wrap(text, WIDTH, initial_indent=f"{label:<10}", subsequent_indent=" " * 12, break_on_hyphens=False)
