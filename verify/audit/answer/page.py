@@ -58,15 +58,16 @@ def html(result: AuditResult, document: dict[str, Any]) -> str:
         document=document,
         tone=_tone(result),
         title=_title(result),
+        heading=_heading_lines(document),
         pictures=tuple(_pictures(result)),
-        sections=tuple(_sections(result, document, "audit.html")),
+        sections=tuple(_sections(result, document)),
     )
 
 
 def markdown(result: AuditResult, document: dict[str, Any]) -> str:
     """Return a report as Markdown, with tables in place of pictures."""
-    parts = [f"# {_title(result)}", literal(document["answer"])]
-    for section in _sections(result, document, "audit.md"):
+    parts = [f"# {_title(result)}", *map(literal, _heading_lines(document)), literal(document["answer"])]
+    for section in _sections(result, document):
         parts.append(f"## {section.title}")
         parts += map(literal, section.words)
         if section.rows:
@@ -101,6 +102,11 @@ def _title(result: AuditResult) -> str:
     return f"Privacy audit: {result.decision.outcome.lower()}"
 
 
+def _heading_lines(document: dict[str, Any]) -> list[str]:
+    """Return what the report's author says of it, a line each."""
+    return [f"{name.capitalize()}: {words}" for name, words in document["heading"].items() if name != "name" and words]
+
+
 def _tone(result: AuditResult) -> str:
     """Return the tone of the answer."""
     if result.decision is None or result.decision.outcome is GateOutcome.CANNOT_SAY:
@@ -127,7 +133,7 @@ def _end(row: AuditRow, value: float) -> str:
 # The sections.
 
 
-def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Iterator[ReportSection]:
+def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportSection]:
     if (plan := document["plan"]) is not None:
         differences = [(each["name"], each["planned"], each["audited"]) for each in plan["differences"]]
         yield ReportSection("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
@@ -158,7 +164,8 @@ def _sections(result: AuditResult, document: dict[str, Any], name: str) -> Itera
             f"A low ε̂ or bound is no evidence against these. {summary()}",
         ),
     )
-    yield from _origin(document, name)
+    yield from _origin(document)
+    yield ReportSection("To report", (document["to_report"],))
 
 
 def _findings(result: AuditResult) -> Iterator[ReportSection]:
@@ -265,7 +272,7 @@ def _notice_sections(result: AuditResult) -> Iterator[ReportSection]:
 _FAULTS = ("fault", "where")
 
 
-def _origin(document: dict[str, Any], name: str) -> Iterator[ReportSection]:
+def _origin(document: dict[str, Any]) -> Iterator[ReportSection]:
     given, asked = document["input"], document["request"]
     subject = "release's coordinates" if given["subject"] == "release" else "scores"
     rows = [(f"SHA-256 of the {subject}", given["sha256"])]
@@ -281,11 +288,10 @@ def _origin(document: dict[str, Any], name: str) -> Iterator[ReportSection]:
         rows += [("SHA-256 of the plan's file", plan["sha256"]), ("nonce of its seed", plan["secret"]["nonce"])]
     yield ReportSection("What was audited", (), ("input", "value"), rows)
     words = ["The last line derives every number of this report anew, and says which differ."]
-    lines = [line.replace(" audit.json ", f" {name} ") for line in document["repeat"]]
     if file is None:
         saved = "numpy.save writes the release" if given["subject"] == "release" else "Scores.save writes the scores"
         words.append(f"This audit was of no file: {saved}.")
-    yield ReportSection("Repeat it", tuple(words), lines=tuple(lines))
+    yield ReportSection("Repeat it", tuple(words), lines=tuple(document["repeat"]))
     yield ReportSection("Versions", (), ("package", "version"), list(document["versions"].items()))
 
 

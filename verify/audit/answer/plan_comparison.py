@@ -50,8 +50,8 @@ class Comparison:
         Whether the audit is as planned; a plan that another minor version made does not say.
     answer
         The same in a sentence or two.
-    sha256
-        SHA-256 of the plan's file.
+    file, sha256
+        Name of the plan's file, and its SHA-256.
     secret
         The seed and the nonce that the file commits to.
     differences
@@ -62,6 +62,7 @@ class Comparison:
 
     status: Status
     answer: str
+    file: str
     sha256: str
     secret: Secret
     differences: tuple[Departure, ...]

@@ -275,7 +275,13 @@ def compare_with_plan(result: AuditResult, path: Path, secret: Secret | None = N
         differences = tuple(_departures_of_secret(head, result, secret))
         answer = other_version("plan", head.version)
         return Comparison(
-            Status.FAILED if differences else Status.CANNOT_SAY, answer, digest, secret, differences, ("the plan",)
+            Status.FAILED if differences else Status.CANNOT_SAY,
+            answer,
+            path.name,
+            digest,
+            secret,
+            differences,
+            ("the plan",),
         )
     differences = tuple(_departures(planned, result, secret))
     unknown = tuple(_NAMES.get(name, name) for name in _unknown_fields(planned.decided, _decisions_of_audit(result)))
@@ -284,7 +290,7 @@ def compare_with_plan(result: AuditResult, path: Path, secret: Secret | None = N
     if unknown:
         answer += f" Not known from the scores, and not compared: {', '.join(unknown)}."
     status = Status.FAILED if differences else Status.AS_CLAIMED
-    return Comparison(status, answer, digest, secret, differences, unknown)
+    return Comparison(status, answer, path.name, digest, secret, differences, unknown)
 
 
 def audit_options(path: Path) -> dict[str, Any]:

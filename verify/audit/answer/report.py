@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer import text
 from canaryproof.verify.audit.answer.plan_comparison import Comparison
@@ -117,6 +118,23 @@ class RequestRecord:
 
 
 @dataclass(frozen=True)
+class ReportHeading:
+    """The heading of a report by whoever writes it: its file's name, and a title, a subject and a date, if any."""
+
+    name: str
+    title: str = ""
+    subject: str = ""
+    date: str = ""
+
+    def __post_init__(self) -> None:
+        for each in fields(self)[1:]:
+            try:
+                rules.line(getattr(self, each.name))
+            except ValueError as error:
+                raise ValueError(f"{each.name}: {error}") from None
+
+
+@dataclass(frozen=True)
 class ReportRecord:
     """A report's record.
 
@@ -124,12 +142,16 @@ class ReportRecord:
     ----------
     schema
         Name and version of the form; ``report_schema.json`` describes it.
+    heading
+        What is said of the report by whoever wrote it.
     answer
         The decision and what it rests on, in words; ``audit`` has it with its findings.
     claimed
         The claimed mechanism, its ε, the attacker whom it holds against, and the accounting of the ε.
     attacker
         Who the numbers are for.
+    to_report
+        Sentences to quote.
     audit
         All numbers, as ``Audit.to_json`` has them.
     rounds, evidence
@@ -149,9 +171,11 @@ class ReportRecord:
     """
 
     schema: str
+    heading: ReportHeading
     answer: str
     claimed: Any
     attacker: str
+    to_report: str
     audit: Any
     rounds: Any
     evidence: Any
@@ -244,6 +268,7 @@ def _plain(value: Any) -> Any:
 
 def record(
     result: AuditResult,
+    heading: ReportHeading,
     file: FileRecord | None = None,
     versions: dict[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -251,9 +276,11 @@ def record(
     request, audited = _request(result), _input(result, file)
     made = ReportRecord(
         schema=SCHEMA,
+        heading=heading,
         answer=text.answer(result),
         claimed=_claim_numbers(result),
         attacker=text.meaning(result),
+        to_report=text.to_report(result),
         audit=numbers(result),
         rounds=None if result.scores.record is None else _rounds(result.scores.record),
         evidence=_evidence(result),
@@ -261,7 +288,7 @@ def record(
         request=request,
         input=audited,
         plan=result.comparison,
-        repeat=tuple(_repeat(result, audited)),
+        repeat=tuple(_repeat(result, audited, heading)),
         versions=versions or versions_here(),
         sha256="",
     )
@@ -412,17 +439,19 @@ def _some(count: int) -> list[int]:
     return [int(i) for i in np.unique(indices)]
 
 
-def _repeat(result: AuditResult, audited: InputRecord) -> Iterator[str]:
-    """Yield the lines that repeat an audit."""
+def _repeat(result: AuditResult, audited: InputRecord, heading: ReportHeading) -> Iterator[str]:
+    """Yield the lines that repeat an audit and check its report."""
     subject = audited.subject
     name = audited.file.name if audited.file else {"release": "release.npy", "scores": "scores.json"}[subject]
     file, asked = _quote(name), result.request
     number = asked.claim is None or isinstance(asked.claim, int | float | np.number)
     # The command line makes no other orthonormal canaries.
     usual = asked.canaries is None or layers_of(asked.canaries) in (0, OrthonormalCanaries.layers)
-    if number and usual:
-        yield f"canaryproof audit {file}{_options(result, audited)} --report again.html"
-    yield f"canaryproof check-report audit.json --{subject} {file}"
+    # The secret of a plan stays with those who made it.
+    if number and usual and result.comparison is None:
+        yield f"canaryproof audit {file}{_options(result, audited)} --report {_quote(f'again-{heading.name}')}"
+    held = "" if result.comparison is None else f" --plan {_quote(result.comparison.file)}"
+    yield f"canaryproof check-report {_quote(heading.name)} --{subject} {file}{held}"
 
 
 def _options(result: AuditResult, audited: InputRecord) -> str:
@@ -490,11 +519,11 @@ def escape(document: str) -> str:
     return re.sub("[<>&]", lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
-def write(result: AuditResult, path: Path) -> None:
+def write(result: AuditResult, path: Path, **heading: str) -> None:
     """Write a report of an audit that is of no file; an ``OSError`` says that it cannot be written."""
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"path: must end in .html, .md or .json, not {path.name!r}")
-    made = render(result, record(result), path)
+    made = render(result, record(result, ReportHeading(path.name, **heading)), path)
     with replace_file(path) as target:
         target.write(made)
 

@@ -7,7 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -291,10 +291,29 @@ def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, pla
     if written.plan is None and plan is not None:
         raise InputError(NO_PLAN)
     comparison, trusted, trusted_values = written.plan, [], 0
+
+    def trust_name(there: str, here: str, whose: str) -> str:
+        """Take a file's name from the report, where the file may have had it."""
+        nonlocal trusted_values
+        if there == here or not _can_be_name(there, here):
+            return here
+        trusted.append(f"{whose} {there} (here {here}), also in the lines that repeat the audit")
+        # Each of them may have it.
+        trusted_values += 1 + len(written.repeat)
+        return there
+
+    heading = written.heading
+    if not heading.name.isprintable() or "/" in heading.name:
+        heading = replace(heading, name=path.name)
+    # Whoever wrote the report chose all of these words.
+    words = [f"its {name} {short_repr(each)}" for name, each in asdict(heading).items() if each not in ("", path.name)]
+    trusted += words
+    trusted_values += len(words)
     if comparison is not None and plan is not None:
         if (here := file_record(plan).sha256) != comparison.sha256:
             return ReportCheck((other_file(plan, "the plan that the audit was held against", here, comparison.sha256),))
-        comparison = plan_file.compare_with_plan(result, plan, comparison.secret)
+        compared = plan_file.compare_with_plan(result, plan, comparison.secret)
+        comparison = replace(compared, file=trust_name(comparison.file, plan.name, "the plan's name"))
     elif comparison is not None:
         values = count_values(json_records.to_document(comparison))
         trusted.append("what it says of its plan, and what follows from that")
@@ -304,11 +323,7 @@ def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, pla
         trusted.append("that the audit was of no file")
         trusted_values += 1
     else:
-        name = given.name if _can_be_name(given.name, file.name) else file.name
-        if name != file.name:
-            # The lines that repeat the audit have the name too.
-            trusted.append(f"the file's name {name} (here {file.name}), also in the lines that repeat the audit")
-            trusted_values += 1 + len(written.repeat)
+        name = trust_name(given.name, file.name, "the file's name")
         columns = None if written.input.subject == "release" else given.columns
         given = replace(file, name=name, columns=columns, id=None if columns is None else given.id)
     versions = _trusted_versions(written.versions)
@@ -319,7 +334,9 @@ def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, pla
     try:
         if comparison is not None:
             result = with_comparison(result, comparison)
-        derived = record(result, given, {name: value or versions_here()[name] for name, value in versions.items()})
+        derived = record(
+            result, heading, given, {name: value or versions_here()[name] for name, value in versions.items()}
+        )
     except (ValueError, OverflowError) as error:
         # The claim's ε may be beyond what the kernels serve.
         raise InputError(f"the report's request cannot be repeated: {error}") from error

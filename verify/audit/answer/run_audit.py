@@ -181,7 +181,15 @@ class Audit(AuditResult):
 
         return with_comparison(self, plan_file.compare_with_plan(self, Path(plan)))
 
-    def report(self, path: str | os.PathLike[str], plan: str | os.PathLike[str] | None = None) -> None:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        plan: str | os.PathLike[str] | None = None,
+        *,
+        title: str = "",
+        subject: str = "",
+        date: str = "",
+    ) -> None:
         """Write a report that others can check by ``canaryproof check-report``.
 
         Parameters
@@ -192,19 +200,22 @@ class Audit(AuditResult):
         plan
             A plan that ``canaryproof plan --out`` wrote before the run, to hold the audit against; its file
             ``.secret.json`` must be next to it.
+        title, subject, date
+            Your own title, what was audited, and when: printed at the top, each a line of at most 1,000 characters.
 
         Raises
         ------
         OSError
             If it cannot be written.
         ValueError
-            If its name ends in another way.
+            If its name ends in another way, or a line is none.
         InputError
             If the plan cannot be read.
         """
         from canaryproof.verify.audit.answer import report
 
-        report.write(self if plan is None else self.compare_with_plan(plan), Path(path))
+        held = self if plan is None else self.compare_with_plan(plan)
+        report.write(held, Path(path), title=title, subject=subject, date=date)
 
     def _repr_html_(self) -> str:
         # This import loads matplotlib.

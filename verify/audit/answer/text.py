@@ -24,6 +24,7 @@ from canaryproof.verify.audit.answer.result import (
     MechanismTest,
 )
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
+from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error
@@ -329,25 +330,32 @@ def meaning(result: AuditResult) -> str:
         return "The input is not what it is said to be, so no number says anything of an attacker."
     if result.estimate is None and result.bound is None:
         return "No number here has a known coverage, so none says what an attacker learns, or does not learn."
-    noun, record = _noun(result), result.scores.record
-    if result.release_norm is not None:
-        who = "knows one canary's direction and sees this release"
-    elif record is not None:
-        who = f"knows one canary's direction, sees all releases, and knows {_KNOWN[_score_of(result, record)]}"
-        who += ", and all others' data" if record.traces is not None and record.traces.residual else ""
-    elif result.scores.kind is ScoreKind.COSINE:
-        who = f"knows one canary's direction and sees these {noun} alone"
-    else:
-        who = f"sees these {noun} alone and guesses who took part"
+    who = _attacker(result)
     who = f"{who[:1].upper()}{who[1:]}."
     if result.estimate is None:
         order = "The bound takes nothing but the order of the scores; another" if result.null_count else "Another"
         return f"{who} {order} attack may learn more."
-    added = (
-        result.neighbours == "replace" and result.scores.neighbours != "replace" and result.estimate.name != COMPOSED
-    )
-    whose = " It is of adding or removing a record, while the claim is of replacing one." if added else ""
+    whose = _neighbours_of_estimate(result, result.estimate)
     return f"{who}{whose} The estimate is a best guess and no limit: another attack may learn more."
+
+
+def _attacker(result: AuditResult) -> str:
+    """Say what the attacker knows and sees, for whom the numbers are."""
+    noun, record = _noun(result), result.scores.record
+    if result.release_norm is not None:
+        return "knows one canary's direction and sees this release"
+    if record is not None:
+        who = f"knows one canary's direction, sees all releases, and knows {_KNOWN[_score_of(result, record)]}"
+        return who + (", and all others' data" if record.traces is not None and record.traces.residual else "")
+    if result.scores.kind is ScoreKind.COSINE:
+        return f"knows one canary's direction and sees these {noun} alone"
+    return f"sees these {noun} alone and guesses who took part"
+
+
+def _neighbours_of_estimate(result: AuditResult, estimate: EstimateRow) -> str:
+    """Say that an estimate is of other neighbours than the claim, as a sentence to append."""
+    added = result.neighbours == "replace" and result.scores.neighbours != "replace" and estimate.name != COMPOSED
+    return " It is of adding or removing a record, while the claim is of replacing one." if added else ""
 
 
 def _score_of(result: AuditResult, record: RoundsRecord) -> Score:
@@ -363,6 +371,85 @@ _KNOWN = {
     Score.LIKELIHOOD: "how its rounds were drawn",
     Score.KNOWN_ROUNDS: "its rounds",
 }
+
+
+# The sentences to report.
+
+
+def to_report(result: AuditResult) -> str:
+    """Fill in the sentences that the page "Which number may I report?" has for exactly this case."""
+    decision = result.decision
+    if decision is not None and decision.rule == RULES[0].name:
+        because = result.findings[0].because.partition(". ")[0]
+        return f"The audit says nothing of privacy, because its input looks wrong: {because}."
+    canaries = result.request.canaries
+    seed = "" if canaries is None else f", canary seed {canaries.seed}"
+    audited = f"Audited: {_audit_text(result)}{seed}, for an attacker who {_attacker(result)}."
+    return " ".join((audited, *_claim_to_report(result), *_estimate_to_report(result), *_bound_to_report(result)))
+
+
+def _claim_to_report(result: AuditResult) -> Iterator[str]:
+    decision = result.decision
+    if decision is None:
+        return
+    claim = claim_text(result.claim or 0.0)
+    if decision.outcome is GateOutcome.PASSED:
+        asked = f", asked for {', '.join(decision.asked)}" if result.request.ask else ""
+        yield f"The {claim} passed{asked}: nothing contradicts it."
+        if caught := _cause(result):
+            yield caught
+    elif decision.outcome is GateOutcome.CANNOT_SAY:
+        open_questions = [finding.question for finding in result.findings if is_open(finding, decision)]
+        yield f"The {claim} is not decided: the audit leaves the {', '.join(open_questions)} open."
+    else:
+        failed = [finding for finding in result.findings if finding.status is Status.FAILED]
+        yield f"The {claim} is contradicted: {'; '.join(_contradiction(result, finding) for finding in failed)}."
+
+
+def _contradiction(result: AuditResult, finding: Finding) -> str:
+    if finding.question is not Question.LEAK:
+        return finding.because
+    if (p_value := result.claim_p_value) is not None:
+        return f"so many coins are guessed right under it with a probability of at most {p_value:.2g}"
+    return "the lower bound is above it"
+
+
+def _estimate_to_report(result: AuditResult) -> Iterator[str]:
+    row, mechanism = result.estimate, result.mechanism
+    if row is None:
+        return
+    value, _, low, high = estimate_digits(row)
+    shown = f"This attacker's ε̂ is {value} ({percent(result.confidence)} interval {low} to {high})"
+    if row.name == COMPOSED and mechanism is not None:
+        measured = mechanism.measured
+        noise = (
+            round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
+        )
+        of = mechanism.all_traces.noise_source
+        yield "{}, composed of the measured noise multiplier {} ({} to {}) of {}.".format(shown, *noise, of)
+    else:
+        yield f"{shown}: an estimate, and no bound.{_neighbours_of_estimate(result, row)}"
+
+
+def _bound_to_report(result: AuditResult) -> Iterator[str]:
+    row = result.bound
+    if row is None:
+        yield "No lower bound on ε can be reported, because none of known coverage was computed."
+    elif row.coverage == Coverage.HEURISTIC:
+        yield (
+            "No lower bound on ε can be reported, because nobody knows how the scores of one model depend on each "
+            "other unless a fair coin decides on each canary."
+        )
+    else:
+        bound = f"ε is at least {round_down(row.low)}" if row.low else "No lower bound on ε above 0 was found,"
+        if row.coverage == Coverage.PROVEN:
+            about, why = "", f"proven given {row.assumes}"
+        else:
+            about = "about "
+            why = f"asymptotic: proven given {row.assumes}, and the scores of one run depend on each other weakly"
+        yield f"{bound} with {about}{percent(1.0 - result.level)} confidence ({row.name}, {why})."
+        if math.isfinite(row.cap):
+            yield f"So many scores give at most {round_down(row.cap)}, whatever leaks."
 
 
 @dataclass(frozen=True)
@@ -421,6 +508,7 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if result.release_norm is not None:
         yield "The release is taken to be in units of the canary norm, in which canaries are taken out of it."
     yield "Estimates and bounds are averages over canaries, which must have taken part just as clients do."
+    yield f"To report: {to_report(result)}"
 
 
 def _behind(finding: Finding) -> str:

@@ -244,6 +244,9 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
     metavar="FILE",
     help="Write a report, .html, .md or .json, which others can check.",
 )
+@click.option("--title", default="", help="Title of the report.")
+@click.option("--subject", default="", help="What was audited, as the report says it.")
+@click.option("--date", default="", help="Date of the report, in words of your own.")
 @click.option(
     "--plan",
     type=FilePath(),
@@ -282,6 +285,9 @@ def audit_command(
     as_json: bool,
     plot: Path | None,
     report: Path | None,
+    title: str,
+    subject: str,
+    date: str,
     plan: Path | None,
     overwrite: bool,
     **asked: Any,
@@ -327,6 +333,7 @@ def audit_command(
         check_output(plot, _PICTURES, 0, overwrite=overwrite)
     if report is not None:
         check_output(report, _REPORTS, 0, overwrite=overwrite)
+    heading = _check_heading(report, title=title, subject=subject, date=date)
     if (score is None) != (member is None):
         raise InputError("--score and --member: must be given together")
     if score is not None and count is not None:
@@ -389,7 +396,8 @@ def audit_command(
     def write_report(path: Path) -> None:
         from canaryproof.verify.audit.answer import report as reports
 
-        made = reports.render(result, reports.record(result, reports.file_record(file, columns, id_column)), path)
+        named, audited = reports.ReportHeading(path.name, **heading), reports.file_record(file, columns, id_column)
+        made = reports.render(result, reports.record(result, named, audited), path)
         write_output(path, lambda target: target.write(made), overwrite=overwrite)
 
     def write_junit(path: Path) -> None:
@@ -398,6 +406,18 @@ def audit_command(
         junit_file.write(path, junit_file.of_audit(result))
 
     return write_after_answer(status, ((junit, write_junit), (plot, draw), (report, write_report)))
+
+
+def _check_heading(report: Path | None, **heading: str) -> dict[str, str]:
+    """Return what the user says of a report; an ``InputError`` names the option that breaks a rule."""
+    for name, words in heading.items():
+        if words and report is None:
+            raise InputError(f"--{name}: must be given with --report")
+        try:
+            rules.line(words)
+        except ValueError as error:
+            raise InputError(f"--{name}: {error}") from error
+    return heading
 
 
 def _print(result: "Audit", *, details: bool, as_json: bool) -> None:

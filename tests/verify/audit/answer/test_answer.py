@@ -18,12 +18,13 @@ from canaryproof.verify.audit.answer import judgement, page, picture, report
 from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.answer.model_card import model_card
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
-from canaryproof.verify.audit.answer.text import details, estimate_digits
+from canaryproof.verify.audit.answer.text import details, estimate_digits, to_report
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.cli import junit
 from canaryproof.verify.audit.markup.digits import percent, round_down
+from tests.verify.audit.answer.test_to_report import parsed
 
 DELTAS, CLAIMS = (0.0, 1e-6, 1e-6, 1e-5, 1e-3, 0.05), (None, 0.1, 1.0, 3.0, 8.0, 40.0, 2000.0)
 NAMED = (("bayesian",), ("jagielski", "band"), ("fixed-threshold", "fixed-sequence"))
@@ -179,6 +180,10 @@ def contradictions(result: Audit) -> Iterator[str]:
         yield from unless("at least" not in answer and "estimate" not in answer, "withheld numbers are in the answer")
         yield from unless(set(status.values()) <= {"failed", "not looked at"}, "something is judged of a wrong input")
         return
+    reported = parsed(to_report(result))
+    yield from unless(
+        reported[0].startswith("The audit says nothing") == ("input" in failed), "a wrong input is reported"
+    )
     leak = result.finding("leak")
     if "input" in failed and not result.request.force:
         return
@@ -292,7 +297,7 @@ def drawn_contradictions(result: Audit) -> Iterator[str]:
         yield "the picture has another estimate"
     if any(label.startswith("claimed") for label in labels) != (result.claim is not None):
         yield "the picture has another claim"
-    document = report.record(result)
+    document = report.record(result, report.ReportHeading("audit.html"))
     page_of_html = html.unescape(re.sub(r"<[^>]*>", " ", page.html(result, document)))
     page_words = " ".join(page_of_html.split())
     if answer not in page_words:

@@ -138,7 +138,9 @@ def test_each_bound_is_spoken_of_at_the_level_that_it_has(monkeypatch):
         assert asked.pop() == pytest.approx(1.0 - float(percent[:-1]) / 100.0)
         assert f"ε, {percent}" in details(result)
         assert f" {percent} confidence)" in result.finding("leak").because or not result.bound.low
-        assert f"and bounds {percent}." in page.markdown(result, report.record(result)).replace("\\", "")
+        assert f"and bounds {percent}." in page.markdown(
+            result, report.record(result, report.ReportHeading("audit.html"))
+        ).replace("\\", "")
 
 
 def test_faults_stand_with_their_ends_and_the_largest_epsilon():

@@ -30,6 +30,7 @@ from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT
 from tests.printed import numbers
 
+HEADING = report.ReportHeading("report.html")
 SCHEMA = json.loads(Path(report.__file__).with_name("report_schema.json").read_text())
 DIM, ROUNDS = 900, 6
 RNG = np.random.default_rng(0)
@@ -101,7 +102,7 @@ def made(request, tmp_path_factory):
     result, given = KINDS[request.param]()
     path = tmp_path_factory.mktemp("report") / "report.html"
     result.report(path)
-    return SimpleNamespace(result=result, given=given, document=report.record(result), path=path)
+    return SimpleNamespace(result=result, given=given, document=report.record(result, HEADING), path=path)
 
 
 def test_a_record_is_of_the_published_form(made):
@@ -113,8 +114,8 @@ def test_a_record_is_of_the_published_form(made):
 def test_every_number_is_derived_anew(made):
     saved = json.loads(report.dump(made.document))
     again = report_check.derive(json_records.read(report.ReportRecord, saved), made.given)
-    assert report.record(again) == made.document
-    assert not list(report_check.differences(saved, report.record(again)))
+    assert report.record(again, HEADING) == made.document
+    assert not list(report_check.differences(saved, report.record(again, HEADING)))
 
 
 def test_a_report_is_read_as_it_was_written_in_every_form(made):
@@ -123,7 +124,8 @@ def test_a_report_is_read_as_it_was_written_in_every_form(made):
         if suffix != ".html":
             made.result.report(path)
         read = report_check.read(path)
-        assert (read.document, read.damage) == (made.document, ())
+        named = report.record(made.result, report.ReportHeading(path.name))
+        assert (read.document, read.damage) == (named, ())
         assert len(read.whole) < 1_000_000
 
 
@@ -134,7 +136,8 @@ def test_equal_audits_have_equal_reports(tmp_path):
     for suffix in report.SUFFIXES:
         result.report(tmp_path / f"report{suffix}")
         path = tmp_path / f"report{suffix}"
-        assert path.read_bytes() == report.render(again, report.record(again), path)
+        named = report.record(again, report.ReportHeading(path.name))
+        assert path.read_bytes() == report.render(again, named, path)
 
 
 class Tags(HTMLParser):
@@ -183,7 +186,7 @@ def test_a_page_needs_no_script_and_no_other_file_and_says_the_answer_first(made
     for warning in result.warnings:
         assert warning.what_to_do in words
     assert document["input"]["sha256"] in words
-    assert document["repeat"][-1].replace("audit.json", "audit.html") in words
+    assert document["repeat"][-1] in words
     # Axes and words take the page's colours, which are other ones in the dark.
     assert not re.search("#000000|#ffffff", re.sub("<style>.*?</style>", "", text, count=1, flags=re.DOTALL))
 
@@ -198,7 +201,7 @@ def test_pictures_are_of_what_is_there(made):
 
 def test_markdown_has_the_same_words():
     result, _ = KINDS["refuted"]()
-    document = report.record(result)
+    document = report.record(result, HEADING)
     words = page.markdown(result, document)
     assert words.startswith("# Privacy audit: ")
     headings = re.findall("<h2 [^>]*>(.*)</h2>", page.html(result, document))
@@ -232,13 +235,13 @@ def test_what_is_added_or_cut_is_noticed(tmp_path, suffix):
 
 def test_who_computes_the_seals_again_is_found_by_the_numbers():
     result, given = KINDS["refuted"]()
-    document = json.loads(report.dump(report.record(result)))
+    document = json.loads(report.dump(report.record(result, HEADING)))
     document["audit"]["decision"]["outcome"], document["audit"]["bounds"][0]["low"] = "PASSED", 0.5
     document["audit"]["findings"][1]["status"] = "as claimed"
     sealed = report.seal(document)
     read = json_records.read(report.ReportRecord, sealed)
     assert read.sha256 == sealed["sha256"]
-    derived = report.record(report_check.derive(read, given))
+    derived = report.record(report_check.derive(read, given), HEADING)
     names = {each.name for each in report_check.differences(sealed, derived)}
     changed = {"audit.decision.outcome", "audit.findings[1].status", "audit.bounds[0].low"}
     assert names == {*changed, "sha256"}
@@ -312,7 +315,7 @@ def test_a_page_that_differs_says_where_or_in_how_many_pictures(page, found):
 def drawn():
     """A page of an audit with its three pictures, up to its record."""
     result, _ = KINDS["refuted"]()
-    page = report.render(result, report.record(result), Path("a.html"))
+    page = report.render(result, report.record(result, HEADING), Path("a.html"))
     return page[: page.rindex(report.OPEN.encode())]
 
 
@@ -427,11 +430,11 @@ HERE = report.versions_here()["canaryproof"].split(".")
 )
 def test_a_report_of_another_minor_version_is_read_up_to_its_seal(tmp_path, made_by, same):
     path = tmp_path / "report.json"
-    document = report.record(audit(TWO, 1e-5)) | {"versions": {"canaryproof": made_by}}
+    document = report.record(audit(TWO, 1e-5), HEADING) | {"versions": {"canaryproof": made_by}}
     for each in (document, {name: document[name] for name in ("schema", "versions", "sha256")}):
         path.write_text(report.dump(report.seal(each)) + "\n")
         if each is not document and same:
-            with pytest.raises(InputError, match="answer: is missing"):
+            with pytest.raises(InputError, match="heading: is missing"):
                 report_check.read(path)
         else:
             read = report_check.read(path)
@@ -439,7 +442,7 @@ def test_a_report_of_another_minor_version_is_read_up_to_its_seal(tmp_path, made
 
 
 def test_a_digest_is_found_where_a_record_of_any_version_has_one():
-    document = report.record(KINDS["consistent"]()[0])
+    document = report.record(KINDS["consistent"]()[0], HEADING)
     assert report_check.find_digest(document, "input", "sha256") == document["input"]["sha256"]
     assert report_check.find_digest(document, "input", "file", "sha256") is None
     assert report_check.find_digest({"input": [1]}, "input", "file", "sha256") is None
@@ -503,7 +506,7 @@ def test_an_unknown_event_is_refused(event, rule):
 def test_the_alarm_is_at_the_first_round_whose_evidence_reaches_it():
     # With two thirds of the noise the evidence grows round by round; each is a point of the record.
     scores = trained(0.65).scores("known rounds")
-    evidence = report.record(audit(scores, 1e-5, claim=accountant.gaussian(1.0)))["evidence"]
+    evidence = report.record(audit(scores, 1e-5, claim=accountant.gaussian(1.0)), HEADING)["evidence"]
     assert [place for place, _ in evidence["points"]] == list(range(1, evidence["measured_rounds"] + 1))
     above = [place for place, log in evidence["points"] if math.exp(log) > 1.0 / evidence["alarm_level"]]
     assert evidence["alarm_round"] == above[0] > 1
@@ -530,7 +533,7 @@ def sections(result, document):
 def test_each_figure_of_a_page_is_the_records():
     """No two figures of this record are equal."""
     result, _ = KINDS["known"]()
-    document = report.record(result)
+    document = report.record(result, HEADING)
     made = document | {
         "claimed": document["claimed"] | {"epsilon": 3.14159265, "delta": 3e-5, "mechanism": "some", "basis": "some"},
         "curve": CURVE,
@@ -596,7 +599,7 @@ def test_each_line_of_a_page_stands_under_its_name():
     }
     plan = {"answer": "Kept.", "sha256": "a third", "secret": {"seed": 5, "nonce": "a nonce"}}
     plan["differences"] = [{"name": "δ", "planned": "1", "audited": "2"}]
-    made = report.record(result) | {
+    made = report.record(result, HEADING) | {
         "claimed": claimed,
         "curve": CURVE,
         "evidence": EVIDENCE,
@@ -608,10 +611,10 @@ def test_each_line_of_a_page_stands_under_its_name():
             "file": {"name": "name", "bytes": 86_420, "sha256": "another"},
         },
         "plan": plan,
-        "repeat": ["canaryproof check-report audit.json --release name"],
+        "repeat": ["canaryproof check-report audit.md --release name"],
         "versions": {"python": "3.14", "numpy": "9.9"},
     }
-    found = {section.title: section for section in page._sections(result, made, "audit.md")}
+    found = {section.title: section for section in page._sections(result, made)}
     assert list(found["What was claimed"].rows) == CLAIM_ROWS
     assert list(found["Trade-off curve"].rows) == CURVE_ROWS
     assert list(found["What was audited"].rows) == AUDITED_ROWS
@@ -665,7 +668,7 @@ def test_a_page_has_all_findings_and_the_rule_that_decided(made):
 @pytest.mark.parametrize("scores", [ANY, KNOWN])
 def test_the_curve_of_a_record_is_the_table_of_the_audits(scores):
     result = audit(scores, 2e-5)
-    table, found = result.curve().to_frame(), report.record(result)["curve"]
+    table, found = result.curve().to_frame(), report.record(result, HEADING)["curve"]
     hits, sure = 1.0 - table.fnr, 1.0 - table.fnr_high
     for rate, each in zip((0.01, 0.001), found["true_positive_rates"], strict=True):
         assert each["false_positive_rate"] == rate
@@ -706,10 +709,10 @@ def test_the_digest_of_scores_is_that_of_their_description_and_numbers():
 
 def test_the_page_says_what_share_of_the_noise_is_noticed():
     result, _ = KINDS["consistent"]()
-    noticed = sections(result, report.record(result))["What this audit would have noticed"]
+    noticed = sections(result, report.record(result, HEADING))["What this audit would have noticed"]
     assert noticed[:2] == [str(int(100.0 * result.noticed_share)), "90"]
     cosines = audit(Scores(np.random.default_rng(0).normal(0.9, 1.0, 400) / 100.0, dim=10**4), 1e-5, claim=4.0)
-    noticed = sections(cosines, report.record(cosines))["What this audit would have noticed"]
+    noticed = sections(cosines, report.record(cosines, HEADING))["What this audit would have noticed"]
     assert noticed[:5] == [
         str(int(100.0 * cosines.noticed_share)),
         "90",
@@ -720,7 +723,7 @@ def test_the_page_says_what_share_of_the_noise_is_noticed():
 
 
 def test_a_claim_at_delta_0_is_named_by_its_epsilon():
-    assert report.record(audit(ANY, 0.0, claim=1.25))["claimed"]["mechanism"] == "ε = 1.25 at δ = 0"
+    assert report.record(audit(ANY, 0.0, claim=1.25), HEADING)["claimed"]["mechanism"] == "ε = 1.25 at δ = 0"
 
 
 def test_a_page_of_many_openings_is_refused_at_once(tmp_path: Path) -> None:
