@@ -6,7 +6,8 @@ What the fit itself is worth is another matter, and that of the statistical inte
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from flint import arb, fmpq
 
@@ -59,6 +60,18 @@ def fitted_epsilon(delta: float, distance: float, ratio: float, direction: Direc
     return two_gaussians.epsilon(delta, 0, 1, distance, ratio, direction)
 
 
+class _Place(NamedTuple):
+    """A threshold a = m + sz, with P(X > a) − δ and Q(X > a)."""
+
+    z: fmpq
+    hits: arb
+    misses: arb
+
+    @property
+    def gain(self) -> arb:
+        return self.hits.log() - self.misses.log() if self.hits > 0 else arb.neg_inf()
+
+
 @dataclass(frozen=True)
 class _Attack:
     """The gain log((P(X > a) − δ)/Q(X > a)), a = m + sz, of guessing P = N(m, s²) and not Q = N(0, 1) above a."""
@@ -67,33 +80,25 @@ class _Attack:
     m: fmpq
     s: fmpq
 
-    def _hits(self, z: fmpq | arb) -> arb:
-        return _upper(arb(z)) - self.delta
-
-    def _log_misses(self, z: fmpq | arb) -> arb:
-        return _upper(arb(self.m + self.s * z)).log()
-
-    def gain(self, z: fmpq) -> arb:
-        hits = self._hits(z)
-        return hits.log() - self._log_misses(z) if hits > 0 else arb.neg_inf()
+    def at(self, z: fmpq) -> _Place:
+        return _Place(z, _upper(arb(z)) - self.delta, _upper(arb(self.m + self.s * z)))
 
     def limit(self) -> float:
         """Bound the gain of all z < −9, where nearly all are hit."""
-        return _above(arb(1 - self.delta).log() - self._log_misses(_LOWEST))
+        return _above(arb(1 - self.delta).log() - self.at(_LOWEST).misses.log())
 
-    def bound(self, left: fmpq, right: fmpq) -> float:
-        """Bound the gain between two places from above."""
+    def bound(self, left: _Place, right: _Place) -> tuple[float, _Place]:
+        """Bound the gain between two places from above, by what it is in the middle."""
         # Both terms fall: the first is largest on the left, the second on the right.
-        hits = self._hits(left)
         # A comparison of balls holds only where it is proven: hits that may be positive count.
-        bound = -math.inf if hits <= 0 else _above(hits.upper().log() - self._log_misses(right))
+        bound = -math.inf if left.hits <= 0 else _above(left.hits.upper().log() - right.misses.log())
         # By its slope, the gain is hardly larger than in the middle.
-        middle, half = (left + right) / 2, (right - left) / 2
-        cell = arb(middle, arb(half).upper())
-        x = self.m + self.s * cell
-        slope = self.s * _density(x) / _upper(x) - _density(cell) / self._hits(cell)
-        flat = self.gain(middle) + abs(slope) * half
-        return min(bound, _above(flat)) if flat.is_finite() else bound
+        middle, half = self.at((left.z + right.z) / 2), (right.z - left.z) / 2
+        cell = arb(middle.z, arb(half).upper())
+        hits, misses = right.hits.union(left.hits), right.misses.union(left.misses)
+        slope = self.s * _density(self.m + self.s * cell) / misses - _density(cell) / hits
+        flat = middle.gain + abs(slope) * half
+        return min(bound, _above(flat)) if flat.is_finite() else bound, middle
 
 
 def threshold_epsilon(delta: float, distance: float, ratio: float) -> Enclosure:
@@ -125,26 +130,29 @@ def _largest_gain(attacks: Sequence[_Attack], highest: fmpq, ceiling: float) -> 
     low = 0.0
     limit = max(0.0, *(attack.limit() for attack in attacks))
     high = ceiling
-    cells = [(-attack.bound(_LOWEST, highest), i, _LOWEST, highest) for i, attack in enumerate(attacks)]
-    heapify(cells)
+    cells: list[tuple[float, int, _Place, _Place, _Place]] = []
+
+    def add(i: int, left: _Place, right: _Place) -> None:
+        bound, middle = attacks[i].bound(left, right)
+        heappush(cells, (-bound, i, left, middle, right))
+
+    for i, attack in enumerate(attacks):
+        add(i, attack.at(_LOWEST), attack.at(highest))
     for _ in range(_MOST_CELLS):
-        bound, i, left, right = heappop(cells)
+        bound, i, left, middle, right = heappop(cells)
         high = min(max(low, limit, -bound), ceiling)
         if high <= low + max(2.0 * math.ulp(low), _CLOSE) or -bound <= max(low, limit):
             break
-        middle = (left + right) / 2
-        gain = float(attacks[i].gain(middle).lower())
+        gain = float(middle.gain.lower())
         low = max(low, math.nextafter(gain, -math.inf)) if math.isfinite(gain) else low
-        for ends in ((left, middle), (middle, right)):
-            heappush(cells, (-attacks[i].bound(*ends), i, *ends))
+        add(i, left, middle)
+        add(i, middle, right)
     return low, high
 
 
 def _upper(x: arb) -> arb:
-    """P(X > x) of a standard normal X."""
-    # It falls. Of a ball that is not a point, flint's erfc is far wider than need be.
-    u = x / arb(2).sqrt()
-    return u.lower().erfc().union(u.upper().erfc()) / 2
+    """P(X > x) of a standard normal X, for a ball that is all but a point: of others flint's erfc is far too wide."""
+    return (x / arb(2).sqrt()).erfc() / 2
 
 
 def _density(x: arb) -> arb:

@@ -172,13 +172,14 @@ def _count_p_value(
     rank: int, total: int, count: int, beyond: int, tail: Callable[[Array], Array], cell: float
 ) -> float:
     """Return the probability of so many scores beyond the other kind's of a rank, its place moved up by a cell."""
-    law = stats.beta(rank, total - rank + 1)
-    edges = law.ppf([1e-14, 1e-9, 1e-4, 0.03, 0.2, 0.5, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9])
+    # A frozen law would cost more than what is asked of it.
+    law = rank, total - rank + 1
+    edges = stats.beta.ppf([1e-14, 1e-9, 1e-4, 0.03, 0.2, 0.5, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9], *law)
     half = 0.5 * np.diff(edges)[:, np.newaxis]
     u = edges[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = tail(special.expit(special.logit(u) + cell))
     reached = stats.binom.sf(beyond - 1, count, rate)
-    return float(np.sum(half * _WEIGHTS * law.pdf(u) * reached))
+    return float(np.sum(half * _WEIGHTS * stats.beta.pdf(u, *law) * reached))
 
 
 def _ranks(total: int) -> list[int]:
@@ -283,9 +284,11 @@ def _excess(number: int, right: int, delta: float, level: float, epsilon: float)
     """Return the probability of so many right guesses, less the level."""
     if not right:
         return 1.0 - level
-    law = stats.binom(number, 1.0 / (1.0 + math.exp(-epsilon)))
-    beta = float(law.sf(right - 1))
-    cost = (_COUNT + _NULL_COUNT) * delta / right * math.exp(law.logsf(right - 1) - law.logpmf(right))
+    law = number, 1.0 / (1.0 + math.exp(-epsilon))
+    beta = float(stats.binom.sf(right - 1, *law))
+    # Probability of at least so many right guesses over that of just so many.
+    ratio = math.exp(stats.binom.logsf(right - 1, *law) - stats.binom.logpmf(right, *law))
+    cost = (_COUNT + _NULL_COUNT) * delta / right * ratio
     return beta + (1.0 - beta) * min(1.0, cost) - level
 
 
