@@ -60,7 +60,7 @@ def fitted_epsilon(delta: float, distance: float, ratio: float, direction: Direc
     return two_gaussians.epsilon(delta, 0, 1, distance, ratio, direction)
 
 
-class _Place(NamedTuple):
+class _Threshold(NamedTuple):
     """A threshold a = m + sz, with P(X > a) − δ and Q(X > a)."""
 
     z: fmpq
@@ -80,15 +80,15 @@ class _Attack:
     m: fmpq
     s: fmpq
 
-    def at(self, z: fmpq) -> _Place:
-        return _Place(z, _upper(arb(z)) - self.delta, _upper(arb(self.m + self.s * z)))
+    def at(self, z: fmpq) -> _Threshold:
+        return _Threshold(z, _upper(arb(z)) - self.delta, _upper(arb(self.m + self.s * z)))
 
     def limit(self) -> float:
         """Bound the gain of all z < −9, where nearly all are hit."""
         return _above(arb(1 - self.delta).log() - self.at(_LOWEST).misses.log())
 
-    def bound(self, left: _Place, right: _Place) -> tuple[float, _Place]:
-        """Bound the gain between two places from above, by what it is in the middle."""
+    def bound(self, left: _Threshold, right: _Threshold) -> tuple[float, _Threshold]:
+        """Bound the gain between two thresholds from above; return the one in the middle, too."""
         # Both terms fall: the first is largest on the left, the second on the right.
         # A comparison of balls holds only where it is proven: hits that may be positive count.
         bound = -math.inf if left.hits <= 0 else _above(left.hits.upper().log() - right.misses.log())
@@ -130,9 +130,9 @@ def _largest_gain(attacks: Sequence[_Attack], highest: fmpq, ceiling: float) -> 
     low = 0.0
     limit = max(0.0, *(attack.limit() for attack in attacks))
     high = ceiling
-    cells: list[tuple[float, int, _Place, _Place, _Place]] = []
+    cells: list[tuple[float, int, _Threshold, _Threshold, _Threshold]] = []
 
-    def add(i: int, left: _Place, right: _Place) -> None:
+    def add(i: int, left: _Threshold, right: _Threshold) -> None:
         bound, middle = attacks[i].bound(left, right)
         heappush(cells, (-bound, i, left, middle, right))
 

@@ -174,7 +174,7 @@ def _count_p_value(
     """Return the probability of so many scores beyond the other kind's of a rank, its place moved up by a cell."""
     # A frozen law would cost more than what is asked of it.
     law = rank, total - rank + 1
-    edges = stats.beta.ppf([1e-14, 1e-9, 1e-4, 0.03, 0.2, 0.5, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9], *law)
+    edges = stats.beta.ppf(np.array([1e-14, 1e-9, 1e-4, 0.03, 0.2, 0.5, 0.8, 0.97, 1.0 - 1e-4, 1.0 - 1e-9]), *law)
     half = 0.5 * np.diff(edges)[:, np.newaxis]
     u = edges[:-1, np.newaxis] + half * (1.0 + _NODES)
     rate = tail(special.expit(special.logit(u) + cell))
