@@ -22,7 +22,7 @@ def markdown(comparison: CanifeComparison) -> str:
     named = tuple((outcome.budget, *row) for outcome, row in zip(comparison.outcomes, rows, strict=True))
     alternative = (
         "For each method the median of ε̂ and where 95 of 100 trainings are, on a logarithmic axis, with the method's "
-        "cap as a black line, and a line at the analytical ε"
+        "cap as an upright bar, and a line at the analytical ε"
     )
     section = Section(title, ("budget", *header), named, meaning(comparison), _PICTURE, alternative)
     made = f"canaryproof {comparison.version}, seed {comparison.seed}. `{NAME}.json` and `{NAME}.csv` have all digits."

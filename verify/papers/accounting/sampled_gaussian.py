@@ -82,8 +82,7 @@ def poisson_noise_multiplier(epsilon: float, delta: float, rounds: int, sampling
 def noise_of_round(epsilon: float, delta: float, orders: Sequence[float] = OPACUS_ORDERS) -> float:
     """Return the least noise multiplier at which one round without sampling costs ε: CANIFE's Algorithm 2, line 7.
 
-    It is 0 for an infinite ε, and infinite for one that no noise makes so small. With finitely many orders the
-    accounting ends above 0, at 0.103 with Opacus's and δ = 1e-5.
+    It is 0 for an infinite ε, and infinite for one below ``least_epsilon``, which no noise makes so small.
     """
     if math.isnan(epsilon):
         raise ValueError("epsilon must be a number")
@@ -92,6 +91,11 @@ def noise_of_round(epsilon: float, delta: float, orders: Sequence[float] = OPACU
     alphas = np.asarray(orders, dtype=np.float64)
     left = epsilon - _conversion(alphas, delta)
     return float(np.min(np.sqrt(0.5 * alphas[left > 0.0] / left[left > 0.0]), initial=math.inf))
+
+
+def least_epsilon(delta: float, orders: Sequence[float] = OPACUS_ORDERS) -> float:
+    """Return where the accounting ends: with finitely many orders above 0, at 0.103 with Opacus's and δ = 1e-5."""
+    return max(0.0, float(np.min(_conversion(np.asarray(orders, dtype=np.float64), delta))))
 
 
 def composed_epsilon(

@@ -119,6 +119,7 @@ def _by_trainings(
     if out is not None:
         prepare(out, (CANIFE, "canife.md"))
     # Its trainings need JAX.
+    from canaryproof.verify.papers.accounting.sampled_gaussian import least_epsilon
     from canaryproof.verify.papers.claims.canife import rules as canife_rules
     from canaryproof.verify.papers.comparison import canife as benchmark
 
@@ -147,7 +148,7 @@ def _by_trainings(
     if as_json:
         click.echo(text, nl=False)
         return
-    click.echo(from_trainings(record))
+    click.echo(from_trainings(record, least_epsilon(setting.delta)))
     if out is None:
         click.echo("All designs, bounds and costs are on the page, which --out DIR writes.")
 

@@ -29,6 +29,7 @@ from canaryproof.verify.audit.estimators.moments import from_two_groups
 from canaryproof.verify.audit.files.json_records import Count, NonEmpty, read
 from canaryproof.verify.audit.files.reading import parsed_json
 from canaryproof.verify.audit.rules import NumberRange
+from canaryproof.verify.papers.accounting.sampled_gaussian import least_epsilon
 from canaryproof.verify.papers.canife import measure
 from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.comparison.canife_designs import PRINTED, REDESIGNED
@@ -281,6 +282,7 @@ def compare(laws: TrainingLaws, advance: Callable[[str], object] = lambda _: Non
         delta=laws.delta,
         scores=SCORES,
         round_cap=ROUND_CAP,
+        floor=least_epsilon(laws.delta),
         seed=laws.seed,
         outcomes=tuple(outcomes),
     )

@@ -276,14 +276,13 @@ def make_report(
     results = file.results()
     for i, part in enumerate(every):
         advance(part.name, i, len(every))
-        if i in results:
-            made[part.name] = read(part.kind, plain(Result.from_json(json.loads(results[i])).evidence))
-            continue
-        made[part.name] = part.make()
-        result = Result(
-            part.name, _SUITE, Subject.IMPLEMENTATION, "", "", Verdict.CONFIRMED, "", to_document(made[part.name])
-        )
-        file.add(i, json.dumps(result.to_json(), ensure_ascii=False, allow_nan=False))
+        if i not in results:
+            evidence = to_document(part.make())
+            result = Result(part.name, _SUITE, Subject.IMPLEMENTATION, "", "", Verdict.CONFIRMED, "", evidence)
+            results[i] = json.dumps(result.to_json(), ensure_ascii=False, allow_nan=False)
+            file.add(i, results[i])
+        # New parts are read back as well, so that a report that goes on has the same bytes.
+        made[part.name] = read(part.kind, plain(Result.from_json(json.loads(results[i])).evidence))
     file.finish()
     return _assembled_report(request, made)
 

@@ -51,6 +51,8 @@ class CanifeComparison:
         The training: d, the number of random canaries, the rounds of its epoch, its noise, and its analytical ε at δ.
     scores, round_cap
         CANIFE's number of scores of a round, and the largest ε̂ of a round that so many can show.
+    floor
+        The least ε above 0 that CANIFE's accounting has at δ.
     seed
         Seed of all randomness.
     outcomes
@@ -68,6 +70,7 @@ class CanifeComparison:
     delta: float
     scores: Count
     round_cap: float
+    floor: float
     seed: Count
     outcomes: NonEmpty[ComparedOutcome]
 
@@ -117,15 +120,21 @@ class CanifeComparison:
                 f"CANIFE gives {figure(printed.epsilon)} as printed and {figure(redesigned.epsilon)} as redesigned "
                 f"here, by {_canaries(printed.canaries)} and {trials:,.0f} trial rounds."
             )
-            of_all = f", and {rounds} of that compose to no more" if self.rounds > 1 else ""
-            yield (
-                f"Whatever leaks, it cannot exceed {figure(printed.cap)}: the largest finite ε̂ that {self.scores} "
-                f"scores of a round can show is {figure(self.round_cap)}{of_all}."
-            )
+            yield self._cap(printed.cap, rounds)
         few, many = self.find(KNOWN_ROUNDS, EQUAL_CANARIES), self.find(CANIFE_PRINTED, EQUAL_CANARIES)
         if few is not None:
             more = "" if many is None else f"; CANIFE as printed has {figure(many.epsilon)} with {many.canaries:,}"
             yield f"{_canaries(few.canaries)} at random, as many as CANIFE designs, give {_with_reach(few)}{more}."
+
+    def _cap(self, cap: float, rounds: str) -> str:
+        """Say between which values CANIFE's number is, whatever leaks, and why."""
+        shown = f"the largest finite ε̂ that {self.scores} scores of a round can show is {figure(self.round_cap)}"
+        ends = f"its Rényi accounting has no ε between 0 and {figure(self.floor)} at δ = {self.delta:g}"
+        if cap == 0.0:
+            return f"Whatever leaks, it gives 0: {shown}, and {ends}."
+        of_all = f", and {rounds} of that compose to no more" if self.rounds > 1 else ""
+        least = f" Nor can it be as small as the analytical ε: {ends}." if self.epsilon < self.floor else ""
+        return f"Whatever leaks, it cannot exceed {figure(cap)}: {shown}{of_all}.{least}"
 
     def __str__(self) -> str:
         return self.text()
@@ -207,8 +216,11 @@ def _with_reach(outcome: ComparedOutcome) -> str:
     return f"{figure(outcome.epsilon)} ({_ends(outcome)})"
 
 
-def from_trainings(record: BenchmarkRecord) -> CanifeComparison:
-    """Put the main methods of trainings together: the medians, and what all trainings lie between."""
+def from_trainings(record: BenchmarkRecord, floor: float) -> CanifeComparison:
+    """Put the main methods of trainings together: the medians, and what all trainings lie between.
+
+    ``floor`` is the record's.
+    """
     scenario, setting, few = record.scenarios[0], record.setting, record.designs[0].counts[0]
     trial_rounds = setting.scores[0] * len(setting.audited)
     outcomes = []
@@ -244,6 +256,7 @@ def from_trainings(record: BenchmarkRecord) -> CanifeComparison:
         delta=setting.delta,
         scores=setting.scores[0],
         round_cap=few.round_cap,
+        floor=floor,
         seed=record.seed,
         outcomes=tuple(sorted(outcomes, key=lambda each: list(_IN_TRAININGS.values()).index(each.name))),
     )

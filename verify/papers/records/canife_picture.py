@@ -39,5 +39,5 @@ def outcome_figure(outcomes: Sequence[ComparedOutcome], epsilon: float, reach: s
     axis.set_xscale("log")
     axis.set_xlim(left=_LEAST / 1.5)
     mark_edge(axis.xaxis, _LEAST, f"≤ {_LEAST:g}")
-    axis.set_xlabel(f"ε̂ of a training: median, and {reach}; black lines are caps")
+    axis.set_xlabel(f"ε̂ of a training: median, and {reach}; upright bars are caps")
     return figure

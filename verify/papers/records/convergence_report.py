@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _WIDTH = 80
 # The first screen has room for so many settings, and rows of estimators.
 _MOST_SETTINGS, _MOST_ROWS = 3, 9
+# From so many times ε on, an error is no longer printed in percent.
+_MANY = 10.0
 
 
 @set_module("canaryproof.typing")
@@ -101,8 +103,14 @@ class ConvergenceReport:
 
     def _accuracy(self) -> str:
         head = self.first[0]
-        parts = [f"{percent_up(each.estimators[0].within)} of ε = {number(each.epsilon)}" for each in self.first]
-        return f"With d = {head.dim:,} and {head.count:,} canaries, ε̂ is within {enumeration(parts)} in 95 of 100 runs."
+        within = [each.estimators[0].within for each in self.first]
+        parts = [f"{_share(part)} ε = {number(each.epsilon)}" for part, each in zip(within, self.first, strict=True)]
+        distance = "within" if max(within) < _MANY else "off by at most"
+        little = ", and says little of it" if min(within) >= 1.0 else ""
+        return (
+            f"With d = {head.dim:,} and {head.count:,} canaries, ε̂ is {distance} {enumeration(parts)} in 95 of 100 runs"
+            f"{little}."
+        )
 
     def _limit(self) -> str:
         """Say whether d or k is what limits the estimate, where d does most."""
@@ -173,9 +181,15 @@ class ConvergenceReport:
             yield from columns(header, rows, _TEXT)
         if tables(self) != tables(self, brief=True):
             yield "All rows are on the page, which canaryproof convergence --out DIR writes."
+        if any(not row.slope_interval[0] <= row.proven_slope <= row.slope_interval[1] for row in self.orders):
+            yield from textwrap.wrap(_BENT, _WIDTH, initial_indent="Slopes ", subsequent_indent="       ")
         yield from textwrap.wrap(MEANING, _WIDTH, initial_indent="Means  ", subsequent_indent="       ")
 
 
+_BENT = (
+    "A theorem's slope holds in the limit of large d and k, with k small against d. A measured slope that differs says "
+    "that these d and k are not there."
+)
 MEANING = (
     "ε̂ is of an attacker who knows one canary and not the others, by the paper's score: the cosine with the release. "
     "It is Algorithm 1 as printed; an audit of a release knows all canaries, and may take them out."
@@ -208,7 +222,7 @@ def _estimate(report: ConvergenceReport, setting: ConvergenceSetting, errors: Es
     return [
         *_coordinates(report, setting),
         errors.estimator,
-        percent_up(errors.within),
+        _share(errors.within).removesuffix(" of"),
         round_to_error(errors.bias, errors.bias_error),
         number(errors.deviation),
         percent(round(errors.coverage, 3)),
@@ -296,6 +310,11 @@ def round_up(size: int) -> int:
     """Return a size rounded up to two digits."""
     unit: int = 10 ** max(0, len(str(size)) - 2)
     return -(-size // unit) * unit
+
+
+def _share(value: float) -> str:
+    """Write an error as a share of ε, or as a multiple of it, rounded up."""
+    return f"{percent_up(value)} of" if value < _MANY else f"{percent_up(0.01 * value)[:-1]} times"
 
 
 def _change(value: float) -> str:

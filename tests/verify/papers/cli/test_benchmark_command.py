@@ -30,7 +30,7 @@ def told(monkeypatch):
     arguments = []
     monkeypatch.setattr(canife, "measure", lambda *told, **_: arguments.append(told[:4]) or RECORD)
     monkeypatch.setattr(canife_rules, "with_printed", lambda document, _: document)
-    monkeypatch.setattr(benchmark_command, "from_trainings", lambda found: f"clients {found.clients}")
+    monkeypatch.setattr(benchmark_command, "from_trainings", lambda found, _: f"clients {found.clients}")
     monkeypatch.setattr(canife_page, "render", lambda found: {"canife.md": str(found)})
     return arguments
 

@@ -140,7 +140,7 @@ def test_a_comparison_is_read_as_it_was_written(small):
 
 
 def test_trainings_have_the_same_words(published):
-    found = from_trainings(published)
+    found = from_trainings(published, 0.103)
     assert len(str(found).splitlines()) <= 40
     assert "all trainings" in str(found)
     assert "5 trainings on Fashion-MNIST." in " ".join(str(found).split())
@@ -166,9 +166,19 @@ def test_what_is_out_of_range_is_refused_in_a_line(options, message):
         canife_laws.benchmark_canife(**options)
 
 
-@pytest.mark.parametrize("options", [{"epsilon": 0.01}, {"epsilon": 100.0}, {"epsilon": 3.0, "delta": 1e-300}])
-def test_extremes_have_an_answer(options):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"epsilon": 0.01}, "cannot exceed 3.9: the largest finite ε̂ that 100 scores of a round can show is 3.9. Nor"),
+        ({"epsilon": 0.01}, "its Rényi accounting has no ε between 0 and 0.103 at δ = 1e-05."),
+        ({"epsilon": 100.0}, "100 scores of a round can show is 3.9. 1 canary at random"),
+        ({"epsilon": 3.0, "delta": 1e-300}, "gives 0: the largest finite ε̂ that 100 scores of a round can show is 3.9"),
+        ({"epsilon": 3.0, "delta": 1e-300}, "and its Rényi accounting has no ε between 0 and 11.1 at δ = 1e-300."),
+    ],
+)
+def test_extremes_have_an_answer(options, words):
     found = canife_laws.benchmark_canife(1000, 10, rounds=1, **options)
     assert found.answer().startswith("The analytical ε of 1 round is")
+    assert words in found.answer()
     assert found.epsilon == pytest.approx(options["epsilon"], rel=1e-3)
     to_document(found)

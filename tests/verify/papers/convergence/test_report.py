@@ -1,6 +1,7 @@
 """The convergence report: its numbers by second ways, its words, and its file."""
 
 import dataclasses
+import json
 import math
 from itertools import pairwise
 
@@ -279,7 +280,7 @@ def test_an_interrupted_report_goes_on_from_its_file(small, tmp_path, monkeypatc
         pass
     monkeypatch.setattr(report, "_predicted_errors", stop)  # it is kept
     with report.run_file(request, path, resume=True) as file:
-        assert report.make_report(request, file) == small
+        assert json.dumps(report.make_report(request, file).to_json()) == json.dumps(small.to_json())
     other = dataclasses.replace(request, seed=1)
     with pytest.raises(InputError, match="seed"), report.run_file(other, path, resume=True):
         pass
