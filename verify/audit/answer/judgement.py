@@ -446,8 +446,8 @@ def _leak_text(result: "AuditResult") -> str:
             parts.insert(0, f"the claim is refuted: under it, {so_many} {p_value:.2g}")
         else:
             parts.append(f"under the claim, {so_many} {p_value:.2g}")
-    if bound is not None and result.has_few_values:
-        parts.append("each row counts as a canary, as so few values do not show copies")
+    if bound is not None and result.can_hide_copies:
+        parts.append("each row counts as a canary, as too few values recur to show copies")
     return "; ".join(parts)
 
 

@@ -547,9 +547,10 @@ def _facts_of_any_kind(observed: Array, unobserved: Array) -> _Facts:
     return _Facts(seen, unseen, False, None, "fixed", None, None, None, 0, len(seen) + len(unseen))
 
 
-def has_few_values(scores: Array) -> bool:
-    """Tell whether scores take so few values that copies of rows look like any others."""
-    return len(np.unique(scores)) <= _FEW_VALUES
+def can_hide_copies(scores: Array) -> bool:
+    """Tell whether a tenth of all rows repeat others, by too few values to tell copies from ties."""
+    different, again, pairs = _recurring(scores)
+    return 10 * (len(scores) - different) > len(scores) and again + pairs <= 2 * _FEW_VALUES
 
 
 def _copies_p_value(scores: Array) -> float:
@@ -561,10 +562,19 @@ def _copies_p_value(scores: Array) -> float:
     neighbours. The null hypothesis is that there are no more of the first than of the second. Copies of rows are equal,
     and few are a step apart. However common a value is, such as 0 or 1 at a limit, it counts once.
     """
+    different, again, pairs = _recurring(scores)
+    if different <= _FEW_VALUES or not again:
+        return 1.0
+    return float(special.bdtrc(again - 1, again + pairs, 0.5))
+
+
+def _recurring(scores: Array) -> tuple[int, int, int]:
+    """Return how many values there are, how many come more than once, and how many have a value one step above."""
     pooled = np.sort(scores)
     _, firsts, counts = np.unique(_in_single_precision(pooled), return_index=True, return_counts=True)
+    again = int(np.count_nonzero(counts > 1))
     if len(counts) <= _FEW_VALUES:
-        return 1.0
+        return len(counts), again, 0
     values, gaps = pooled[firsts], np.diff(pooled[firsts])
     step = _resolution(pooled)[firsts]
     multiples = (values - values[0]) / gaps.min()
@@ -573,12 +583,11 @@ def _copies_p_value(scores: Array) -> float:
     # Another scale of a grid, as logarithms of probabilities in half precision, has gaps like their neighbours.
     alike = np.abs(np.diff(gaps)) <= _ALIKE * gaps[1:]
     next_to = (gaps <= 1.5 * np.maximum(step[1:], step[:-1])) | np.append(alike, False) | np.append(False, alike)
-    again, pairs = int(np.count_nonzero(counts > 1)), int(np.count_nonzero(next_to))
-    return float(special.bdtrc(again - 1, again + pairs, 0.5)) if again else 1.0
+    return len(counts), again, int(np.count_nonzero(next_to))
 
 
 # The limit that an audit states then.
-FEW_VALUES = "whether rows are copies: each counts as a canary, and scores of few different values do not show it"
+HIDDEN_COPIES = "whether rows are copies: each counts as a canary, and too few values recur to show it"
 # Up to so many different values, nobody can tell copies from ties.
 _FEW_VALUES = 20
 # Relative difference up to which two gaps are alike.

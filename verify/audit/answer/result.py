@@ -14,8 +14,8 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Decision, Finding, Question, Status
 from canaryproof.verify.audit.answer.misuse import (
     MisuseWarning,
+    can_hide_copies,
     critical_trace,
-    has_few_values,
     products_with_rest,
     trace_p_value,
 )
@@ -640,12 +640,12 @@ class AuditResult:
         return math.isnan(self.standardised_mean)
 
     @property
-    def has_few_values(self) -> bool:
-        """Whether scores other than cosines take so few values that copies of rows cannot be seen."""
+    def can_hide_copies(self) -> bool:
+        """Whether rows of scores other than cosines may be copies of others, which would not be seen."""
         unobserved = self.scores.unobserved
         if self.scores.kind is not ScoreKind.ANY or unobserved is None:
             return False
-        return has_few_values(np.concatenate([self.scores.observed, unobserved]))
+        return can_hide_copies(np.concatenate([self.scores.observed, unobserved]))
 
     @property
     def has_equal_means(self) -> bool:

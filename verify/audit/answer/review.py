@@ -18,7 +18,7 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.answer.misuse import FEW_VALUES, find_repetitions, find_wrong_order, has_few_values
+from canaryproof.verify.audit.answer.misuse import HIDDEN_COPIES, can_hide_copies, find_repetitions, find_wrong_order
 from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
@@ -345,8 +345,8 @@ def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
     )
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
     assert sample.unobserved is not None
-    if has_few_values(np.concatenate([sample.observed, sample.unobserved], axis=-1)):
-        unknown.insert(0, FEW_VALUES)
+    if can_hide_copies(np.concatenate([sample.observed.ravel(), sample.unobserved.ravel()])):
+        unknown.insert(0, HIDDEN_COPIES)
     if sample.inclusion is not Inclusion.COIN:
         unknown.insert(0, f"{_COIN}: one-run is proven if so, which inclusion=coin says")
     return tuple(bounds), _caps(sample, delta, alpha), _choices(sample, delta, alpha), tuple(unknown)
