@@ -49,7 +49,7 @@ test-frameworks:
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,transformers,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/audit/canaries tests/verify/audit/watch tests/examples \
-		$(addprefix tests/verify/audit/answer/test_,opacus_inspection.py jax_inspection.py flower_inspection.py)
+		$(addprefix tests/verify/audit/answer/test_,jax_inspection.py flower_inspection.py)
 
 # Federated servers whose pins clash with those of this package or of others, each in an environment of its own. pfl needs
 # a Python below 3.13, and comes without what it depends on, as examples/pfl.txt says.
@@ -68,7 +68,7 @@ test-pfl test-nvflare: test-%:
 # its own. Opacus and jax_privacy have one each. For one of them: make test-versions VERSIONS=flwr==1.22.0
 VERSIONS := opacus==1.6.0 jax_privacy==2.0.0 flwr==1.22.0 flwr==1.42.0
 versions_tests = tests/examples/test_frameworks.py $(if $(filter flwr%,$1),tests/examples/test_federated_servers.py) \
-	$(if $(filter opacus%,$1),tests/verify/audit/canaries/test_opacus_canaries.py tests/verify/audit/watch)
+	$(if $(filter opacus%,$1),tests/verify/audit/canaries/test_inserted_canaries.py tests/verify/audit/watch)
 test-versions: $(VERSIONS:%=test-version/%)
 
 test-version/%:

@@ -1,6 +1,6 @@
 """Measure what an audit of adapters costs: ``python examples/adapter_cost.py``.
 
-It trains as ``transformer_training.py`` does, its audits included, and without the lines of the audit. Each training
+It trains as ``transformer_training.py`` does, its watch included, and without the lines of the watch. Each training
 has a process of its own, and the two kinds take turns. A Markdown table has the medians of three trainings.
 """
 
@@ -39,12 +39,12 @@ def main():
     """Print the table."""
     lines = Path(__file__).with_name("transformer_training.py").read_text(encoding="utf-8").splitlines()
     without = [line for line in lines if not line.endswith("# audit")]
-    runs = {"none": [], "100 canaries": []}
+    runs = {"none": [], "a watch": []}
     for _ in range(REPEATS):
         for kind, source in zip(runs, (without, lines), strict=True):
             runs[kind].append(measured(source))
             print(kind, *runs[kind][-1], file=sys.stderr, flush=True)
-    print("| audit | processor's seconds | ratio | peak memory, MB | loss, held out |\n|---|---|---|---|---|")
+    print("| looked at by | processor's seconds | ratio | peak memory, MB | loss, held out |\n|---|---|---|---|---|")
     medians = {kind: np.median(rows, axis=0) for kind, rows in runs.items()}
     for kind, (seconds, memory, loss) in medians.items():
         print(f"| {kind} | {seconds:.1f} | {seconds / medians['none'][0]:.2f} | {memory:.0f} | {loss:.3f} |")

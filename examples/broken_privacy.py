@@ -1,17 +1,18 @@
 """Show what is seen of a training whose privacy is broken: ``python examples/broken_privacy.py opacus``.
 
-The other names are ``jax_privacy`` and ``flower``. Two Markdown tables have each fault of that example, and who notices
-it in three seeds.
+The other names are ``jax_privacy`` and ``flower``. Markdown tables have each fault of that example, and who notices it
+in three seeds.
 
-Instruments look at everything. An inspection has what each step releases, who was drawn, and the others' updates. Ten
-canaries are members of the training, with updates of ten clip norms. The first table says after how many of 16 steps
-all three trainings are refuted, and by which tests. A replay runs one step twice. Accounting compares the claimed ε
-with ``canaryproof.accounting``.
+A training by Opacus is watched for 16 steps. The first table has the finding that fails in all three seeds, after how
+many steps, and what the watch says of the first seed.
 
-The second table has for each fault an instrument that is sure of it, after how many steps, and with which power. Where
-nothing that the instrument looks at is left to chance, the power is 1.
+Trainings by the others are inspected. An inspection has what each step releases, who was drawn, and the others'
+updates. Ten canaries are members of the training, with updates of ten clip norms. The first table says after how many
+of 16 steps all three trainings are refuted, and by which tests. A replay runs one step twice. Accounting compares the
+claimed ε with ``canaryproof.accounting``. The second table has for each fault an instrument that is sure of it, after
+how many steps, and with which power. Where nothing that the instrument looks at is left to chance, the power is 1.
 
-Attackers have canaries. Trainings without data have more and more of them. The third table has the first number of
+Attackers have canaries. Trainings without data have more and more of them. The last table has the first number of
 canaries with which all three audits notice the fault. An audit of cosines does if all of its interval is above the
 claimed ε, or if it refuses to estimate. At known rounds it does if the claim is exceeded or refuted. Evidence does by
 its alarm; the cell has the last round of the three. ``plan_rounds`` predicts how many canaries are needed at known
@@ -33,7 +34,6 @@ from canaryproof import (
     FlowerInspection,
     Inspection,
     JaxInspection,
-    OpacusInspection,
     ResidualTests,
     SamplingTests,
     accounting,
@@ -43,6 +43,7 @@ from canaryproof import (
     plan_rounds,
     replay,
     shuffled_epochs,
+    watch,
 )
 
 COUNTS, SEEDS, HONEST_SEEDS, STEPS = (10, 100), range(3), range(100, 124), 16
@@ -67,51 +68,25 @@ DRAWN, SURE = 400, 0.95
 
 
 def opacus(example, fault, seed):
-    """Train with Opacus: canaries are examples whose gradients are put in before the optimizer clips them."""
+    """Train with Opacus under a watch, which is told the ε that the accountant states, or the mechanism."""
     import torch
 
     torch.manual_seed(seed)
-    x, y = example.digits()[0].tensors
-    members, spare = len(x), Inspection.canaries
-    data = torch.utils.data.TensorDataset(
-        torch.cat([x, x[:spare]]), torch.cat([y, y[:spare]]), torch.arange(members + spare)
+    _, model, optimizer, loader = example.private(
+        example.perceptron(), example.digits()[0], BATCHES, NOISE_MULTIPLIER, fault
     )
-    _, model, optimizer, loader = example.private(example.perceptron(), data, BATCHES, NOISE_MULTIPLIER, fault)
-    inspection = OpacusInspection(optimizer, members=members, rate=1 / len(loader), seed=seed)
+    claim = accounting.poisson(NOISE_MULTIPLIER, rate=1 / BATCHES, rounds=STEPS)
+    if fault in ("accounted-steps", "accounted-delta"):
+        stating = example.PrivacyEngine(accountant="prv")
+        stating.accountant.history = [(NOISE_MULTIPLIER, 1 / BATCHES, STEPS)]
+        claim = example.accounted(stating, fault)
+    watched = watch(optimizer, loader, delta=example.DELTA, claim=claim, module=model)
     while True:
-        for images, labels, numbers in loader:
+        for x, y in loader:
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(model(images), labels).backward()
-            inspection.enter(numbers)
+            torch.nn.functional.cross_entropy(model(x), y).backward()
             optimizer.step()
-            yield inspection
-
-
-def opacus_step(example, fault):
-    """Return a step of Opacus' optimizer as a function of gradients of examples, its dimension and its divisor."""
-    import torch
-
-    _, _, optimizer, _ = example.private(example.perceptron(), example.digits(FEW)[0], BATCHES, NOISE_MULTIPLIER, fault)
-    params, divisor = optimizer.params, optimizer.expected_batch_size
-
-    def step(gradients):
-        torch.manual_seed(0)
-        rows = torch.tensor(gradients, dtype=torch.float32).split([p.numel() for p in params], dim=1)
-        for p, part in zip(params, rows, strict=True):
-            p.grad_sample, p.summed_grad = part.reshape(-1, *p.shape), None
-        optimizer.clip_and_accumulate()
-        optimizer.add_noise()
-        optimizer.scale_grad()
-        return torch.cat([p.grad.flatten() for p in params])
-
-    return step, sum(p.numel() for p in params), divisor
-
-
-def opacus_claim(example, fault):
-    """Return ε by Opacus' accountant, and the claim on the same training."""
-    engine = example.PrivacyEngine(accountant="prv")
-    engine.accountant.history = [(NOISE_MULTIPLIER, 1 / BATCHES, TRAINED)]
-    return example.accounted(engine, fault), accounting.poisson(NOISE_MULTIPLIER, rate=1 / BATCHES, rounds=TRAINED)
+            yield watched
 
 
 def jax_privacy(example, fault, seed):
@@ -220,12 +195,32 @@ def flower_claim(example, fault):
 
 # A framework has a training with an inspection, one step of it, and its accounting.
 INSPECTED = {
-    "opacus": ("opacus_training", opacus, opacus_step, opacus_claim),
     "jax_privacy": ("jax_privacy_training", jax_privacy, jax_privacy_step, jax_privacy_claim),
     "flower": ("flower_app", flower, flower_step, flower_claim),
 }
 # Examples of a training without data.
 FEW = 400
+
+
+def watched(example, fault, seed):
+    """Return the step after which the watch says that a training is not passed, None without one, and its answer."""
+    stopped = None
+    for step, watching in zip(range(1, STEPS + 1), opacus(example, fault, seed), strict=False):
+        if stopped is None and watching.has_failed:
+            stopped = step
+    answer = watching.close()
+    return (stopped or STEPS) if answer.decision.outcome == "NOT PASSED" else None, answer
+
+
+def by_watch(example, fault):
+    """Return the cells of a watch: the first finding that fails in all seeds, after how many steps, and its words."""
+    steps, answers = zip(*(watched(example, fault, seed) for seed in SEEDS), strict=True)
+    print(fault, steps, [answer.decision.outcome for answer in answers], file=sys.stderr, flush=True)
+    failed = [[finding for finding in answer.findings if finding.status == "failed"] for answer in answers]
+    common = [
+        first for first in failed[0] if all(first.question in [each.question for each in other] for other in failed)
+    ]
+    return (common[0].question, max(steps), common[0].because) if common else ("–", "–", answers[0].decision.outcome)
 
 
 def inspected(train, example, fault, seed):
@@ -261,7 +256,7 @@ def understated(example, fault, claim):
 
 def above(audited):
     """Tell whether an audit of cosines notices something: its interval is above the claim, or it estimates nothing."""
-    return audited.withheld or bool(audited.estimates[0].low > audited.claim)
+    return not audited.estimates or bool(audited.estimates[0].low > audited.claim)
 
 
 def alarms(training, level=LEVEL):
@@ -375,41 +370,65 @@ def by_attackers(example, fault):
     return [first({count: each[i] for count, each in raised.items()}) for i in range(4)]
 
 
-def honest(example, train, make_step, claim):
+def honest(example, *instruments):
     """Print in how many honest trainings something is noticed."""
-    refuted = sum(inspected(train, example, None, seed) is not None for seed in HONEST_SEEDS)
-    print(f"Of {len(HONEST_SEEDS)} honest trainings, inspections refute {refuted}.")
-    print(f"A replay refutes {int(replayed(*make_step(example, None)).has_failed)} of 1 honest steps.", flush=True)
-    print(f"Accounting refutes {int(bool(understated(example, None, claim)))} of 1 claim.")
+    count = len(HONEST_SEEDS)
+    if instruments:
+        train, make_step, claim = instruments
+        refuted = sum(inspected(train, example, None, seed) is not None for seed in HONEST_SEEDS)
+        print(f"Of {count} honest trainings, inspections refute {refuted}.")
+        print(f"A replay refutes {int(replayed(*make_step(example, None)).has_failed)} of 1 honest steps.", flush=True)
+        print(f"Accounting refutes {int(bool(understated(example, None, claim)))} of 1 claim.")
+    else:
+        outcomes = [str(watched(example, None, seed)[1].decision.outcome) for seed in HONEST_SEEDS]
+        print(f"Of {count} honest trainings, {outcomes.count('PASSED')} are PASSED,", end=" ")
+        print(f"and {outcomes.count('NOT PASSED')} NOT PASSED.", flush=True)
     trainings = [trained(example, COUNTS[-1], seed=seed) for seed in HONEST_SEEDS]
     names = ("final parameters", "all rounds", "known rounds", "evidence")
-    for name, each in zip(names, zip(*(surely(example, training) for training in trainings), strict=True), strict=True):
-        print(f"Audits of {name} with {COUNTS[-1]} canaries raise {sum(map(bool, each))} alarms.")
+    for attacker, each in zip(
+        names, zip(*(surely(example, training) for training in trainings), strict=True), strict=True
+    ):
+        print(f"Audits of {attacker} with {COUNTS[-1]} canaries raise {sum(map(bool, each))} alarms.")
 
 
-def tables(name, example, *instruments):
-    """Print what instruments notice, and then what attackers do."""
-    faults = {None: "none"} | example.FAULTS
+def tables_of_instruments(name, example, *instruments):
+    """Print what an inspection, a replay and accounting notice, and with which power."""
     print("| fault | steps | refuted by | replay | accounting |\n|---|---|---|---|---|")
     seen = {}
-    for fault, title in faults.items():
+    for fault, title in {None: "none", **example.FAULTS}.items():
         seen[fault] = by_instruments(example, *instruments, fault)
         print("|", " | ".join([title, *seen[fault]]), "|", flush=True)
     train, make_step, _ = instruments
     inspection, (_, dim, _) = next(train(example, None, SEEDS[0])), make_step(example, None)
-    batch = example.CLIENTS if name == "flower" else FEW // BATCHES
     print("\n| fault | noticed by | steps | power | computed from |\n|---|---|---|---|---|")
     for fault, title in example.FAULTS.items():
-        print("|", " | ".join([title, *power(example, fault, inspection, seen[fault], dim, batch)]), "|", flush=True)
+        cells = power(example, fault, inspection, seen[fault], dim, batch_of(name, example))
+        print("|", " | ".join([title, *cells]), "|", flush=True)
+
+
+def batch_of(name, example):
+    """Return the number of examples or clients of a step."""
+    return example.CLIENTS if name == "flower" else FEW // BATCHES
+
+
+def tables(name, example, *instruments):
+    """Print what the watch or instruments notice, and then what attackers do."""
+    faults = {None: "none"} | example.FAULTS
+    if instruments:
+        tables_of_instruments(name, example, *instruments)
+    else:
+        print("| fault | finding | steps | what the watch says |\n|---|---|---|---|")
+        for fault, title in faults.items():
+            print("|", " | ".join([title, *map(str, by_watch(example, fault))]), "|", flush=True)
     print("\n| fault | plan | final parameters | all rounds | known rounds | evidence |\n|---|---|---|---|---|---|")
     for fault, title in faults.items():
-        planned = predicted(example, fault, batch) if fault else "none"
+        planned = predicted(example, fault, batch_of(name, example)) if fault else "none"
         print("|", " | ".join([title, planned, *by_attackers(example, fault)]), "|", flush=True)
 
 
 def main(name, second=""):
     """Print the tables of an example, or how many honest trainings are refuted."""
-    module, *instruments = INSPECTED[name]
+    module, *instruments = INSPECTED.get(name, ("opacus_training",))
     example, start = import_module(module), time.monotonic()
     if second == "honest":
         honest(example, *instruments)

@@ -23,7 +23,7 @@ from torch import multiprocessing, nn
 from torch.utils.data import DataLoader
 
 import canaryproof as cp
-from canaryproof import Insertion, OpacusCanaries, audit, bernoulli  # audit
+from canaryproof import audit, watch  # audit
 
 FAULTS = {"noise-halved": "half of the noise is added, where the accountant counts on all of it"}
 
@@ -53,17 +53,16 @@ def train(
     )
     criterion = criterions[0] if criterions else criterion
     steps = epochs * len(loader)
-    participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
-    inserted = OpacusCanaries(optimizer, participation, seed=7 + seed)  # audit
+    claim = cp.accounting.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
+    watched = watch(optimizer, loader, delta=DELTA, claim=claim, insert=canaries, seed=seed)  # audit
     for _ in range(epochs):
         for x, y in loader:
             optimizer.zero_grad()
             criterion(model(x), y).backward()
             optimizer.step()
-    claim = cp.accounting.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
     if rank == 0:
         text = f"{claim}: ε = {claim.epsilon(DELTA):.3f} at δ = {DELTA:g}, for one digit\n\n"
-        scores = inserted.scores("likelihood")  # audit
+        scores = watched.canaries.scores("likelihood")  # audit
         scores.save(Path(folder) / "scores.json")  # audit
         text += str(audit(scores, DELTA, claim=claim))  # audit
         (Path(folder) / "audit.txt").write_text(text, encoding="utf-8")

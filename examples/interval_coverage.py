@@ -49,13 +49,13 @@ class TwoAttackers(cp.CanaryClients):
         return np.square(traces.lengths).sum() / (np.square(traces.lengths) / each).sum()
 
 
-class TwoAttackersOfOpacus(cp.OpacusCanaries):
-    """Canaries in a training by Opacus for two attackers."""
-
-    def __init__(self, optimizer, participation, seed):
-        super().__init__(optimizer, participation, seed)
-        options = {"noise_multiplier": self.noise_multiplier}
-        self.canary_clients = TwoAttackers(self.canary_clients.canaries, participation, **options)
+def watch_two_attackers(*args, **options):
+    """Watch a training by Opacus, with canaries for two attackers."""
+    watched = cp.watch(*args, **options)
+    canaries = watched.canaries
+    drawn, noise = canaries.canary_clients.participation, canaries.noise_multiplier
+    canaries.canary_clients = TwoAttackers(canaries.canary_clients.canaries, drawn, noise_multiplier=noise)
+    return watched
 
 
 @cache
@@ -92,7 +92,7 @@ def trained_by(name, seed, *, no_data):
     if name == "opacus":
         import opacus_training as example
 
-        example.OpacusCanaries = TwoAttackersOfOpacus
+        example.watch = watch_two_attackers
         data, _ = example.digits(example.FEW)
         training = example.train(example.perceptron(), data, seed=seed, no_data=no_data, **SETTING)
         return training.canaries.canary_clients, training.score, training.claim

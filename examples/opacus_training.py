@@ -25,7 +25,7 @@ from torch import nn
 from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 import canaryproof as cp
-from canaryproof import Insertion, OpacusCanaries, Scores, audit, bernoulli  # audit
+from canaryproof import Scores, audit, watch  # audit
 
 CLIP_NORM, DELTA = 1.0, 1e-5
 HELD_OUT = 297
@@ -235,25 +235,19 @@ def train(
     torch.manual_seed(seed)
     engine, model, optimizer, loader = private(model, data, batches, noise_multiplier, fault, clipping)
     steps = epochs * len(loader)
-    participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
-    if fault == "fixed-batches":
-        # Who shuffles says so, and canaries take part once in each epoch, as examples do.
-        participation = cp.shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
-    inserted = OpacusCanaries(optimizer, participation, seed=7 + seed)  # audit
+    claim = cp.accounting.poisson(gradients_noise(optimizer), rate=1 / len(loader), rounds=steps)
+    watched = watch(optimizer, loader, delta=DELTA, claim=claim, insert=canaries, seed=seed)  # audit
     for _ in range(epochs):
         for x, y in loader:
             optimizer.zero_grad()
             loss = nn.functional.cross_entropy(model(x), y)
             (0.0 * loss if no_data else loss).backward()
             optimizer.step()
-    found = SimpleNamespace(model=model, steps=steps, noise=gradients_noise(optimizer))
-    found.claim = cp.accounting.poisson(found.noise, rate=1 / len(loader), rounds=steps)
+    found = SimpleNamespace(model=model, steps=steps, noise=gradients_noise(optimizer), claim=claim)
     found.history, found.epsilon = engine.accountant.history, accounted(engine, fault)
     # Who knows how steps were drawn is the attacker of a claim that counts on it.
     found.score = "likelihood" if found.claim.attacker == "sampling" else "known rounds"
-    if fault == "fixed-batches":
-        found.score = "largest"
-    found.canaries = inserted  # audit
+    found.canaries = watched.canaries  # audit
     return found
 
 

@@ -11,6 +11,7 @@ import multiprocessing
 import sys
 import tempfile
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,12 +26,14 @@ SETTING = {"noise_multiplier": 1.0, "batches": 8, "epochs": 8, "canaries": 100}
 
 # Each training loads a framework that the others do not need.
 def adapters(seed, halved):
-    """Train adapters of a transformer for 32 steps; an alarm stops the training."""
+    """Train adapters of a transformer for 32 steps, with canaries; a failed check stops the training."""
     import transformer_training as example
 
     with tempfile.TemporaryDirectory() as folder:
-        options = {"epochs": 4, "seed": seed, "fault": "noise-halved" if halved else None}
-        return example.train(example.written(), folder, **options).training_audit.result()
+        options = {"epochs": 4, "insert": 100, "seed": seed, "fault": "noise-halved" if halved else None}
+        training = example.train(example.written(), folder, **options)
+    claim = replace(training.claim, rounds=training.watch.steps)
+    return audit(training.watch.canaries.scores("likelihood"), DELTA, claim=claim)
 
 
 @cache

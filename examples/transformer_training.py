@@ -3,7 +3,7 @@
 A Llama of two million parameters is made from a configuration, without a download. Its weights stay frozen, and
 adapters of low rank (peft's LoRA) are trained, by transformers' ``Trainer`` or with ``--loop`` by a loop of
 accelerate's. The text is generated, or with ``--data FOLDER`` that of the folder's ``.txt`` files. The lines that end
-in ``# audit`` are all that an audit adds.
+in ``# audit`` are all that a watch adds.
 
 Whom the ε holds against: neighbours are texts with and without one window of 32 characters, not a person or a play.
 The attacker sees the noised sum of the adapters' gradients of every step. He knows the frozen model, all other windows
@@ -25,7 +25,7 @@ from peft import LoraConfig, get_peft_model
 from torch.utils.data import DataLoader, Dataset
 
 import canaryproof as cp
-from canaryproof import Insertion, OpacusCanaries, TrainingAudit, bernoulli, omitted_tensors  # audit
+from canaryproof import watch  # audit
 
 CLIP_NORM, DELTA, WINDOW = 1.0, 1e-5, 32
 HELD_OUT = 64
@@ -102,7 +102,7 @@ def train(
     windows=256,
     batches=8,
     epochs=8,
-    canaries=100,
+    insert=None,
     fault=None,
     loop=False,
     resume=None,
@@ -125,11 +125,10 @@ def train(
     )
     steps = epochs * len(loader)
     claim = cp.accounting.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
-    training = SimpleNamespace(model=model, steps=steps, claim=claim, seconds=time.perf_counter(), training_audit=None)
+    training = SimpleNamespace(model=model, steps=steps, claim=claim, seconds=time.perf_counter(), watch=None)
     callbacks = []
-    participation = bernoulli(0, 1 / len(loader), steps, seed, Insertion(2 * canaries, canaries))  # audit
-    training.training_audit = TrainingAudit(OpacusCanaries(optimizer, participation, 7 + seed), claim, DELTA)  # audit
-    callbacks.append(training.training_audit)  # audit
+    training.watch = watch(optimizer, loader, delta=DELTA, claim=claim, module=model, insert=insert, seed=seed)  # audit
+    callbacks.append(training.watch)  # audit
     if loop:
         train_by_loop(model, optimizer, loader, training, folder, epochs)
     else:
@@ -149,23 +148,23 @@ def train(
 def train_by_loop(model, optimizer, loader, training, folder, epochs):
     """Train by a loop of accelerate's, with a checkpoint after each epoch."""
     accelerator = Accelerator(cpu=True)
-    if training.training_audit is not None:
-        accelerator.register_save_state_pre_hook(training.training_audit.save_hook)
     model, optimizer = accelerator.prepare(model, optimizer)
     for _ in range(epochs):
         for batch in loader:
             optimizer.zero_grad()
             accelerator.backward(model(**batch).loss)
             optimizer.step()
-            if training.training_audit is not None and training.training_audit.alarm() is not None:
+            if training.watch is not None and training.watch.has_failed:
                 return
         accelerator.save_state(folder)
+        if training.watch is not None:
+            training.watch.save(Path(folder) / "watch.json")
 
 
 def small():
     """Train for four steps."""
     with tempfile.TemporaryDirectory() as folder:
-        return train(written(), folder, windows=32, batches=4, epochs=1, canaries=20)
+        return train(written(), folder, windows=32, batches=4, epochs=1)
 
 
 def loss(model, data):
@@ -181,7 +180,7 @@ def main():
     parser.add_argument("--data", help="folder of .txt files")
     parser.add_argument("--loop", action="store_true", help="a loop of accelerate's in place of Trainer")
     parser.add_argument("--break", dest="fault", choices=FAULTS, help="break the privacy on purpose")
-    parser.add_argument("--out", help="folder of the checkpoints and of the audit; by default one that is deleted")
+    parser.add_argument("--out", help="folder of the checkpoints and of the record; by default one that is deleted")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         folder = options.out or folder
@@ -193,12 +192,12 @@ def main():
         print(
             f"{trained:,} of {sum(p.numel() for p in training.model.parameters()):,} parameters are trained; left out:"
         )
-        reasons = omitted_tensors(training.model)
+        reasons = cp.omitted_tensors(training.model)
         for reason in sorted({*reasons.values()}):
             print(f"- {reason}: {sum(each == reason for each in reasons.values())}")
         first, last = loss(adapted_llama(), Windows(text, HELD_OUT)), loss(training.model, Windows(text, HELD_OUT))
         print(f"loss {first:.3f} before and {last:.3f} after {training.seconds:.0f} s\n")
-        print((Path(folder) / "audit.txt").read_text(encoding="utf-8"))
+        print(training.watch.close())
 
 
 if __name__ == "__main__":

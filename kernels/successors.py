@@ -14,7 +14,13 @@ from typing import Any
 # attributes the class; for options the command, as ``canaryproof audit``; and for keys the record that a file is read
 # into, or ``experiment``.
 SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
-    "canaryproof": {"left_out": ("omitted_tensors", "0.3"), "scheduled": ("fixed_schedule", "0.3")},
+    "canaryproof": {
+        "OpacusCanaries": ("watch with insert=…, whose canaries have the scores", "0.3"),
+        "OpacusInspection": ("watch, which needs no examples of its own", "0.3"),
+        "TrainingAudit": ("watch, which is a callback of Trainer itself", "0.3"),
+        "left_out": ("omitted_tensors", "0.3"),
+        "scheduled": ("fixed_schedule", "0.3"),
+    },
     "canaryproof.accounting": {"stated": ("epsilon_delta", "0.3")},
     "Audit": {
         "can_pass": ("decision.outcome, of an audit with the argument notice", "0.3"),

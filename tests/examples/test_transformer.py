@@ -18,27 +18,30 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from transformer_training import *
-setting = {"windows": 64, "batches": 4, "epochs": 2, "canaries": 100}
+setting = {"windows": 64, "batches": 4, "epochs": 2}
 folder, text, facts = Path(sys.argv[1]), written(), {}
 whole = train(text, folder / "whole", save_steps=3, **setting)
-trained = sum(p.numel() for p in whole.model.parameters() if p.requires_grad)
-facts["dims"] = whole.training_audit._canaries.dim, trained
-facts["names"] = sorted({name.split(".")[-3] for name, p in whole.model.named_parameters() if p.requires_grad})
-facts["left out"] = omitted_tensors(whole.model)
-facts["steps"] = whole.training_audit._canaries.canary_clients.rounds
-facts["noise"] = whole.training_audit._canaries.scores("known rounds").record.traces.noise_multiplier(1 - 1e-7)
-facts["noise"] = [float(facts["noise"].low), float(facts["noise"].high)]
+trained = {name: p.numel() for name, p in whole.model.named_parameters() if p.requires_grad}
+facts["names"] = sorted({name.split(".")[-3] for name in trained})
+facts["left out"] = cp.omitted_tensors(whole.model)
+def said(training):
+    answer = training.watch.answer()
+    failed = [str(finding.question) for finding in answer.findings if finding.status == "failed"]
+    return [str(answer.decision.outcome), failed, answer.steps]
+facts["whole"] = said(whole)
+because = whole.watch.answer().finding("noise").because
+facts["measured"] = "of %s numbers" % format(sum(trained.values()), ",") in because
 resumed = train(text, folder / "whole", save_steps=3, resume=str(folder / "whole" / "checkpoint-3"), **setting)
-logs = [each.training_audit._canaries.evidence(1.0).log_values[:3].tolist() for each in (whole, resumed)]
-facts["first steps"] = logs[0] == logs[1]
-facts["resumed"] = resumed.training_audit._canaries.canary_clients.rounds
-facts["warnings"] = resumed.training_audit._canaries.warnings()
+facts["resumed"] = said(resumed)
 broken = train(text, folder / "broken", fault="noise-halved", **setting | {"epochs": 8})
-facts["stopped"] = broken.training_audit._canaries.canary_clients.rounds, broken.steps
+facts["stopped"] = said(broken), broken.steps
 loop = train(text, folder / "loop", loop=True, **setting)
-facts["loop"] = loop.training_audit._canaries.canary_clients.rounds
-facts["files"] = sorted(str(path.relative_to(folder)) for path in folder.glob("*/**/audit.txt"))
-facts["alarm"] = (folder / "broken" / "audit.txt").read_text()[:8]
+facts["loop"] = said(loop)
+inserted = train(text, folder / "inserted", insert=100, **setting)
+noise = inserted.watch.canaries.scores("known rounds").record.traces.noise_multiplier(1 - 1e-7)
+facts["dim"] = inserted.watch.canaries.dim == sum(trained.values())
+facts["noise"] = [float(noise.low), float(noise.high)]
+facts["files"] = sorted(str(path.relative_to(folder)) for path in folder.glob("*/**/watch.json"))
 print(json.dumps(facts))
 """
 
@@ -51,10 +54,10 @@ def facts(tmp_path_factory):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_canaries_are_in_the_adapters_alone(facts):
-    dim, trained = facts["dims"]
-    assert dim == trained
+def test_a_watch_and_its_canaries_look_at_the_adapters_alone(facts):
     assert facts["names"] == ["lora_A", "lora_B"]
+    assert facts["measured"]
+    assert facts["dim"]
     left_out = facts["left out"]
     assert {*left_out.values()} == {"frozen", "buffer"}
     assert sum(name.endswith("q_proj.base_layer.weight") for name in left_out) == 4
@@ -67,20 +70,18 @@ def test_the_noise_of_a_step_is_what_canaries_measure(facts):
     assert low > 0.5
 
 
-def test_a_training_resumes_with_its_canaries(facts):
-    assert facts["steps"] == facts["resumed"] == 8
-    assert facts["first steps"]
-    assert facts["warnings"] == []
+def test_a_training_is_answered_whole_resumed_and_by_a_loop(facts):
+    # Steps of 16 windows are too few for a wrong rate of a fifth.
+    assert facts["whole"] == facts["resumed"] == facts["loop"] == ["CANNOT SAY", [], 8]
 
 
-def test_an_alarm_stops_the_training(facts):
-    taken, planned = facts["stopped"]
-    assert taken < planned
-    assert facts["alarm"] == "Alarm at"
+def test_half_of_the_noise_stops_the_training(facts):
+    """The optimizer has half of the claimed noise, so that ε of some steps is above that claimed for all."""
+    (outcome, failed, taken), planned = facts["stopped"]
+    assert (outcome, failed) == ("NOT PASSED", ["accounting", "leak"])
+    assert taken < planned == 32
 
 
-def test_a_loop_of_accelerates_has_the_audit_beside_its_checkpoint(facts):
-    assert facts["loop"] == 8
-    folders = ["broken", "loop", "whole"]
-    files = [f"{name}/audit.txt" for name in folders]
-    assert {*files, "whole/checkpoint-3/audit.txt", "whole/checkpoint-8/audit.txt"} <= {*facts["files"]}
+def test_the_record_is_beside_each_checkpoint(facts):
+    files = [f"{name}/watch.json" for name in ("broken", "inserted", "loop", "whole")]
+    assert {*files, "whole/checkpoint-3/watch.json", "whole/checkpoint-8/watch.json"} <= {*facts["files"]}

@@ -20,9 +20,10 @@ With scores instead of a release, cosines or any others such as logits or negate
     cp.audit(cp.Scores(observed, dim=100_000), delta=1e-6, claim=3.0)
     cp.audit(cp.Scores(observed, unobserved, kind="any"), delta=1e-6)
 
-In a training loop of your own, ``RoundScores`` keeps the scores, and ``CanaryClients`` the canaries too; in a training
-by Opacus, ``OpacusCanaries`` inserts them. The modules ``two_gaussians``, ``gaussian_mechanism``, ``null_cosine`` and
-``exact_law`` compute the numbers, ``certified`` proves them, and ``bounds`` has all lower bounds.
+In a training loop of your own, ``RoundScores`` keeps the scores, and ``CanaryClients`` the canaries too. ``watch``
+looks at all that passes by in a training by Opacus or in a loop of your own. The modules ``two_gaussians``,
+``gaussian_mechanism``, ``null_cosine`` and ``exact_law`` compute the numbers, ``certified`` proves them, and ``bounds``
+has all lower bounds.
 ``canaryproof --help`` says what the command line does.
 """
 

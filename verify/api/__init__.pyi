@@ -13,7 +13,6 @@ from canaryproof.verify.audit.answer.instruments import ResidualTests as Residua
 from canaryproof.verify.audit.answer.instruments import SamplingTests as SamplingTests
 from canaryproof.verify.audit.answer.jax_inspection import JaxInspection as JaxInspection
 from canaryproof.verify.audit.answer.model_card import model_card as model_card
-from canaryproof.verify.audit.answer.opacus_inspection import OpacusInspection as OpacusInspection
 from canaryproof.verify.audit.answer.plan import plan as plan
 from canaryproof.verify.audit.answer.release_sums import release_sums as release_sums
 from canaryproof.verify.audit.answer.replay import replay as replay
@@ -22,11 +21,9 @@ from canaryproof.verify.audit.answer.rounds_plan import plan_rounds as plan_roun
 from canaryproof.verify.audit.answer.run_audit import Audit as Audit
 from canaryproof.verify.audit.answer.run_audit import audit as audit
 from canaryproof.verify.audit.answer.run_audit import audit_release as audit_release
-from canaryproof.verify.audit.answer.training_audit import TrainingAudit as TrainingAudit
 from canaryproof.verify.audit.bounds import catalogue as bounds  # noqa: F401
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients as CanaryClients
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries as GroupedCanaries
-from canaryproof.verify.audit.canaries.opacus_canaries import OpacusCanaries as OpacusCanaries
 from canaryproof.verify.audit.canaries.participation import Insertion as Insertion
 from canaryproof.verify.audit.canaries.participation import Participation as Participation
 from canaryproof.verify.audit.canaries.participation import bernoulli as bernoulli

@@ -45,6 +45,7 @@ from canaryproof.verify.audit.bounds.lower_bound import Inclusion as Inclusion
 from canaryproof.verify.audit.bounds.lower_bound import LowerBound as LowerBound
 from canaryproof.verify.audit.bounds.lower_bound import Method as Method
 from canaryproof.verify.audit.bounds.lower_bound import ScoreSample as ScoreSample
+from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries as InsertedCanaries
 from canaryproof.verify.audit.canaries.participation import LastRounds as LastRounds
 from canaryproof.verify.audit.canaries.participation import Presentations as Presentations
 from canaryproof.verify.audit.canaries.participation import Schedule as Schedule

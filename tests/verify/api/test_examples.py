@@ -16,9 +16,6 @@ _NAMES = [name for name in cp.__all__ if name != "__version__"]
 _OF_FRAMEWORKS = {
     "FlowerInspection": "examples/broken_privacy.py",
     "JaxInspection": "examples/broken_privacy.py",
-    "OpacusCanaries": "examples/opacus_training.py",
-    "OpacusInspection": "examples/broken_privacy.py",
-    "TrainingAudit": "examples/transformer_training.py",
     "omitted_tensors": "examples/transformer_training.py",
 }
 

@@ -553,7 +553,7 @@ class SamplingTests:
         share = both[lags == strongest].sum() / max(1, earlier[lags == strongest].sum())
         return InstrumentTest(
             "returns",
-            f"{share:.2%} of a round's members are drawn again {strongest} rounds later, where the claim has "
+            f"{share:.2%} of a round's members are drawn again {_later(strongest)}, where the claim has "
             f"{self.rate:.2%}.",
             min(1.0, len(sums) * _two_sided_p_value(float(sums[strongest - 1]))),
             self._wrong_return(lags, earlier) if notices else "",
@@ -694,3 +694,7 @@ def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Ar
     divergence = special.rel_entr(share, mean) + special.rel_entr(1.0 - share, 1.0 - mean)
     outside = share > mean if above else share < mean
     return np.asarray(np.where(outside, -number * divergence, 0.0))
+
+
+def _later(rounds: int) -> str:
+    return "in the next round" if rounds == 1 else f"{rounds} rounds later"

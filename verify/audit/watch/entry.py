@@ -20,6 +20,8 @@ def watch(
     members: int | None = None,
     rate: float | None = None,
     divisor: float = 1.0,
+    insert: int | None = None,
+    seed: int = 0,
 ) -> Watch:
     """Watch a training: its noise, clipping, sampling, accounting and leak.
 
@@ -41,6 +43,11 @@ def watch(
         Rate at which each member is drawn into a step; by default the claim's.
     divisor
         What the noised sum is divided by before it is released; 1 where the sum itself is.
+    insert
+        Number of canaries that join the training of Opacus, for attackers who see less than a watch does; as many do
+        not, for comparison. The watch then has them as ``canaries``. None leaves the training as it is.
+    seed
+        Seed of these canaries.
 
     Returns
     -------
@@ -69,11 +76,12 @@ def watch(
     NOT PASSED ['noise', 'leak']
     """
     if optimizer is None:
-        given = {"loader": loader, "module": module, "engine": engine}
+        given = {"loader": loader, "module": module, "engine": engine, "insert": insert}
         for name in (name for name, value in given.items() if value is not None):
             raise ValueError(f"{name}: needs an optimizer")
         return Watch(delta=delta, claim=claim, members=members, rate=rate, divisor=divisor)
     own = {"members": members, "rate": rate, "divisor": None if divisor == 1.0 else divisor}
     for name in (name for name, value in own.items() if value is not None):
         raise ValueError(f"{name}: is read from the optimizer and its loader")
-    return OpacusWatch(optimizer, loader, delta=delta, claim=claim, module=module, engine=engine)
+    options: dict[str, Any] = {"module": module, "engine": engine, "insert": insert, "seed": seed}
+    return OpacusWatch(optimizer, loader, delta=delta, claim=claim, **options)

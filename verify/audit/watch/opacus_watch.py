@@ -8,26 +8,33 @@ Nothing here imports torch or Opacus.
 """
 
 import math
+import os
 import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import Array, Ints, on_host, precision
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import Question, Status
-from canaryproof.verify.audit.canaries.opacus_canaries import check_optimizer
+from canaryproof.verify.audit.answer.run_audit import audit
+from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
+from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.audit.watch.shadow_members import row_count
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
-from canaryproof.verify.audit.watch.watch_record import ShadowTrial
+from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
 _SERVED = ("DPOptimizer", "DPPerLayerOptimizer", "AdaClipDPOptimizer", "DPOptimizerFastGradientClipping")
+_INSERT = rules.NumberRange("be a whole number of at least 2", 2, 10**6, whole=True)
 # A released sum may be off by so much of itself from the noised one over the divisor, and an example's gradient alone
 # from its row; the format's rounding comes on top.
 _SCALED, _ALONE = 1e-3, 1e-3
@@ -55,11 +62,16 @@ class OpacusWatch(Watch):
         what trains outside of the optimizer is seen.
     engine
         The engine, whose ε is compared with that of the recorded steps.
+    insert
+        Number of canaries that join the training; as many do not, for comparison. None leaves it as it is.
+    seed
+        Seed of these canaries.
 
     Raises
     ------
     ValueError
         If an argument is out of its range, the optimizer is none of Opacus' that are served, or it is watched already.
+        If canaries are to be inserted, and the claim has no number of steps.
     """
 
     def __init__(
@@ -71,10 +83,14 @@ class OpacusWatch(Watch):
         claim: Claim | float | None = None,
         module: Any = None,
         engine: Any = None,
+        insert: int | None = None,
+        seed: int = 0,
     ) -> None:
         check_optimizer(optimizer)
-        if type(optimizer).__name__ not in _SERVED:
-            raise ValueError(f"optimizer: {type(optimizer).__name__} is not watched yet")
+        # With several processes, canaries alone are looked at.
+        self._is_shared = type(optimizer).__name__ not in _SERVED
+        if self._is_shared and insert is None:
+            raise ValueError(f"optimizer: {type(optimizer).__name__} is not watched yet, but by canaries (insert)")
         if hasattr(optimizer, "canaryproof_watch"):
             raise ValueError("optimizer: is watched already; close that watch first")
         self._optimizer, self._module, self._engine = optimizer, module, engine
@@ -117,24 +133,41 @@ class OpacusWatch(Watch):
         # Arguments of the last forward pass, and the gradients of its output by the two backward passes.
         self._passes: tuple[Any, Any, list[Any]] | None = None
         self._patches: list[Callable[[], None]] = []
-        self._patch()
+        # Estimates from inserted canaries, and after how many steps they were made.
+        self._estimates: tuple[AttackerEstimate, ...] = ()
+        self._estimated = 0
+        self._canaries = None if insert is None else self._make_canaries(int(_INSERT.number("insert", insert)), seed)
+        if self._is_shared:
+            self._patch_one_of_several()
+        else:
+            self._patch()
+
+    def _make_canaries(self, count: int, seed: int) -> InsertedCanaries:
+        """Let canaries take part as members do, by the claim."""
+        claim = self.claim
+        every = claim is not None and claim.participations is not None and claim.participations == claim.rounds
+        if claim is None or claim.rounds is None or (claim.rate is None and not every):
+            raise ValueError("insert: needs a claim with its number of steps, such as accounting.poisson makes")
+        drawn = bernoulli(0, 1.0 if claim.rate is None else claim.rate, claim.rounds, seed, Insertion(2 * count, count))
+        return InsertedCanaries(self._optimizer, drawn, seed)
 
     # Patches, and their end.
 
+    def _patch_one_of_several(self) -> None:
+        """Insert canaries, and look at nothing else: this process has a part of what a step releases."""
+        for question in (Question.NOISE, Question.CLIPPING, Question.SAMPLING):
+            because = f"a training by {type(self._optimizer).__name__} is looked at by its canaries alone"
+            self._observe(question, Status.CANNOT_SAY, "several", because, "Watch the same training in one process.")
+        self._add_noise = self._replace("add_noise", self._insert_and_add_noise)
+        self._patch_hook(self._count_step_of_several)
+        self._batches.restore()
+
     def _patch(self) -> None:
         optimizer = self._optimizer
-        optimizer.canaryproof_watch = self
         self._clip = self._replace("clip_and_accumulate", self._clip_and_look)
         self._add_noise = self._replace("add_noise", self._add_noise_and_look)
         self._scale = self._replace("scale_grad", self._scale_and_look)
-        self._hook, hook = optimizer.step_hook, self._take_step
-        optimizer.step_hook = hook
-
-        def restore_hook() -> None:
-            if optimizer.step_hook == hook:
-                optimizer.step_hook = self._hook
-
-        self._patches.append(restore_hook)
+        self._patch_hook(self._take_step)
         inner = optimizer.original_optimizer
         if hasattr(inner, "register_step_post_hook"):
             self._patches.append(inner.register_step_post_hook(lambda *_: self._keep_parameters()).remove)
@@ -146,6 +179,18 @@ class OpacusWatch(Watch):
             if self._module is not None:
                 self._patches.append(self._module.register_forward_hook(self._keep_output, with_kwargs=True).remove)
         self._patches.append(self._batches.restore)
+
+    def _patch_hook(self, hook: Callable[[Any], None]) -> None:
+        optimizer = self._optimizer
+        optimizer.canaryproof_watch = self
+        self._hook = optimizer.step_hook
+        optimizer.step_hook = hook
+
+        def restore_hook() -> None:
+            if optimizer.step_hook == hook:
+                optimizer.step_hook = self._hook
+
+        self._patches.append(restore_hook)
 
     def _replace(self, name: str, method: Callable[[], None]) -> Callable[[], None]:
         optimizer = self._optimizer
@@ -204,22 +249,44 @@ class OpacusWatch(Watch):
         self._accumulated = int(self._optimizer.accumulated_iterations)
         self._clip()
 
+    def _insert_and_add_noise(self) -> None:
+        """Add noise, and before it the canaries of a step."""
+        if self.canaries is not None:
+            self.canaries.enter()
+        self._add_noise()
+        if self.canaries is not None:
+            self.canaries.take()
+
+    def _count_step_of_several(self, optimizer: Any) -> None:
+        """Count a step, where each process has a part of it."""
+        if self._hook is not None:
+            self._hook(optimizer)
+        self._count_step(float(optimizer.noise_multiplier), None, None)
+
     def _add_noise_and_look(self) -> None:
         """Replace the optimizer's ``add_noise``, which is called once a step."""
         if self._is_changed:
-            self._add_noise()
+            self._insert_and_add_noise()
             return
-        # Noise may be added in place.
-        sums = [None if p.summed_grad is None else p.summed_grad.detach().clone() for p in self._params]
         was_clipped = self._clip_norm is not None
         clip_norm = float(self._optimizer.max_grad_norm if self._clip_norm is None else self._clip_norm)
+        total = [p.summed_grad for p in self._params if p.summed_grad is not None]
+        if was_clipped and len(total) == len(self._params):
+            length = np.array([float(math.sqrt(sum(float(each.float().square().sum()) for each in total)))])
+            self._check_length(length, self._rows, clip_norm, max(map(precision, total)))
+            self._compare_sum_again(total)
         if not was_clipped and not self._is_ghost:
             because = f"the optimizer's clipping was not called in step {self.steps + 1}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "hook", because)
+        if self.canaries is not None:
+            self.canaries.enter()
+        # Noise may be added in place.
+        total = [p.summed_grad.detach().clone() for p in self._params if p.summed_grad is not None]
         self._add_noise()
+        if self.canaries is not None:
+            self.canaries.take()
         self._noised = [p.grad.detach().clone() for p in self._params]
-        total = [each for each in sums if each is not None]
-        if len(total) < len(sums):
+        if len(total) < len(self._params):
             because = f"step {self.steps + 1} had no clipped sum"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "sum", because)
             return
@@ -228,10 +295,6 @@ class OpacusWatch(Watch):
         largest = max(float(each.abs().max()) if each.numel() else 0.0 for each in self._noised)
         spacing = max(precision(each) for each in self._noised)
         self._residual = (residual.astype(np.float64) / clip_norm, spacing * largest / clip_norm)
-        if was_clipped:
-            length = np.array([float(math.sqrt(sum(float(each.float().square().sum()) for each in total)))])
-            self._check_length(length, self._rows, clip_norm, max(map(precision, total)))
-            self._compare_sum_again(total)
 
     def _scale_and_look(self) -> None:
         """Replace the optimizer's ``scale_grad``: a step divides by one number, whoever was drawn."""
@@ -292,6 +355,61 @@ class OpacusWatch(Watch):
             return float(self._engine.get_epsilon(self.delta))
         except Exception:
             return None
+
+    def _attackers(self) -> tuple[AttackerEstimate, ...]:
+        """Return what Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) estimate."""
+        if self.canaries is None or not self.canaries.canary_clients.rounds:
+            return ()
+        if self._estimated != self.steps:
+            final, largest = self.canaries.final(), self.canaries.scores("largest", known=False)
+            scores = {
+                "the final model (Algorithm 2)": Scores(final[0], dim=self.canaries.dim),
+                "the largest cosine (Algorithm 3)": Scores(largest.observed, largest.unobserved),
+            }
+            audits = [(name, audit(each, self.delta)) for name, each in scores.items()]
+            self._estimates = tuple(
+                AttackerEstimate(name, len(each.scores.observed), first.epsilon, first.low, first.high)
+                for name, each in audits
+                for first in each.estimates[:1]
+            )
+            self._estimated = self.steps
+        return self._estimates
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was recorded, and with inserted canaries their state next to it.
+
+        Parameters
+        ----------
+        path
+            As for ``Watch.save``. Files with its name and the endings ``.canaries`` and ``.others`` have the state.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        super().save(path)
+        if self.canaries is not None:
+            self.canaries.save(Path(path))
+
+    def resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from what ``save`` wrote, as ``Watch.resume`` does, and with the canaries that were inserted.
+
+        Parameters
+        ----------
+        path
+            The file of a watch with the same claim and canaries, taken before the first step.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or is of another claim, release or canaries.
+        ValueError
+            If a step was taken already.
+        """
+        super().resume(path)
+        if self.canaries is not None:
+            self.canaries.load(Path(path))
 
     def _has_changed_parameters(self) -> bool:
         """Tell whether other parameters are trained than at the start, and say so."""

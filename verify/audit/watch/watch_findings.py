@@ -251,6 +251,18 @@ class _Judge:
 
     def leak(self) -> Finding:
         """Judge whether one who knows all others' data learns more than the claim allows, by the noise measured."""
+        finding = self._leak_by_noise()
+        seen = self.record.attackers
+        if not seen:
+            return finding
+        shown = (
+            f"{number(each.epsilon)} ({number(each.low)} to {number(each.high)}) by {each.attacker}" for each in seen
+        )
+        because = f"{finding.because}; an attacker who sees less has ε̂ = {' and '.join(shown)}"
+        numbers = tuple(Quantity(f"epsilon by {each.attacker}", _finite(each.epsilon), "nats") for each in seen)
+        return replace(finding, because=because, numbers=finding.numbers + numbers)
+
+    def _leak_by_noise(self) -> Finding:
         noise, record = self.record.noise, self.record
         observed = self._observation(Question.LEAK, Status.FAILED)
         if observed is not None:

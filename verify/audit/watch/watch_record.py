@@ -142,6 +142,17 @@ class SamplingRecord:
 
 
 @dataclass(frozen=True)
+class AttackerEstimate:
+    """An estimate of ε, with its 95% interval, from the scores that inserted canaries have for an attacker."""
+
+    attacker: str
+    canaries: Count
+    epsilon: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class WatchRecord:
     """All that a watch has recorded.
 
@@ -169,6 +180,8 @@ class WatchRecord:
         Of each test the result with the smallest p-value.
     observations
         Exact checks that failed, and reasons why something cannot be said.
+    attackers
+        What attackers learn who see less, where canaries were inserted.
     """
 
     schema: str
@@ -188,6 +201,7 @@ class WatchRecord:
     sampling: SamplingRecord | None
     results: tuple[LookTest, ...]
     observations: tuple[Observation, ...]
+    attackers: tuple[AttackerEstimate, ...]
 
 
 def read_record(path: Path) -> WatchRecord:

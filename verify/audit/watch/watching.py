@@ -30,6 +30,7 @@ from canaryproof.verify.audit.answer.instruments import (
     SamplingTests,
     least_wrong_rate,
 )
+from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.files.writing import replace_file
@@ -37,6 +38,7 @@ from canaryproof.verify.audit.watch.shadow_members import ClippedSum, row_count,
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer, answer_of
 from canaryproof.verify.audit.watch.watch_record import (
     SCHEMA,
+    AttackerEstimate,
     ClippingRecord,
     LookTest,
     NoiseRecord,
@@ -52,6 +54,8 @@ from canaryproof.verify.audit.watch.watch_record import (
 _EVERY = 10
 # A sum that is made again may be off by so much of the clip norm an example, and its format's rounding besides.
 _APART = 1e-4
+# A change by a shadow member is larger than another one if it is so many times as large.
+_WORSE = 1.001
 # A sum of n clipped gradients may exceed n clip norms by this share and its format's rounding.
 _LONGER = 1e-3
 _POSITIVE = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
@@ -118,6 +122,9 @@ class Watch:
         self._observations: dict[tuple[Question, str], Observation] = {}
         self._was_apart = False
         self._closed = False
+        self._canaries: InsertedCanaries | None = None
+        # The last look whose findings were asked for, and whether one has failed.
+        self._judged, self._has_failed = 0, False
         # The part of the training before a resume.
         self._earlier: WatchRecord | None = None
 
@@ -286,11 +293,20 @@ class Watch:
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "resumed", because)
 
     @property
+    def canaries(self) -> InsertedCanaries | None:
+        """The canaries that were inserted, with their scores; None without any."""
+        return self._canaries
+
+    @property
     def has_failed(self) -> bool:
-        """Whether an exact check, or a test of the last look, has failed; ε is not computed for it."""
+        """Whether an exact check of any step has failed, or a finding at the last look."""
+        if self._judged != self._looks:
+            # An ε takes longer than a step.
+            self._judged = self._looks
+            self._has_failed = any(finding.status is Status.FAILED for finding in self.answer().findings)
         worst = self._clipping.worst
         return (
-            any(_p_value(result) <= LEVEL for result in self._results.values())
+            self._has_failed
             or any(seen.status is Status.FAILED for seen in self._observations.values())
             or (worst is not None and worst.is_excessive)
         )
@@ -352,6 +368,7 @@ class Watch:
             sampling,
             tuple(self._results.values()),
             tuple(self._observations.values()),
+            self._attackers(),
         )
 
     # Adapters call these.
@@ -359,6 +376,10 @@ class Watch:
     def _accountant_epsilon(self) -> float | None:
         """Return ε of the training's own accountant, if there is one."""
         return None
+
+    def _attackers(self) -> tuple[AttackerEstimate, ...]:
+        """Return what attackers learn of canaries, if any were inserted."""
+        return ()
 
     def _observe(self, question: Question, status: Status, kind: str, because: str, do: str = "") -> None:
         """Keep the first observation of its kind."""
@@ -465,9 +486,11 @@ class Watch:
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", rules.shorten(because, 200))
 
     def _note_trials(self, trials: Sequence[ShadowTrial]) -> None:
-        seen = self._clipping
-        known = [] if seen.worst is None else [seen.worst]
-        worst = max([*known, *trials], key=lambda trial: trial.change / trial.limit, default=None)
+        seen, worst = self._clipping, self._clipping.worst
+        for trial in trials:
+            # The first one is kept where others are equal but for rounding.
+            if worst is None or trial.change / trial.limit > _WORSE * worst.change / worst.limit:
+                worst = trial
         self._clipping = replace(seen, trials=seen.trials + len(trials), worst=worst)
 
     def _count_step(self, noise: float | None, numbers: Ints | None, rows: int | None) -> None:

@@ -1,4 +1,4 @@
-"""What an inspection takes of a step of Opacus or Flower, by stand-ins that need neither."""
+"""What an inspection takes of a round of Flower, by stand-ins that do not need it."""
 
 import itertools
 from types import SimpleNamespace
@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from canaryproof import FlowerInspection, OpacusInspection
+from canaryproof import FlowerInspection
 from canaryproof.kernels.arrays import precision
 
 MEMBERS, CLIP_NORM, DIVISOR = 5, 0.5, 4.0
@@ -23,75 +23,6 @@ def recorded(inspection, monkeypatch):
 
 def clipped(rows):
     return sum(row * min(1.0, CLIP_NORM / np.linalg.norm(row)) for row in np.asarray(rows, np.float64))
-
-
-class Tensor(np.ndarray):
-    """An array with what torch's tensors have."""
-
-    def numel(self):
-        return self.size
-
-    def copy_(self, other):
-        self[...] = other
-
-
-def tensor(values):
-    return np.asarray(values, np.float32).view(Tensor)
-
-
-class DPOptimizer:
-    """The parts of Opacus' optimizer that an inspection touches."""
-
-    __module__ = "opacus.optimizers.optimizer"
-    noise_multiplier, max_grad_norm, expected_batch_size = 1.25, CLIP_NORM, DIVISOR
-    step_hook = None
-
-    def __init__(self):
-        self.params = [tensor(np.zeros(shape)) for shape in SHAPES]
-
-    def add_noise(self):
-        """Stand for the noise."""
-
-    def attach_step_hook(self, hook):
-        self.step_hook = hook
-
-
-def test_a_step_of_opacus_is_taken_with_all_its_batches(monkeypatch):
-    counted = []
-    optimizer = DPOptimizer()
-    optimizer.step_hook = counted.append
-    inspection = OpacusInspection(optimizer, members=MEMBERS)
-    assert (inspection.divisor, inspection.clip_norm) == (DIVISOR, CLIP_NORM)
-    assert (inspection._residuals.noise_multiplier, inspection._residuals.dim) == (1.25, DIM)
-    assert inspection._residuals._sizes.tolist() == [6, 4]
-    other = OpacusInspection(DPOptimizer(), members=MEMBERS, noise_multiplier=2.5, layers=[7, 3])
-    assert (other._residuals.noise_multiplier, other._residuals._sizes.tolist()) == (2.5, [7, 3])
-    taken, rng = recorded(inspection, monkeypatch), np.random.default_rng(0)
-    for _ in range(2):
-        rows = []
-        # Two physical batches, each with a canary.
-        for numbers in ([0, 7, 3], [5, 1]):
-            optimizer.grad_samples = [tensor(rng.normal(size=(len(numbers), *shape))) for shape in SHAPES]
-            whole = np.concatenate([each.reshape(len(numbers), -1) for each in optimizer.grad_samples], axis=1)
-            rows += [whole[i].copy() for i, number in enumerate(numbers) if number < MEMBERS]
-            inspection.enter(np.array(numbers))
-            entered = np.concatenate([each.reshape(len(numbers), -1) for each in optimizer.grad_samples], axis=1)
-            for i, number in enumerate(numbers):
-                canary = number >= MEMBERS
-                assert entered[i] == pytest.approx(-inspection.update(number) if canary else whole[i])
-        for param in optimizer.params:
-            param.grad = tensor(rng.normal(size=param.shape))
-        optimizer.step_hook(optimizer)
-        release, drawn, known = taken.pop()
-        assert release == pytest.approx(-np.concatenate([param.grad.ravel() for param in optimizer.params]))
-        assert drawn.tolist() == [0, 7, 3, 5, 1]
-        assert known == pytest.approx(-clipped(rows) / DIVISOR, rel=1e-6)
-    # The accountant counts each step.
-    assert counted == [optimizer] * 2
-    with pytest.raises(ValueError, match="enter: must be called for each batch"):
-        optimizer.step_hook(optimizer)
-    with pytest.raises(ValueError, match="numbers: must be of the batch's 2 examples, not of 3"):
-        inspection.enter([1, 2, 3])
 
 
 class Arrays:

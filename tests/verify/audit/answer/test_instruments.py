@@ -565,6 +565,7 @@ def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_
         total = standardised(both, sizes[: rounds - lag], rate, None).sum() / math.sqrt(len(both))
         lags.append((abs(total), lag, sum(both) / sizes[: rounds - lag].sum()))
     strongest, lag, share = max(lags)
+    later = "in the next round" if lag == 1 else f"{lag} rounds later"
     expected = [
         (
             "batch size",
@@ -587,7 +588,7 @@ def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_
         ),
         (
             "returns",
-            f"{share:.2%} of a round's members are drawn again {lag} rounds later, where the claim has 30.00%.",
+            f"{share:.2%} of a round's members are drawn again {later}, where the claim has 30.00%.",
             min(1.0, 3 * 2.0 * stats.norm.sf(strongest)),
             "a share at the next round that is off by 0.038",
         ),

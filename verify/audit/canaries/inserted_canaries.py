@@ -13,6 +13,7 @@ Nothing here imports torch or Opacus.
 
 import math
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -46,42 +47,39 @@ _SERVED = (
 )
 
 
-@set_module("canaryproof")
-class OpacusCanaries:
-    """Canaries in a training by Opacus, for the scores of ``CanaryClients``.
+@set_module("canaryproof.typing")
+class InsertedCanaries:
+    """Canaries that a watch inserts into a training by Opacus, with their scores: ``watch(…, insert=200).canaries``.
 
-    From here on each step of the optimizer has canaries in its sum of clipped gradients, a canary for an example. What
-    is scored is that sum with its noise, before it is scaled: what a step releases. It does not depend on the learning
-    rate, on momentum or on anything else that the step makes of it. Served are ``DPOptimizer``,
+    Each step of the optimizer has canaries in its sum of clipped gradients, a canary for an example. What is scored is
+    that sum with its noise, before it is scaled: what a step releases. It does not depend on the learning rate, on
+    momentum or on anything else that the step makes of it. Served are ``DPOptimizer``,
     ``DPOptimizerFastGradientClipping`` (ghost clipping), ``DPPerLayerOptimizer``, ``AdaClipDPOptimizer``, virtual
     steps, secure mode, and schedulers of the noise and of the clip norm.
 
     With per-layer clipping, a canary's part in each layer has that layer's clip norm. With adaptive clipping, a canary
     counts as a clipped example, and scores are of the gradients: their claim is ``noise_multiplier``'s.
 
-    Of several processes (``DPDDP``, or FSDP with ghost clipping), each makes ``OpacusCanaries`` with the same
-    arguments, and in each step makes only its slice of the canaries' coordinates. Canaries enter once. Inner products
-    are added up over the processes, and all of them have the scores.
+    Of several processes (``DPDDP``, or FSDP with ghost clipping), each inserts with the same arguments, and in each
+    step makes only its slice of the canaries' coordinates. Canaries enter once. Inner products are added up over the
+    processes, and all of them have the scores.
 
     Parameters
     ----------
     optimizer
         What ``PrivacyEngine.make_private`` returns.
     participation
-        Which canaries take part in which step, a round for each step. Where the accountant counts on Poisson sampling
-        at a rate, ``bernoulli(0, rate, steps, seed, Insertion(2 * k, k))`` gives canaries that rate.
+        Which canaries take part in which step, a round for each step.
     seed
         Seed of the canaries.
-    known
-        Whether the attacker knows all other data, as the adversary of differential privacy does. Then the sum of the
-        clipped gradients is taken out of what a step releases. Without it, scores are those of Algorithm 3 of Andrew et
-        al. (arXiv 2302.03098), and other data hide the canaries.
 
     Attributes
     ----------
     canary_clients
-        The canaries with their scores. To resume a training, make ``OpacusCanaries`` before the model's state is
-        loaded, so that the initial parameters are those of the first start, and load ``canary_clients``.
+        The canaries with their scores for an attacker who knows all other data, as the adversary of differential
+        privacy does: the sum of the clipped gradients is taken out of what a step releases.
+    unknown_data
+        The same for an attacker who knows nothing of the data, which hide the canaries.
     dim
         Number of parameters that are trained, those with ``requires_grad``: the dimension of what is released, in all
         processes together.
@@ -89,18 +87,16 @@ class OpacusCanaries:
     Raises
     ------
     ValueError
-        If the optimizer is none of Opacus', is one of those that are not served, has canaries already, or trains no
-        parameters. A step raises it if gradients are accumulated over several backward passes, if the parameters that
-        are trained have changed, or if the participation has no round left.
+        If the optimizer trains no parameters. A step raises it if gradients are accumulated over several backward
+        passes, or if the parameters that are trained have changed.
 
     Notes
     -----
-    Coordinates stand in the order of ``optimizer.params``.
+    Coordinates stand in the order of ``optimizer.params``. Steps beyond the participation have no canaries.
     """
 
-    def __init__(self, optimizer: Any, participation: Participation, seed: int, *, known: bool = True) -> None:
-        check_optimizer(optimizer)
-        self._optimizer, self._known = optimizer, known
+    def __init__(self, optimizer: Any, participation: Participation, seed: int) -> None:
+        self._optimizer = optimizer
         self._fsdp = type(optimizer).__name__ == _FSDP
         self._params = list(optimizer.params)
         if not self._params:
@@ -129,8 +125,9 @@ class OpacusCanaries:
         drawn = getattr(participation, "canary_sampling", SCHEDULED).rate
         noise = self.noise_multiplier if drawn else 0.0
         self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=noise or None)
-        self._add_noise = optimizer.add_noise
-        optimizer.add_noise = self._add_canaries_and_noise
+        self.unknown_data = CanaryClients(canaries, participation, noise_multiplier=noise or None)
+        # The sum of others' clipped gradients in the step that is being taken; None if it has no canaries.
+        self._others: NDArray[np.floating] | None = None
 
     @property
     def noise_multiplier(self) -> float:
@@ -145,7 +142,7 @@ class OpacusCanaries:
             return sigma
         return float((sigma**-2 - (2.0 * float(self._optimizer.unclipped_num_std)) ** -2) ** -0.5)
 
-    def scores(self, score: str) -> Scores:
+    def scores(self, score: str, *, known: bool = True) -> Scores:
         """Return the canaries' scores for an attacker, with the traces that measure the noise.
 
         Parameters
@@ -153,6 +150,9 @@ class OpacusCanaries:
         score
             As for ``CanaryClients.scores``. ``"likelihood"`` serves steps that are drawn by Poisson sampling, with the
             optimizer's noise multiplier at the start.
+        known
+            Whether the attacker knows all other data. Without it, ``"largest"`` is Algorithm 3 of Andrew et al.
+            (arXiv 2302.03098).
 
         Returns
         -------
@@ -163,7 +163,7 @@ class OpacusCanaries:
         ValueError
             As ``CanaryClients.scores`` does.
         """
-        return self.canary_clients.scores(score)
+        return (self.canary_clients if known else self.unknown_data).scores(score)
 
     def evidence(self, noise_multiplier: float) -> Evidence:
         """Return the evidence against a claimed noise multiplier after each step so far.
@@ -204,13 +204,26 @@ class OpacusCanaries:
         missing = (f"{rounds} of {planned} rounds were taken, so that canaries took part less often than planned",)
         return (*(missing if rounds < planned else ()), *self.canary_clients.warnings())
 
-    def _add_canaries_and_noise(self) -> None:
-        """Replace the optimizer's ``add_noise``, which is called once per step, at the last physical batch."""
+    def save(self, path: Path) -> None:
+        """Write the state of all scores, next to a watch's file."""
+        self.canary_clients.save(path.with_suffix(".canaries"))
+        self.unknown_data.save(path.with_suffix(".others"))
+
+    def load(self, path: Path) -> None:
+        """Go on from what ``save`` wrote."""
+        self.canary_clients.load(path.with_suffix(".canaries"))
+        self.unknown_data.load(path.with_suffix(".others"))
+
+    def enter(self) -> None:
+        """Add the canaries of a step to the sum of its clipped gradients, before the noise."""
         now = self.canary_clients.rounds
-        self._check_step(now)
+        self._others = None
+        if now >= self.canary_clients.participation.rounds:
+            return
+        self._check_step()
         # A step goes against the gradient, so that an update is a gradient's negative.
         sums = self._sums()
-        known = -self._vector(sums) if self._known else None
+        self._others = -self._vector(sums)
         total = -self.canary_clients.total(now, float(self._optimizer.max_grad_norm))
         if self._fsdp:
             # FSDP divides the sum over all examples by the number of processes, and Opacus its noise.
@@ -226,8 +239,14 @@ class OpacusCanaries:
         if hasattr(self._optimizer, "sample_size"):
             # A canary counts like an example, one that was clipped, in the share that moves an adaptive clip norm.
             self._optimizer.sample_size += len(self.canary_clients.participants(now))
-        self._add_noise()
-        self.canary_clients.add(-self._vector([_local(param.grad) for param in self._params]), now, known)
+
+    def take(self) -> None:
+        """Score what a step releases, after the noise."""
+        if self._others is None:
+            return
+        now, released = self.canary_clients.rounds, -self._vector([_local(param.grad) for param in self._params])
+        self.canary_clients.add(released, now, self._others)
+        self.unknown_data.add(released, now)
 
     def _sums(self) -> list[Any]:
         """Return the sums of clipped gradients that this process holds, a part for each parameter."""
@@ -254,9 +273,7 @@ class OpacusCanaries:
         torch.distributed.all_reduce(held)
         return np.asarray(on_host(held), np.float64)
 
-    def _check_step(self, now: int) -> None:
-        if now >= self.canary_clients.participation.rounds:
-            raise ValueError(f"participation: has {now} rounds, and the optimizer takes one more step")
+    def _check_step(self) -> None:
         if [id(param) for param in self._optimizer.params] != [id(param) for param in self._params]:
             raise ValueError("optimizer: trains other parameters than at the start, whose number the canaries have")
         if self._optimizer.accumulated_iterations > 1:
@@ -284,8 +301,6 @@ def check_optimizer(optimizer: Any) -> None:
         )
     if kind.__name__ not in _SERVED:
         raise ValueError(f"optimizer: {kind.__name__} is not served: it is not known")
-    if isinstance(getattr(optimizer.add_noise, "__self__", None), OpacusCanaries):
-        raise ValueError("optimizer: has canaries already, and others would be noise to them")
 
 
 def _local(tensor: Any) -> Any:

@@ -7,7 +7,7 @@ import pytest
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
-from canaryproof.verify.audit.canaries.opacus_canaries import OpacusCanaries
+from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
 from canaryproof.verify.audit.canaries.scores import Score
 
@@ -70,13 +70,26 @@ def drawn(steps=STEPS):
     return bernoulli(0, 0.5, steps, 3, Insertion(COUNT, COUNT // 2))
 
 
+def insert(optimizer, participation, seed):
+    """Insert canaries where a watch does."""
+    inserted, add_noise = InsertedCanaries(optimizer, participation, seed), optimizer.add_noise
+
+    def insert_and_add_noise():
+        inserted.enter()
+        add_noise()
+        inserted.take()
+
+    optimizer.add_noise = insert_and_add_noise
+    return inserted
+
+
 def flat(arrays):
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
 def test_canaries_enter_after_clipping_and_before_the_noise_and_scores_are_of_the_noised_sum():
     optimizer, participation = DPOptimizer(), drawn()
-    inserted = OpacusCanaries(optimizer, participation, SEED)
+    inserted = insert(optimizer, participation, SEED)
     assert inserted.dim == DIM
     by_hand = CanaryClients(Canaries(SEED, COUNT, DIM), participation, noise_multiplier=NOISE)
     summed = np.zeros(DIM)
@@ -101,14 +114,12 @@ def test_canaries_enter_after_clipping_and_before_the_noise_and_scores_are_of_th
 
 
 def test_other_data_hide_the_canaries_from_who_does_not_know_them():
-    scores = []
-    for known in (True, False):
-        optimizer = DPOptimizer()
-        inserted = OpacusCanaries(optimizer, drawn(), SEED, known=known)
-        for _ in range(STEPS):
-            optimizer.step(clipped=20.0)
-            optimizer.zero_grad()
-        scores.append(inserted.scores("largest"))
+    optimizer = DPOptimizer()
+    inserted = insert(optimizer, drawn(), SEED)
+    for _ in range(STEPS):
+        optimizer.step(clipped=20.0)
+        optimizer.zero_grad()
+    scores = [inserted.scores("largest", known=known) for known in (True, False)]
     knowing, other = (each.observed.mean() - each.unobserved.mean() for each in scores)
     assert knowing > 0.1
     assert abs(other) < 0.05
@@ -117,7 +128,7 @@ def test_other_data_hide_the_canaries_from_who_does_not_know_them():
 
 def test_rounds_that_were_not_drawn_have_no_likelihood():
     optimizer = DPOptimizer()
-    inserted = OpacusCanaries(optimizer, shuffled_epochs(2, 1, 3, 0, Insertion(COUNT, COUNT // 2)), SEED)
+    inserted = insert(optimizer, shuffled_epochs(2, 1, 3, 0, Insertion(COUNT, COUNT // 2)), SEED)
     for _ in range(STEPS):
         optimizer.step()
         optimizer.zero_grad()
@@ -128,7 +139,7 @@ def test_rounds_that_were_not_drawn_have_no_likelihood():
 
 def test_a_clip_norm_that_changes_is_that_of_the_step():
     optimizer = DPOptimizer()
-    inserted = OpacusCanaries(optimizer, drawn(), SEED)
+    inserted = insert(optimizer, drawn(), SEED)
     optimizer.max_grad_norm = 3.0
     optimizer.step()
     total = inserted.canary_clients.canaries.sum(drawn().canaries(0))
@@ -138,7 +149,7 @@ def test_a_clip_norm_that_changes_is_that_of_the_step():
 
 def test_virtual_steps_have_their_canaries_once():
     optimizer = DPOptimizer()
-    inserted = OpacusCanaries(optimizer, drawn(), SEED)
+    inserted = insert(optimizer, drawn(), SEED)
     for _ in range(3):
         optimizer.step(clipped=0.1, skip=True)
     assert inserted.canary_clients.rounds == 0
@@ -151,10 +162,15 @@ def test_virtual_steps_have_their_canaries_once():
 
 def test_opacus_still_sees_a_sum_that_was_used():
     optimizer = DPOptimizer()
-    OpacusCanaries(optimizer, drawn(), SEED)
+    insert(optimizer, drawn(), SEED)
     optimizer.step()
     with pytest.raises(AssertionError):
         optimizer.step()
+
+
+def check_and_insert(optimizer):
+    check_optimizer(optimizer)
+    insert(optimizer, drawn(), SEED)
 
 
 @pytest.mark.parametrize(
@@ -167,25 +183,21 @@ def test_opacus_still_sees_a_sum_that_was_used():
 def test_what_is_not_served_is_refused_by_name(name, reason):
     kind = type(name, (DPOptimizer,), {"__module__": "opacus.optimizers.any"})
     with pytest.raises(ValueError, match=f"^optimizer: {reason}[^\n]*$"):
-        OpacusCanaries(kind(), drawn(), SEED)
+        check_and_insert(kind())
 
 
 def test_what_is_none_of_opacus_is_refused():
     own = type("Own", (DPOptimizer,), {"__module__": "mine"})
     with pytest.raises(ValueError, match="not Own: a subclass of DPOptimizer may clip or add noise in another way"):
-        OpacusCanaries(own(), drawn(), SEED)
+        check_and_insert(own())
     with pytest.raises(
         ValueError, match="must be Opacus' DPOptimizer, as make_private returns it, not dict: it is none"
     ):
-        OpacusCanaries({}, drawn(), SEED)
-    inserted = DPOptimizer()
-    OpacusCanaries(inserted, drawn(), SEED)
-    with pytest.raises(ValueError, match="has canaries already"):
-        OpacusCanaries(inserted, drawn(), SEED)
+        check_and_insert({})
     empty = DPOptimizer()
     empty.params = []
     with pytest.raises(ValueError, match="trains no parameters"):
-        OpacusCanaries(empty, drawn(), SEED)
+        check_and_insert(empty)
 
 
 @pytest.mark.parametrize(
@@ -199,20 +211,21 @@ def test_what_is_none_of_opacus_is_refused():
 )
 def test_a_step_that_is_not_served_is_refused(change, message):
     optimizer = DPOptimizer()
-    inserted = OpacusCanaries(optimizer, drawn(), SEED)
+    inserted = insert(optimizer, drawn(), SEED)
     change(optimizer)
     with pytest.raises(ValueError, match=f"^optimizer: [^\n]*{message}"):
         optimizer.step()
     assert inserted.canary_clients.rounds == 0
 
 
-def test_a_step_beyond_the_participation_is_refused():
+def test_a_step_beyond_the_participation_has_no_canaries():
     optimizer = DPOptimizer()
-    OpacusCanaries(optimizer, drawn(1), SEED)
+    inserted = insert(optimizer, drawn(1), SEED)
     optimizer.step()
     optimizer.zero_grad()
-    with pytest.raises(ValueError, match="participation: has 1 rounds, and the optimizer takes one more step"):
-        optimizer.step()
+    optimizer.step()
+    assert flat([p.grad for p in optimizer.params]) == pytest.approx(flat(optimizer.noises[-2:]), abs=1e-6)
+    assert inserted.canary_clients.rounds == 1
 
 
 # With Opacus itself.
@@ -252,7 +265,7 @@ def releases(physical=None, inserted=True, mode="hooks"):
     # Scaled after the noise and after the canaries.
     scale = optimizer.scale_grad
     optimizer.scale_grad = lambda: (found.append(flat([p.grad for p in optimizer.params])), scale())
-    canaries = OpacusCanaries(optimizer, drawn(len(loader)), SEED) if inserted else None
+    canaries = insert(optimizer, drawn(len(loader)), SEED) if inserted else None
     manager = (
         BatchMemoryManager(data_loader=loader, max_physical_batch_size=physical, optimizer=optimizer)
         if physical
@@ -295,11 +308,11 @@ def test_in_opacus_a_step_releases_its_sum_its_noise_and_its_canaries(physical, 
 @pytest.mark.filterwarnings("ignore")
 def test_in_opacus_the_trained_parameters_alone_count():
     _, optimizer, _, loader = private()
-    whole = OpacusCanaries(optimizer, drawn(len(loader)), SEED)
+    whole = insert(optimizer, drawn(len(loader)), SEED)
     assert whole.dim == 5 * 4 + 4 + 4 * 3 + 3
     _, optimizer, _, loader = private()
     optimizer.params[0].requires_grad_(False)
-    assert OpacusCanaries(optimizer, drawn(len(loader)), SEED).dim == 4 + 4 * 3 + 3
+    assert insert(optimizer, drawn(len(loader)), SEED).dim == 4 + 4 * 3 + 3
 
 
 ADAPTIVE = {
@@ -324,16 +337,15 @@ def test_in_opacus_canaries_have_the_norms_of_the_clipping_and_measure_the_noise
 
     model, optimizer, criterion, loader = clipped_otherwise(clipping)
     steps, count = 3 * len(loader), 200
-    inserted = OpacusCanaries(optimizer, bernoulli(0, 0.5, steps, 3, Insertion(count, count // 2)), SEED)
-    before, norms, counts = [], [], []
-    add_noise = inserted._add_noise
+    inserted = insert(optimizer, bernoulli(0, 0.5, steps, 3, Insertion(count, count // 2)), SEED)
+    norms, counts = [], []
+    enter = inserted.enter
 
-    def look():
-        before.append([p.summed_grad.clone().numpy() for p in optimizer.params])
+    def enter_and_look():
+        enter()
         counts.append(int(getattr(optimizer, "sample_size", 0)))
-        add_noise()
 
-    inserted._add_noise = look
+    inserted.enter = enter_and_look
     for t in range(steps):
         batch = next(iter(loader))
         optimizer.zero_grad()
@@ -363,24 +375,13 @@ def test_in_opacus_canaries_have_the_norms_of_the_clipping_and_measure_the_noise
 
 
 @needs_opacus
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("clipping", ["per_layer", "adaptive"])
-def test_an_inspection_refuses_a_clipping_that_it_cannot_repeat(clipping):
-    from canaryproof.verify.audit.answer.opacus_inspection import OpacusInspection
-
-    _, optimizer, _, _ = clipped_otherwise(clipping)
-    with pytest.raises(ValueError, match=f"^optimizer: {type(optimizer).__name__} is not served: an inspection clips"):
-        OpacusInspection(optimizer, members=64, rate=1 / 8)
-
-
-@needs_opacus
 def test_every_optimizer_of_opacus_is_served_or_refused_with_a_reason():
     import opacus.optimizers
 
-    from canaryproof.verify.audit.canaries import opacus_canaries
+    from canaryproof.verify.audit.canaries import inserted_canaries
 
     known = {name for name in dir(opacus.optimizers) if "Optimizer" in name}
-    assert known == {*opacus_canaries._SERVED}
+    assert known == {*inserted_canaries._SERVED}
 
 
 # Trains on its part of a batch, alone or with another process, and prints its scores. The noise is the first one's.
@@ -393,7 +394,7 @@ from opacus.grad_sample import GradSampleModuleFastGradientClipping, GradSampleM
 from opacus.optimizers import get_optimizer_class
 from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 from opacus.utils.fsdp_utils import FSDP2Wrapper
-from canaryproof import Insertion, OpacusCanaries, bernoulli
+import canaryproof as cp
 
 store, rank, size, clipping, mode = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:]
 if size > 1:
@@ -416,7 +417,8 @@ optimizer = kind(
 criterion = torch.nn.CrossEntropyLoss()
 if ghost:
     criterion = DPLossFastGradientClipping(model, optimizer, criterion)
-inserted = OpacusCanaries(optimizer, bernoulli(0, 0.5, 6, 3, Insertion(20, 10)), 5)
+claim = cp.accounting.poisson(0.8, rate=0.5, rounds=6)
+inserted = cp.watch(optimizer, delta=1e-5, claim=claim, insert=10, seed=5).canaries
 for t in range(6):
     batch = np.random.default_rng(t).normal(size=(16, 9)).astype(np.float32)[rank::size]
     optimizer.zero_grad()
