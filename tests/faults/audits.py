@@ -25,10 +25,11 @@ def _audit(name: str, description: str, function: str, make: Callable[[Function]
         "audit": ("scores",),
         "audit_release": ("release",),
         "_audit": ("release",),
-        "_null_law": ("scores",),
+        "null_law": ("scores",),
     }.get(function, ("scores", "release"))
     checks = tuple(f"audit.{given}" for given in inputs)
-    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.answer.run_audit:{function}", make, checks)
+    module = "inputs" if function == "_moments" else "run_audit"
+    return Fault(f"audit.{name}", description, f"{_VERIFY}.audit.answer.{module}:{function}", make, checks)
 
 
 def _reads(name: str, description: str, function: str, make: Callable[[Function], Function]) -> Fault:
@@ -98,7 +99,7 @@ FAULTS = (
     _audit(
         "null-law",
         "the null law in R^(2d)",
-        "_null_law",
+        "null_law",
         lambda f: lambda scores: f(Scores(scores.observed, scores.unobserved, scores.dim and 2 * scores.dim)),
     ),
     _audit(

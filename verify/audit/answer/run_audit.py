@@ -2,56 +2,29 @@
 
 import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from canaryproof.kernels import null_cosine
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian, poisson
+from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.answer import text
 from canaryproof.verify.audit.answer.findings import RULES, Question, decide
+from canaryproof.verify.audit.answer.inputs import ScoresInput, null_law, read_input
 from canaryproof.verify.audit.answer.judgement import judge
-from canaryproof.verify.audit.answer.misuse import Withheld, is_carried_over, misuse, products_with_rest
-from canaryproof.verify.audit.answer.recorded import (
-    checked_rounds,
-    recorded_mechanism,
-    sampling_test,
-)
-from canaryproof.verify.audit.answer.result import (
-    COMPOSED,
-    COMPOSED_BOUND,
-    ESTIMATE,
-    NOTICE,
-    PARTICIPATIONS,
-    AuditResult,
-    AuditRow,
-    EstimateRow,
-    MechanismTest,
-    Request,
-)
-from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, normality, shape
-from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
-from canaryproof.verify.audit.bounds.lower_bound import (
-    GAUSSIAN_CURVE,
-    BoundKind,
-    Coverage,
-    Inclusion,
-    LowerBound,
-    cosine_null,
-    prepare,
-)
-from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
+from canaryproof.verify.audit.answer.misuse import Withheld
+from canaryproof.verify.audit.answer.recorded import checked_rounds
+from canaryproof.verify.audit.answer.result import NOTICE, AuditResult, AuditRow, EstimateRow, Request
+from canaryproof.verify.audit.answer.shape import normality
+from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion
+from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.estimators.moments import Moments, from_dimension, from_release, from_two_groups
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -63,7 +36,6 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.answer.release_sums import ReleaseSums, Scoring
     from canaryproof.verify.audit.answer.trade_off import TradeOffCurve
     from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
-    from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
     from canaryproof.verify.audit.files.stored_release import StoredRelease
 
 
@@ -299,7 +271,6 @@ def audit(
     if not isinstance(scores, Scores):
         raise ValueError(f"scores: must be Scores, as made by Scores(observed, dim=...), not {type(scores).__name__}")
     names = rules.bounds(bounds, METHODS)
-    traces = None if scores.record is None else scores.record.traces
     neighbours: Neighbours | None = "replace" if scores.neighbours == "replace" else None
     request = Request(
         *(claim, noise_multiplier, names, force, neighbours),
@@ -311,7 +282,7 @@ def audit(
     )
     if scores.record is None and (rate, rounds, participations) != (None, None, None):
         raise ValueError("rate, rounds and participations: are for scores with a record of rounds")
-    return _audit(scores, delta, confidence, request, None, traces)
+    return _audit(read_input(scores, delta, confidence, request))
 
 
 _SHARE = NumberRange("lie between 0 and 1", 0.0, 1.0, open=True)
@@ -330,7 +301,6 @@ def _check_questions(ask: Sequence[str]) -> tuple[Question, ...]:
 
 # The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
 # cosines in any dimension keep to the upper one.
-_SMALLEST_RATIO, _LARGEST_RATIO = 1e-6, 1e7
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
 
 
@@ -446,9 +416,6 @@ def audit_release(
         scores = Scores(cosines[:count], cosines[count:])
     else:
         scores = Scores(cosines, dim=canaries.dim, inserted=1)
-    traces = None
-    if noise_multiplier is not None or getattr(claim, "noise_multiplier", None) is not None:
-        traces = release_traces(*sums.trace(count), canaries.dim)
     stored = release if isinstance(release, StoredRelease) else None
     slices = (sums.slices, sums.canary_norm) if isinstance(release, release_sums.ReleaseSums) else None
     request = Request(
@@ -457,98 +424,28 @@ def audit_release(
         notice=_SHARE.number("notice", notice),
         ask=_check_questions(ask),
     )
-    return _audit(scores, delta, confidence, request, sums, traces)
+    return _audit(read_input(scores, delta, confidence, request, sums))
 
 
-def release_traces(cosine: float, length: float, dim: int) -> "RoundTraces":
-    """Return the trace of all canaries in one release: its cosine with their sum, and the sum's length."""
-    # This import loads the law of traces, which an audit of scores does not need.
-    from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
-
-    return RoundTraces(np.array([cosine]), np.array([length]), dim, residual=False, rounds=1)
-
-
-def _audit(
-    scores: Scores,
-    delta: float,
-    confidence: float,
-    request: Request,
-    release: "ReleaseSums | None",
-    traces: "RoundTraces | None",
-) -> Audit:
-    claim, noise_multiplier, neighbours = request.claim, request.noise_multiplier, request.neighbours
-    delta = rules.DELTA_OR_ZERO.number("delta", delta) and rules.DELTA.number("delta", delta)
-    confidence = rules.CONFIDENCE.number("confidence", confidence)
-    if not isinstance(request.force, bool):
-        raise ValueError(f"force: must be True or False, not {request.force!r}")
-    record = scores.record
-    if delta == 0.0:
-        pure = _pure_claim(claim, noise_multiplier)
-        claimed, traces = None, None
-    else:
-        pure, claimed = None, None if claim is None else as_claim(claim, delta, neighbours)
-        if claimed is not None and math.isinf(claimed.epsilon(delta)):
-            raise ValueError(f"claim: must have a finite ε at δ = {delta:g}, and {claimed} has none")
-    _check_mechanism(request, claimed)
-    if noise_multiplier is not None:
-        if scores.kind is ScoreKind.ANY and record is None:
-            raise ValueError("noise_multiplier: is for cosines; give the claimed epsilon of other scores as claim")
-        noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-        if claimed is None and (release is not None or record is not None or scores.unobserved is None):
-            taken = 1 if record is None else record.participations
-            claimed = _configure(request, record) or gaussian(
-                noise_multiplier, participations=taken, neighbours=neighbours or "add-or-remove"
-            )
-    elif claimed is not None and (record is not None or release is not None):
-        noise_multiplier = claimed.noise_multiplier
-    if record is not None and claimed is not None:
-        _check_attacker(record, claimed, delta)
-    configured = claimed
-    if claimed is not None and claimed.statement is not None:
-        configured = _configure(request, record, claimed.neighbours)
-    mechanism = None
-    if traces is not None:
-        # Where later rounds depend on canaries, those that come back measure something else.
-        all_traces = traces if record is None or is_carried_over(record) else record.all_traces or traces
-        mechanism = MechanismTest(traces, all_traces.noise_multiplier(confidence), noise_multiplier, all_traces)
-    try:
-        moments = _moments(scores.observed, scores.unobserved, scores.dim)
-    except ValueError:
-        if scores.kind is not ScoreKind.ANY:
-            raise
-        # The order of other scores alone means something.
-        scores = scores.by_rank()
-        moments = _moments(scores.observed, scores.unobserved, scores.dim)
-    release_norm = None if release is None else release.norm
-    residual_norm = None if release is None else release.residual_norm(len(scores.observed))
-    warnings = misuse(
-        scores.observed,
-        scores.unobserved,
-        scores.dim,
-        # Where canaries enter with either sign, no law of a cosine is known.
-        kind=ScoreKind.ANY if scores.neighbours == "replace" else scores.kind,
-        inclusion=scores.inclusion,
-        delta=delta,
-        confidence=confidence,
-        noise_multiplier=noise_multiplier if record is None else None,
-        release_norm=release_norm,
-        residual_norm=residual_norm,
-        zeros=0 if release is None else release.zeros,
-        # In units of the canary norm, as the norm is.
-        smallest=math.inf if release is None else release.smallest / release.canary_norm,
-        near=0 if release is None else release.near,
-        release_dim=None if release is None else release.dim,
-        record=record,
-        inserted=scores.inserted,
-        is_sum=not request.is_difference,
-    )
+def _audit(given: ScoresInput) -> Audit:
+    """Audit an input of any kind."""
+    request, delta = given.request, given.delta
+    pure = _pure_claim(request.claim, request.noise_multiplier) if delta == 0.0 else None
+    claimed = given.claim()
+    noise_multiplier = given.noise_multiplier(claimed)
+    # A bare number says nothing of its mechanism, which options may state.
+    is_number = claimed is not None and claimed.statement is not None
+    configured = given.mechanism(claimed.neighbours) if claimed is not None and is_number else claimed
+    mechanism = given.mechanism_test(noise_multiplier)
+    given, moments = given.moments()
+    warnings, scores = given.warnings(noise_multiplier), given.scores
     meaningless = {Withheld.NOTHING} if request.force else {warning.withholds for warning in warnings}
     withheld = Withheld.ALL in meaningless
     result = Audit(
         scores=scores,
         request=request,
         delta=delta,
-        confidence=confidence,
+        confidence=given.confidence,
         claim=pure if claimed is None else claimed.epsilon(delta),
         claimed=claimed,
         configured=configured,
@@ -561,78 +458,25 @@ def _audit(
         deviation_ratio=float(moments.ratio),
         variance_p_value=float(epsilon_estimators.variance_p_value(moments)),
         normality=normality(scores.observed),
-        shape=_shape(scores, release),
-        null_law=_null_law(scores),
-        release_norm=release_norm,
-        residual_norm=residual_norm,
+        shape=given.shape(),
+        null_law=null_law(scores),
+        release_norm=given.release_norm,
+        residual_norm=given.residual_norm,
         warnings=warnings,
         withheld=withheld,
         estimates=(),
         bounds=(),
     )
-    if record is not None:
-        test = sampling_test(configured, record, result.side_level)
-        sampled = test is not None and test.is_as_claimed(result.side_level, request.notice)
-        mechanism_of_record = recorded_mechanism(configured, record, sampled=sampled)
-        result = replace(result, sampling_test=test, recorded=mechanism_of_record)
+    test, recorded = given.sampling(result)
+    result = replace(result, sampling_test=test, recorded=recorded)
     if withheld:
         return finish(result)
+    estimates: tuple[EstimateRow, ...] = ()
+    if Withheld.ESTIMATE not in meaningless and delta > 0.0:
+        estimates = given.estimates(result, moments)
     # Coins that the numbers of scores refute prove no bound.
     inclusion = Inclusion.FIXED if any(warning.kind == "coin" for warning in warnings) else scores.inclusion
-    estimates: tuple[EstimateRow, ...] = ()
-    if Withheld.ESTIMATE not in meaningless and delta > 0.0 and not result.has_equal_scores:
-        if scores.inserted is not None and scores.dim is not None:
-            moments = from_release(_slopes(scores.observed, residual_norm), scores.dim, scores.inserted)
-        residual = None if release is None or residual_norm is None else (residual_norm, release.dim)
-        # Scores of a release without any noise have no finite moments.
-        if math.isfinite(moments.distance) and math.isfinite(moments.ratio):
-            estimates = _estimates(moments, residual, delta, confidence)
-    composes = Withheld.ESTIMATE not in meaningless and not result.has_unequal_noise
-    if record is not None and mechanism is not None and composes:
-        composed = _compose(mechanism, record, result.recorded, delta)
-        # It comes first where it is for the attacker who has these scores.
-        first = record.score == _ATTACKERS["known rounds" if configured is None else configured.attacker]
-        estimates = (composed, *estimates) if first else (*estimates, composed)
-    bounds = _bounds(scores, inclusion, delta, 1.0 - result.level, request.bounds)
-    if record is not None and not request.bounds and delta > 0.0:
-        bounds = (
-            *_bound_by_participations(scores, record, claimed, delta, result.level),
-            *bounds,
-            # A lower bound for an attacker who knows the rounds is none for the one of a claim that counts on sampling.
-            *_composed_bound(
-                mechanism, record, recorded_mechanism(configured, record, sampled=True), delta, result.level
-            ),
-        )
-    return finish(replace(result, estimates=estimates, bounds=bounds))
-
-
-def _configure(request: Request, record: RoundsRecord | None, neighbours: Neighbours | None = None) -> Claim | None:
-    """Return the mechanism that the options state; None where they do not."""
-    noise, relation = request.noise_multiplier, neighbours or request.neighbours or "add-or-remove"
-    if noise is None:
-        return None
-    if record is None:
-        return gaussian(noise, neighbours=relation)
-    rounds = request.rounds or max(record.rounds + record.missing, 1)
-    if request.rate is not None:
-        return poisson(noise, rate=request.rate, rounds=rounds, neighbours=relation)
-    taken = record.participations if request.participations is None else request.participations
-    return gaussian(noise, participations=taken, rounds=max(rounds, taken), neighbours=relation)
-
-
-def _check_mechanism(request: Request, claimed: Claim | None) -> None:
-    """Refuse options that state a mechanism in part, twice, or next to a claim that says its own."""
-    given = [name for name in ("rate", "rounds", "participations") if getattr(request, name) is not None]
-    if not given:
-        return
-    if request.noise_multiplier is None:
-        raise ValueError(f"{given[0]}: needs noise_multiplier")
-    if claimed is not None and claimed.statement is None:
-        raise ValueError(f"{given[0]}: must not be given with a claim that says its mechanism")
-    if request.rate is not None and request.participations is not None:
-        raise ValueError("participations: must not be given with rate, at which rounds are drawn")
-    if request.rounds is not None and request.rate is None:
-        raise ValueError("rounds: needs rate, at which they are drawn")
+    return finish(replace(result, estimates=estimates, bounds=given.bounds(result, inclusion)))
 
 
 def finish(result: Audit) -> Audit:
@@ -664,298 +508,3 @@ def _pure_claim(claim: "float | Claim | DpEvent | None", noise_multiplier: float
     if noise_multiplier is not None or not isinstance(claim, int | float | None):
         raise ValueError("delta: must be above 0 for a claim of Gaussian noise, which has no finite ε at 0")
     return None if claim is None else rules.CLAIM.number("claim", claim)
-
-
-def _check_attacker(record: RoundsRecord, claim: Claim, delta: float) -> None:
-    """Refuse a claim that is not about the attacker who has these scores."""
-    if record.score is not Score.KNOWN_ROUNDS or claim.attacker == "unstated":
-        return
-    taken = record.participations
-    if claim.attacker == "sampling":
-        instead = ""
-        if claim.noise_multiplier is not None and claim.rounds is not None:
-            epsilon = claim.with_known_rounds(min(taken, claim.rounds)).epsilon(delta)
-            instead = (
-                f": claim.with_known_rounds({taken}), whose ε is {epsilon:.4g}, does; or take the score 'likelihood'"
-            )
-        raise ValueError(
-            "claim: counts on rounds that the attacker does not know, and does not hold against scores of known rounds"
-            + instead
-        )
-
-
-# The score of the attacker whom a claim holds against.
-_ATTACKERS = {"known rounds": Score.KNOWN_ROUNDS, "sampling": Score.LIKELIHOOD, "unstated": Score.KNOWN_ROUNDS}
-
-
-def epsilon_at(noise_multiplier: float, claim: Claim, delta: float) -> float:
-    """Return ε of a claim's rounds with another noise multiplier, ∞ or 0 where that is out of an accounting's range."""
-    if not rules.NOISE_MULTIPLIER.low <= noise_multiplier <= rules.NOISE_MULTIPLIER.high:
-        return math.inf if noise_multiplier < 1.0 else 0.0
-    return claim.with_noise_multiplier(noise_multiplier).epsilon(delta)
-
-
-def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None, delta: float) -> EstimateRow:
-    """Compose the measured noise over the recorded rounds, amplified by sampling where that is as claimed."""
-    measured, claim = mechanism.measured, _composable(record, claim)
-    epsilon = partial(epsilon_at, claim=claim, delta=delta)
-    value, low, high = (epsilon(each) for each in (measured.value, measured.high, measured.low))
-    error = measured.standard_error
-    above = epsilon(max(measured.value - error, 0.0))
-    step = above - epsilon(measured.value + error) if max(above, error) < math.inf else math.inf
-    fit: tuple[str, tuple[float, ...]] | None = None
-    if claim.participations is not None and 0.0 < value < math.inf:
-        distance = math.sqrt(claim.participations) / measured.value * (2.0 if claim.neighbours == "replace" else 1.0)
-        fit = "pinned", (delta, distance)
-    return EstimateRow(
-        name=COMPOSED,
-        version=3,
-        kind=ESTIMATE,
-        epsilon=value,
-        low=low,
-        high=high,
-        coverage=str(Coverage.ASYMPTOTIC),
-        cap=math.inf,
-        assumes=f"Gaussian noise as measured, of {mechanism.traces.noise_source}, in rounds as recorded (canaryproof)",
-        standard_error=0.5 * step,
-        fit=fit,
-    )
-
-
-def _composed_bound(
-    mechanism: MechanismTest | None, record: RoundsRecord, claim: Claim | None, delta: float, level: float
-) -> Iterator[AuditRow]:
-    """Yield ε of the upper limit of the measured noise, over the recorded rounds."""
-    if mechanism is None:
-        return
-    claim = _composable(record, claim)
-    limit, epsilon = mechanism.traces.largest_noise(level), 0.0
-    if limit <= rules.NOISE_MULTIPLIER.high:
-        # Below its range an accounting has no value, and the bound is that of the end of the range. What records reach
-        # is a lower bound, which the upper one of an accountant is not.
-        least = claim.with_noise_multiplier(max(limit, rules.NOISE_MULTIPLIER.low))
-        epsilon = least.attained_epsilon(delta)
-    assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded"
-    # A bound proves nothing where the rounds refute its condition.
-    coverage = Coverage.HEURISTIC if _is_no_single_gaussian(mechanism) else Coverage.PROVEN
-    yield _uncapped_row(COMPOSED_BOUND, 3, epsilon, coverage, assumes)
-
-
-def _composable(record: RoundsRecord, recorded: Claim | None) -> Claim:
-    """Return the recorded mechanism if it has one noise multiplier, or else known rounds of one."""
-    if recorded is not None and recorded.noise_multiplier is not None:
-        return recorded
-    relation: Neighbours = "add-or-remove" if recorded is None else recorded.neighbours
-    return gaussian(1.0, participations=record.participations, neighbours=relation)
-
-
-# Level of each test of the rounds' noise at which it is not taken for one Gaussian of one multiplier.
-_ONE_GAUSSIAN = 0.01
-
-
-def _is_no_single_gaussian(mechanism: MechanismTest) -> bool:
-    """Tell whether rounds differ in their noise, depend on each other, or are not normal."""
-    traces, value = mechanism.all_traces, mechanism.measured.value
-    p_values = [mechanism.measured.spread_p_value]
-    if 0.0 < value < math.inf:
-        fit = normality(traces.z_scores(value))
-        p_values += [traces.independence_p_value(value), None if fit is None else fit.p_value]
-    return any(p_value is not None and p_value < _ONE_GAUSSIAN for p_value in p_values)
-
-
-def _bound_by_participations(
-    scores: Scores, record: RoundsRecord, claim: Claim | None, delta: float, level: float
-) -> Iterator[AuditRow]:
-    """Yield the bound that holds each canary against the claim at its own number of rounds, where they differ."""
-    counts = record.counts
-    if counts is None or not _has_unequal_rounds(record) or scores.dim is None or scores.unobserved is not None:
-        return
-    if claim is not None and claim.participations is None:
-        return
-    # This import loads compiled kernels, which most audits do not need.
-    from canaryproof.verify.audit.bounds import participations
-    from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
-
-    limit = participations.largest_noise(cosine_null(scores.dim).log_tail(scores.observed), counts, level)
-    taken = record.participations if claim is None else claim.participations
-    assert taken is not None
-    epsilon = float(epsilon_of_mu(np.array([math.sqrt(taken) / limit]), delta)[0])
-    assumes = f"independent scores, {GAUSSIAN_CURVE} of one noise multiplier at each canary's own rounds"
-    yield _uncapped_row(PARTICIPATIONS, 1, epsilon, Coverage.ASYMPTOTIC, assumes)
-
-
-def _uncapped_row(name: str, version: int, epsilon: float, coverage: Coverage, assumes: str) -> AuditRow:
-    """Return the row of a lower bound that has no cap."""
-    kind, at = str(BoundKind.LOWER_BOUND), str(coverage)
-    return AuditRow(name, version, kind, epsilon, epsilon, math.inf, coverage=at, cap=math.inf, assumes=assumes)
-
-
-def _moments(observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None, dim: int | None) -> Moments:
-    """Return the moments, unless no run produces them; NaN if all scores of one kind are equal."""
-    groups = [observed] if unobserved is None else [observed, unobserved]
-    if any(scores.min() == scores.max() for scores in groups) and all(np.isfinite(scores).all() for scores in groups):
-        unknown = np.asarray(math.nan)
-        return Moments(unknown, unknown, len(observed), math.inf if unobserved is None else len(unobserved))
-    # A variance may underflow to 0; the checks below refuse the result, NaN too.
-    with np.errstate(all="ignore"):
-        if unobserved is not None:
-            moments = from_two_groups(observed, unobserved)
-        else:
-            moments = from_dimension(observed, dim or 0)
-    distance, ratio = float(moments.distance), float(moments.ratio)
-    if not _SMALLEST_RATIO <= ratio <= _LARGEST_RATIO:
-        raise ValueError(
-            f"observed: the standard deviation must be {_SMALLEST_RATIO:g} to {_LARGEST_RATIO:g} times the null's, "
-            f"not {ratio:.3g} times"
-        )
-    if not abs(distance) <= _LARGEST_RATIO:
-        raise ValueError(
-            f"observed: the mean must lie within {_LARGEST_RATIO:g} of the null's standard deviations from the null's "
-            f"mean, not {abs(distance):.3g} away"
-        )
-    return moments
-
-
-def _slopes(cosines: NDArray[np.float64], residual_norm: float | None) -> NDArray[np.float64]:
-    """Return canaries' components in units of what a release has without them, whose norm may be known."""
-    if residual_norm:
-        return products_with_rest(cosines, residual_norm) / residual_norm
-    return np.asarray(cosines / np.sqrt(1.0 - cosines**2))
-
-
-def _shape(scores: Scores, release: "ReleaseSums | None") -> ShapeTest:
-    """Test the shape of scores; that of a release's cosines is known, as its canaries have one weight."""
-    if release is not None:
-        return ShapeTest(1.0, "")
-    if _has_unequal_rounds(scores.record):
-        return ShapeTest(0.0, "Canaries took part in unequal numbers of rounds.")
-    scale = 1.0 / math.sqrt(scores.dim) if scores.kind is ScoreKind.COSINE and scores.dim is not None else None
-    return shape(scores.observed, scores.unobserved, scale)
-
-
-def _has_unequal_rounds(record: RoundsRecord | None) -> bool:
-    """Tell whether observed canaries with a score of known rounds took part in unequal numbers of them."""
-    return record is not None and record.counts is not None and bool(np.ptp(record.counts))
-
-
-def _null_law(scores: Scores) -> GoodnessOfFit | None:
-    """Test that unobserved cosines follow their law in R^d; None where there are none, or they entered negated."""
-    if scores.unobserved is None or scores.dim is None or scores.neighbours == "replace":
-        return None
-    # It loads for long, and few audits need it.
-    from scipy import stats
-
-    # The probability transform turns the closed-form law into the uniform.
-    result = stats.kstest(null_cosine.cdf(scores.unobserved, scores.dim), "uniform")
-    return GoodnessOfFit(float(result.statistic), float(result.pvalue))
-
-
-def _bounds(
-    scores: Scores, inclusion: Inclusion, delta: float, confidence: float, names: tuple[str, ...]
-) -> tuple[AuditRow, ...]:
-    null = cosine_null(scores.dim) if scores.unobserved is None and scores.dim is not None else None
-    # Scores of one run are not independent.
-    sample = prepare(scores.observed, scores.unobserved, null, inclusion=inclusion)
-    # Losses of one model depend on each other in a way that no dimension makes vanish.
-    dependent = scores.kind is ScoreKind.ANY and scores.record is None and inclusion is Inclusion.FIXED
-    return tuple(_bound_row(bound, dependent=dependent) for bound in lower_bounds(sample, delta, confidence, names))
-
-
-def _bound_row(bound: LowerBound, *, dependent: bool) -> AuditRow:
-    limit = dependent and bound.coverage is Coverage.ASYMPTOTIC
-    return AuditRow(
-        name=bound.method,
-        version=METHODS[bound.method].version,
-        kind=str(bound.kind),
-        epsilon=bound.value,
-        low=bound.value,
-        high=math.inf if bound.upper is None else bound.upper,
-        coverage=str(Coverage.HEURISTIC if limit else bound.coverage),
-        cap=bound.cap,
-        assumes=", ".join(bound.assumptions),
-    )
-
-
-def _fit(name: str, moments: Moments, delta: float) -> tuple[str, tuple[float, ...]]:
-    """Return what encloses the named estimate, and its parameters."""
-    if name == "adaptive":
-        name = "pinned" if epsilon_estimators.variance_p_value(moments) >= epsilon_estimators.TEST_LEVEL else "fitted"
-    if name == "pinned":
-        return name, (delta, float(epsilon_estimators.pinned_distance(moments)))
-    return name, (delta, float(moments.distance), float(moments.ratio))
-
-
-# Estimators with their versions and what each assumes, the default first.
-_ESTIMATORS = (
-    (
-        "adaptive",
-        2,
-        epsilon_estimators.adaptive_estimate,
-        f"as pinned, unless the variances differ at level {epsilon_estimators.TEST_LEVEL:g}; then as fitted"
-        " (canaryproof)",
-    ),
-    (
-        "pinned",
-        2,
-        epsilon_estimators.pinned_estimate,
-        "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
-    ),
-    (
-        "fitted",
-        2,
-        epsilon_estimators.fitted_estimate,
-        "normal scores of any mean and variance (arXiv:2302.03098, Section 3.2)",
-    ),
-    (
-        "threshold",
-        2,
-        epsilon_estimators.threshold_estimate,
-        "as fitted, for an attacker with one threshold (v1, Section 4)",
-    ),
-)
-_NORM_ASSUMES = (
-    "the release without its canaries is Gaussian noise and little else, in units of the canary norm (v1, footnote 2)"
-)
-
-
-def _estimates(
-    moments: Moments, residual: tuple[float, int] | None, delta: float, confidence: float
-) -> tuple[EstimateRow, ...]:
-    """Return all estimates from moments, and from the norm of a release without its canaries with the dimension."""
-    try:
-        rows = [
-            _estimate_row(name, version, assumes, estimator(moments, delta, confidence), _fit(name, moments, delta))
-            for name, version, estimator, assumes in _ESTIMATORS
-        ]
-    except ValueError as error:
-        # With a few scores and a confidence near 1, the interval is wider than the kernels' domains.
-        raise ValueError(f"observed: no estimate with this interval: {error}") from None
-    if residual is not None:
-        norm, dim = residual
-        distance = math.sqrt(dim) / norm
-        estimate = epsilon_estimators.norm_estimate_at(np.asarray(distance), dim, delta, confidence)
-        rows.append(_estimate_row("norm", 2, _NORM_ASSUMES, estimate, ("pinned", (delta, distance))))
-    return tuple(rows)
-
-
-def _estimate_row(
-    name: str,
-    version: int,
-    assumes: str,
-    estimate: epsilon_estimators.Estimate,
-    fit: tuple[str, tuple[float, ...]],
-) -> EstimateRow:
-    return EstimateRow(
-        name=name,
-        version=version,
-        kind=ESTIMATE,
-        epsilon=float(estimate.epsilon),
-        low=float(estimate.low),
-        high=float(estimate.high),
-        # Scores of one run are normal and independent in the limit only.
-        coverage=str(Coverage.ASYMPTOTIC),
-        cap=math.inf,
-        assumes=assumes,
-        standard_error=float(estimate.standard_error),
-        fit=fit,
-    )

@@ -21,7 +21,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
-from canaryproof.verify.audit.answer.run_audit import epsilon_at
+from canaryproof.verify.audit.answer.inputs import epsilon_at
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.estimators.epsilon_estimators import fitted_estimate

@@ -13,7 +13,7 @@ from scipy import special, stats
 from canaryproof.kernels import canaries as stream
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit.answer import misuse, plan, run_audit
+from canaryproof.verify.audit.answer import inputs, misuse, plan, run_audit
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import algorithm_1, epsilon_estimators
@@ -421,7 +421,7 @@ def _is_noticed(planned: plan.AuditPlan, fault: plan.PlannedFault, rng: np.rando
     # This is the test that refutes a claim; a whole audit would take twenty times as long.
     length = float(np.linalg.norm(total))
     cosine = float(total @ release) / (length * float(np.linalg.norm(release)))
-    traces = run_audit.release_traces(cosine, length, planned.dim)
+    traces = inputs.release_traces(cosine, length, planned.dim)
     return traces.p_value(planned.release_noise) < _LEVEL_OF_TEST
 
 

@@ -22,8 +22,8 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Neighbours
-from canaryproof.verify.audit.answer import misuse, release_sums, shape
-from canaryproof.verify.audit.answer import run_audit as module
+from canaryproof.verify.audit.answer import inputs, misuse, release_sums, shape
+from canaryproof.verify.audit.answer.inputs import epsilon_at
 from canaryproof.verify.audit.answer.judgement import DOUBTFUL_INPUT, NOISE_WARNINGS, NOTES, WRONG_INPUT
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, Withheld, products_with_rest
 from canaryproof.verify.audit.answer.report import scores_digest
@@ -166,8 +166,8 @@ def test_an_outlier_beyond_all_floats_has_an_infinite_statistic() -> None:
 
 def test_standard_errors_of_mean_and_ratio(monkeypatch: pytest.MonkeyPatch) -> None:
     # Estimates and bounds take longer, and have no part in it.
-    monkeypatch.setattr(module, "_ESTIMATORS", ())
-    monkeypatch.setattr(module, "lower_bounds", lambda *_: ())
+    monkeypatch.setattr(inputs, "_ESTIMATORS", ())
+    monkeypatch.setattr(inputs, "lower_bounds", lambda *_: ())
     many = [of(run(100, seed), nulls(50, 10**6 + seed), None) for seed in range(200)]
     for value, error in (("standardised_mean", "mean_error"), ("deviation_ratio", "ratio_error")):
         spread = np.std([getattr(found, value) for found in many])
@@ -843,10 +843,10 @@ def test_noise_beyond_the_range_of_an_accounting_has_the_epsilon_of_its_end() ->
     composed = next(row for row in result.estimates if row.name == "composed")
     assert (composed.epsilon, composed.standard_error) == (math.inf, math.inf)
     claim = accountant.gaussian(1.0)
-    assert [module.epsilon_at(noise, claim, 1e-5) for noise in (0.0099, 1.01e6)] == [math.inf, 0.0]
+    assert [epsilon_at(noise, claim, 1e-5) for noise in (0.0099, 1.01e6)] == [math.inf, 0.0]
     for noise in (0.01, 0.7, 1e6):
         exact = float(gaussian_mechanism.epsilon(1e-5, noise))
-        assert module.epsilon_at(noise, claim, 1e-5) == pytest.approx(exact, rel=1e-9)
+        assert epsilon_at(noise, claim, 1e-5) == pytest.approx(exact, rel=1e-9)
 
 
 def test_where_participations_decide_nothing_other_bounds_do() -> None:
@@ -932,7 +932,7 @@ def test_a_claim_stands_for_its_noise_in_the_blind_spots() -> None:
 
 def test_a_misuse_withholds_the_estimate_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     warnings = (MisuseWarning("sign", "Signs are flipped.", "Negate them.", 1e-9, Withheld.ALL),)
-    monkeypatch.setattr(module, "misuse", lambda *_, **__: warnings)
+    monkeypatch.setattr(inputs, "misuse", lambda *_, **__: warnings)
     withheld = audit(Scores(run(), dim=DIM), DELTA, claim=1.0)
     forced = audit(Scores(run(), dim=DIM), DELTA, claim=1.0, force=True)
     assert withheld.withheld

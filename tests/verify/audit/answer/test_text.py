@@ -11,7 +11,7 @@ from canaryproof.verify.audit.answer import page, text
 from canaryproof.verify.audit.answer.findings import Status
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.answer.model_card import model_card
-from canaryproof.verify.audit.answer.report import record
+from canaryproof.verify.audit.answer.report import ReportHeading, record
 from canaryproof.verify.audit.answer.result import AuditRow
 from canaryproof.verify.audit.answer.run_audit import audit, finish
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit
@@ -121,7 +121,8 @@ def test_no_share_of_the_noise_that_would_not_be_noticed_is_said_to_be(found, no
     vars(result)["noticed_share"] = noticed
     share = f"{int(100.0 * noticed)}% of the claim"
     assert f"If only {int(100.0 * noticed)}% of the noise that such an ε needs had been added" in answer(result)
-    assert f"{share}ed noise or less would have been noticed" in page.markdown(result, record(result))
+    shown = page.markdown(result, record(result, ReportHeading("audit.html")))
+    assert f"{share}ed noise or less would have been noticed" in shown
     assert f"noise at {share} or less" in model_card(result)
 
 
