@@ -87,7 +87,7 @@ class ScoresInput:
         return self.default_claim() if claimed is None and self.delta > 0.0 else claimed
 
     def default_claim(self) -> Claim | None:
-        """Return what is claimed where no claim is given; beside unobserved scores that is nothing."""
+        """Return what is claimed where no claim is given; with unobserved scores that is nothing."""
         return self.mechanism() if self.scores.unobserved is None else None
 
     def mechanism(self, neighbours: Neighbours | None = None) -> Claim | None:
