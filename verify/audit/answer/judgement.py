@@ -191,7 +191,7 @@ class _ScoresJudge:
             because = f"{because}; {_weak_text(result)}"
             do = _more_power(result)
         elif estimate is not None and estimate.low > claim:
-            because = f"{because}; the estimate is above the claim, but only the bound decides"
+            because = f"{because}; its interval is above the claim, but only the bound decides"
             do = _MORE_CANARIES
         elif bound.coverage == Coverage.HEURISTIC:
             do = _COINS
@@ -454,7 +454,7 @@ def _leak_text(result: "AuditResult") -> str:
 def _weak_text(result: "AuditResult") -> str:
     """Say why too little would have been noticed."""
     if result.is_masked:
-        return "others' data, or more noise than claimed, would have hidden missing noise"
+        return "more than the claimed noise is seen, which would have hidden missing noise"
     bound, share = result.bound, result.noticed_share
     if bound is not None and result.claim is not None and bound.cap <= result.claim:
         return f"a bound from so few scores ends at {round_down(bound.cap)}"

@@ -1007,11 +1007,12 @@ def _other_units(facts: _Facts, message: str, weight: float, p_value: float) -> 
     # Independent canaries were taken out of each other's scores with the norm 1. What that leaves of them is noise.
     left = 0.0 if facts.dim is None else facts.count * ((weight - 1.0) / (facts.residual_norm or math.inf)) ** 2
     crowded = left > CROWD
+    nothing = "no estimate means anything" if crowded else "the estimate called norm means nothing"
     return MisuseWarning(
         "units",
         message,
-        f"Divide the release by the canaries' norm in it, some {number(weight)}, or mend it if it was meant to be 1. "
-        f"Until then {'no estimate means anything' if crowded else 'the estimate norm means nothing'}.",
+        f"Divide the release by the canaries' norm in it, some {number(weight)}; if they were inserted with norm 1, "
+        f"find out why. Until then {nothing}.",
         p_value,
         withholds=Withheld.ESTIMATE if crowded else Withheld.NOTHING,
     )

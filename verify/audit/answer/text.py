@@ -17,6 +17,7 @@ from canaryproof.verify.audit.answer.judgement import NOISE_WARNINGS, clause
 from canaryproof.verify.audit.answer.misuse import MisuseWarning
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
+    NOTICE,
     PARTICIPATIONS,
     AuditResult,
     AuditRow,
@@ -126,7 +127,9 @@ def _cause(result: AuditResult) -> str:
         noticed = result.finding(Question.LEAK).noticed
         open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
         unless = ", unless others' data stood in for it" if open_noise else ""
-        caught = f"If only {noticed} had been added, this audit would have caught it nine times out of ten{unless}."
+        asked = "" if decision.notice == NOTICE else f" ({percent(decision.notice)} was asked for)"
+        often = f"nine times out of ten{unless}{asked}"
+        caught = f"If only {noticed} had been added, this audit would have caught it {often}."
         return caught if noticed else ""
     failed = [finding for finding in result.findings if finding.status is Status.FAILED]
     if decision.rule == RULES[0].name:

@@ -351,7 +351,7 @@ def test_no_gate_passes_where_data_hide_that_there_is_no_noise() -> None:
         assert (ruling(found), found.noticed_share) == ("CANNOT SAY: leak", None)
         assert not has_passed(hidden(noise, 4.0, notice=0.01))
         words = " ".join(f"{found} {found.details()}".split())
-        assert "others' data, or more noise than claimed, would have hidden missing noise" in words
+        assert "more than the claimed noise is seen, which would have hidden missing noise" in words
         assert "canaries would notice" not in words
         assert "Take others' data out" in words
         assert found.blind_spots is not None
