@@ -202,7 +202,7 @@ def write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def expect(results: Sequence[Result], suites: Suites) -> None:
     """Take over verdicts and findings of results into the tables of those expected."""
-    known = {(suite, check.id) for suite, checks in suites.items() for check in checks}
+    known = {(suite, check.id): check.statement for suite, checks in suites.items() for check in checks}
     fixed = {check.id for checks in suites.values() for check in checks if is_fixed(check.judge)}
     verdicts, findings = expected.read(), expected.read_findings()
     for name, text in (

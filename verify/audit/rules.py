@@ -147,6 +147,7 @@ DELTA = NumberRange(
 )
 DELTA_OR_ZERO = NumberRange("lie in [0, 1)", 0.0, math.nextafter(1.0, 0.0))
 CONFIDENCE = NumberRange("lie strictly between 0 and 1, at least 1e-09 away from either", 1e-9, 1.0 - 1e-9)
+SHARE = NumberRange("lie between 0 and 1", 0.0, 1.0, open=True)
 DIM = NumberRange("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
 INSERTED = NumberRange("be a whole number from 1 to 4294967296", 1, 2**32, whole=True)
 ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)

@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.canaries import Canaries
@@ -21,12 +22,13 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS, Neighbours
 from canaryproof.verify.audit.answer.misuse import visible_trace
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, BoundTest, least_count, least_part, residuals
+from canaryproof.verify.audit.answer.result import CONFIDENCE, NOTICE, SIDE
 from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM
 from canaryproof.verify.audit.estimators.noise_multiplier import power
 from canaryproof.verify.audit.levels import POWER
-from canaryproof.verify.audit.markup.digits import number, round_down
+from canaryproof.verify.audit.markup.digits import number, percent, round_down
 from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ MOST = 10**7
 INDEPENDENT, ORTHONORMAL = "independent", "orthonormal"
 # Orthonormal canaries take up to 20 bytes a dimension; in more dimensions plans take independent ones, which take none.
 _LARGEST_TRANSFORM = 10**8
-# The confidence of an audit.
-_CONFIDENCE = 0.95
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
 _WIDTH = 80
@@ -94,7 +94,7 @@ class AuditPlan:
 
     Attributes
     ----------
-    noise_multiplier, rounds, dim, delta, all_rounds, neighbours
+    noise_multiplier, rounds, dim, delta, all_rounds, neighbours, confidence, notice
         As asked.
     claim
         Claimed ε, above which an alarm is raised.
@@ -113,8 +113,11 @@ class AuditPlan:
     present
         Number of canaries that shows, with probability 90%, whether they are there. Of a release, it is noticed if
         they are not (``misuse``). Of all rounds, the lower bound is above 0 if they are; None as for a fault.
+    deciding
+        Number of canaries with which an honest audit decides with probability 90%: it notices the share of the noise
+        that is asked for. None as for a fault.
     count
-        Number of canaries of the plan that take part, the larger of both; of all rounds as many more never do.
+        Number of canaries of the plan that take part, the largest of these; of all rounds as many more never do.
     noise_share
         Variance that the canaries add to the sum of all rounds, as a share of the noise's: k/(σ²Td).
     seconds
@@ -136,10 +139,13 @@ class AuditPlan:
     seeing: int | None
     short_noise: float
     present: int | None
+    deciding: int | None
     count: int
     noise_share: float
     seconds: float
     faults: tuple[PlannedFault, ...]
+    confidence: float = CONFIDENCE
+    notice: float = NOTICE
 
     def commands(self, seed: int | str = 7, file: str | None = None) -> tuple[str, ...]:
         """Return the lines of Python and of the shell that carry the plan out.
@@ -159,6 +165,7 @@ class AuditPlan:
         held = "" if file is None else f" --plan {shlex.quote(file)} --report audit.html"
         if self.directions == ORTHONORMAL:
             option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
+        asked = gate_options(self.confidence, self.notice)
         inserted = f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))"
         if self.all_rounds:
             return (
@@ -168,14 +175,15 @@ class AuditPlan:
                 "scores.add(flatten(delta), round=t)",
                 "observed, unobserved = np.split(scores.maxima, 2)",
                 'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
-                f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}{held}",
+                f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}"
+                f"{asked}{held}",
             )
         neighbours = " --neighbours replace" if self.neighbours == "replace" else ""
         # The claim of the noise itself is computed from it; a bare number would hide the mechanism.
         claim = f" --claim {self.claim:.6g}" if self.claim > self.release_epsilon * (1.0 + 1e-9) else ""
         audit = (
             f"canaryproof audit release.npy --canaries {self.count} --canary-seed {seed}{option} "
-            f"--delta {self.delta:g} --noise-multiplier {self.release_noise:.6g}{claim}{neighbours}"
+            f"--delta {self.delta:g} --noise-multiplier {self.release_noise:.6g}{claim}{neighbours}{asked}"
         )
         if file is not None:
             # The plan has all of them, and its secret has the seed.
@@ -231,7 +239,8 @@ class AuditPlan:
         # A share that is rounded up might not be noticed.
         share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)})"
-        yield from wrap(f"{canaries_clause(self.seeing)} notice {short}.", "  ", "    ")
+        yield from wrap(f"{canaries_clause(self.seeing)} notice {short};", "  ", "    ")
+        yield from wrap(decides_clause(self.deciding, self.notice), "  ", "    ")
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from wrap(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "
@@ -283,6 +292,17 @@ def canaries_clause(count: int | None) -> str:
     return "no number of canaries lets you" if count is None else f"{count:,} canaries: you would"
 
 
+def decides_clause(count: int | None, notice: float) -> str:
+    """Say with how many canaries an honest audit decides."""
+    return f"{canaries_clause(count)} notice noise at {percent(notice)} of the claim, as a gate asks."
+
+
+def gate_options(confidence: float, notice: float) -> str:
+    """Return the options of an audit's line that are not its defaults."""
+    options = "" if confidence == CONFIDENCE else f" --confidence {confidence:.10g}"
+    return options if notice == NOTICE else f"{options} --notice {notice:g}"
+
+
 def _row(label: str, width: int, cells: list[str]) -> list[str]:
     return wrap(", ".join(cells), f"  {label:<{width}} ", " " * (width + 3))
 
@@ -303,6 +323,9 @@ def plan(
     claim: float | None = None,
     all_rounds: bool = False,
     neighbours: Neighbours = "add-or-remove",
+    *,
+    confidence: float = CONFIDENCE,
+    notice: float = NOTICE,
 ) -> AuditPlan:
     """Plan an audit before the run.
 
@@ -323,6 +346,9 @@ def plan(
     neighbours
         Those of the claim: ``"add-or-remove"``, or ``"replace"``, which move the release up to twice as far. All rounds
         have the former alone, since a canary that is subtracted hardly ever has the largest cosine.
+    confidence, notice
+        Those of the audit: the confidence of its bounds, and the share of the claimed noise that must be noticed for
+        the claim to pass.
 
     Returns
     -------
@@ -335,7 +361,7 @@ def plan(
 
     Notes
     -----
-    Of a release, a fault is noticed if the test of the mechanism rejects noise of at least σ√T, at 95% confidence with
+    Of a release, a fault is noticed if the test of the mechanism rejects noise of at least σ√T, at the confidence with
     half of α. Its statistic is the cosine of the release with the sum of all canaries.
 
     Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the default lower bound is
@@ -351,6 +377,8 @@ def plan(
     dim, rounds = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta = rules.DELTA.number("delta", delta)
     claim = None if claim is None else rules.CLAIM.number("claim", claim)
+    confidence, notice = rules.CONFIDENCE.number("confidence", confidence), rules.SHARE.number("notice", notice)
+    level = 1.0 - confidence
     distance = 2.0 if rules.choice("neighbours", neighbours, NEIGHBOURS) == "replace" else 1.0
     if all_rounds and neighbours == "replace":
         raise ValueError("neighbours: must be add-or-remove for all rounds, not replace")
@@ -366,18 +394,25 @@ def plan(
     short = distance * _noise(_WORTH_SEEING * claimed, delta) / released.noise_multiplier
     if all_rounds:
         directions = ORTHONORMAL if dim <= _LARGEST_TRANSFORM else INDEPENDENT
-        counts: _Counts = partial(_count_in_rounds, released=released, rounds=rounds, directions=directions)
+        counts: _Counts = partial(
+            _count_in_rounds, released=released, rounds=rounds, directions=directions, level=level
+        )
         faults = tuple(_faults(private, claimed, partial(counts, above=claimed)))
         seeing = counts(MECHANISMS["less-noise"], short, above=claimed)
         present = counts(MECHANISMS["less-noise"], 1.0, above=0.0)
+        deciding = counts(MECHANISMS["less-noise"], notice, above=claimed)
     else:
-        directions, faults = INDEPENDENT, tuple(_faults(private, claimed, partial(_count, released=released)))
+        see = partial(_count, released=released, level=0.5 * level)
+        directions, faults = INDEPENDENT, tuple(_faults(private, claimed, see))
         if neighbours == "replace":
             # The number of clients is the same for both neighbours, so that the divisor says nothing.
             faults = tuple(fault for fault in faults if fault.name != "normalised-after-noise")
-        seeing = _count(MECHANISMS["less-noise"], short, released)
+        seeing = see(MECHANISMS["less-noise"], short)
+        # The audit's test of the length takes a part of the level, and others' data may be as much as it allows.
+        least = math.sqrt(notice**2 + special.chdtri(dim, 1.0 - POWER) / special.chdtri(dim, POWER) - 1.0)
+        deciding = see(MECHANISMS["less-noise"], least, level=0.5 * (1.0 - SIDE) * level) if least < 1.0 else None
         present = _present(released)
-    count = max(seeing or 2, present or 2)
+    count = max(seeing or 2, present or 2, deciding or 2)
     if directions == ORTHONORMAL:
         seconds = _transform_seconds(dim, 2 * rounds - 1 if all_rounds else rounds)
     else:
@@ -396,10 +431,13 @@ def plan(
         seeing=seeing,
         short_noise=short,
         present=present,
+        deciding=deciding,
         count=count,
         noise_share=count / (noise_multiplier**2 * rounds * dim),
         seconds=seconds,
         faults=faults,
+        confidence=confidence,
+        notice=notice,
     )
 
 
@@ -427,14 +465,13 @@ def _faults(private: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[Pl
                 yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count)
 
 
-def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | None:
+def _count(mechanism: Mechanism, value: float, released: AtlasClaim, level: float) -> int | None:
     """Return the smallest number of canaries that notices a fault of a release with probability ``POWER``."""
     squares, weight = residuals(mechanism, value, released)
     with np.errstate(divide="ignore"):
         traces = weight * np.sqrt(released.dim / squares)
 
     def is_seen(count: int) -> bool:
-        level = 0.5 * (1.0 - _CONFIDENCE)
         length = math.sqrt(count * least_part(2.0 * (1.0 - 1.0 / count) / released.dim))
         probabilities = power(traces, released.noise_multiplier, length, released.dim, level)
         return float(probabilities.mean()) >= POWER
@@ -451,7 +488,7 @@ def _count(mechanism: Mechanism, value: float, released: AtlasClaim) -> int | No
 
 
 def _count_in_rounds(
-    mechanism: Mechanism, value: float, released: AtlasClaim, rounds: int, directions: str, above: float
+    mechanism: Mechanism, value: float, released: AtlasClaim, rounds: int, directions: str, level: float, above: float
 ) -> int | None:
     """Return the number of canaries, to 5%, whose lower bound is above ε with probability at least ``POWER``."""
     squares, weight = residuals(mechanism, value, released)
@@ -459,7 +496,7 @@ def _count_in_rounds(
     def is_seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
         others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
-        test = BoundTest(above, released.delta, 1.0 - _CONFIDENCE, count, count, rounds)
+        test = BoundTest(above, released.delta, level, count, count, rounds)
         return test.power(weight * np.sqrt(released.dim / (squares + others))) >= POWER
 
     return least_count(is_seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))

@@ -17,7 +17,7 @@ from typing import Any
 from canaryproof.verify.audit.answer.findings import RULES_VERSION, Status
 from canaryproof.verify.audit.answer.plan import AuditPlan
 from canaryproof.verify.audit.answer.plan_comparison import Comparison, Departure, Secret, minor, other_version
-from canaryproof.verify.audit.answer.result import NOTICE, AuditResult
+from canaryproof.verify.audit.answer.result import AuditResult
 from canaryproof.verify.audit.answer.rounds_plan import RoundsPlan
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
@@ -34,7 +34,6 @@ SCHEMA = "canaryproof audit plan 2.0.0"
 _LARGEST = 2**22
 # JSON's numbers are floats to many readers, which have whole numbers of so many bits.
 _SEED_BITS = 53
-_CONFIDENCE = 0.95
 # Numbers that are equal to five digits are equal: the commands of a plan print six.
 _DIGITS = 1e-5
 # The score of a release's canary.
@@ -164,13 +163,13 @@ def _commitment(secret: Secret) -> str:
 def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
     asked: dict[str, Any] = {
         "delta": planned.delta,
-        "confidence": _CONFIDENCE,
+        "confidence": planned.confidence,
         "claim": planned.claim,
         "count": planned.count,
         "inclusion": str(Inclusion.FIXED),
         "bounds": (),
         "force": False,
-        "notice": NOTICE,
+        "notice": planned.notice,
         "ask": (),
         "rules": RULES_VERSION,
     }

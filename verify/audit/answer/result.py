@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 # Share of the claimed noise that a gate asks to be noticed, unless another one is given.
 NOTICE = 0.5
+# The confidence of an audit, unless another one is given.
+CONFIDENCE = 0.95
 ESTIMATE = "estimate"
 # Estimate of the measured noise, composed by accounting, and the lower bound of its upper limit.
 COMPOSED, COMPOSED_BOUND = "composed", "composed-bound"
@@ -230,7 +232,7 @@ _DOUBT = 1e-3
 # A gate does not pass where canaries leave another trace than the release's norm says, at this level.
 _OTHER_TRACE = 1e-4
 # Share of a test's level that the record's participations, or the length of a release, take from the test of the noise.
-_SIDE = 0.01
+SIDE = 0.01
 
 
 @dataclass(frozen=True)
@@ -379,7 +381,7 @@ class AuditResult:
     @property
     def side_level(self) -> float:
         """Level of the test of the record's participations, and of that of a release's length."""
-        return _SIDE * self.level
+        return SIDE * self.level
 
     @property
     def noise_level(self) -> float:

@@ -16,7 +16,7 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, least_count, least_part
-from canaryproof.verify.audit.answer.result import NOTICE
+from canaryproof.verify.audit.answer.result import CONFIDENCE, NOTICE
 from canaryproof.verify.audit.blindspots.fault_map import summary
 from canaryproof.verify.audit.estimators.noise_multiplier import noticed_share, power
 from canaryproof.verify.audit.levels import POWER
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 
 # Shares of the claimed noise that are planned for.
 _SHARES = (0.9, 0.75, 0.5, 0.25)
-# Level of the test of the claimed noise, which shares what 95% leaves with the bound; and the deviations that show a
-# trace.
-_LEVEL, _SEEN = 0.025, 3.0
+# Deviations that show a trace.
+_SEEN = 3.0
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
 _DIM = NumberRange("be a whole number from 1,000 to 1e12", 1000, 10**12, whole=True)
@@ -70,7 +69,7 @@ class RoundsPlan:
     ----------
     mechanism
         The claimed mechanism: noise multiplier, rounds, rate or participations, and neighbours.
-    dim, delta, data_norm
+    dim, delta, data_norm, confidence, notice
         As asked.
     claim, noise_epsilon
         Claimed ε, and that of the noise.
@@ -82,9 +81,12 @@ class RoundsPlan:
         That noise, as a share of the claimed deviation.
     known
         Whether others' updates must be known to see it.
+    deciding
+        Number with which an honest audit decides with probability 90%: the most that others' data may be leaves the
+        share of the noise that is asked for noticed. None if 1,000,000 are too few.
     count
         Number of canaries that take part; as many more never do. It is the largest of both and of what an honest audit
-        needs to decide: with probability 90%, the most that others' data may be leaves half of the noise noticed.
+        needs to decide (``deciding``).
     noise_share
         Variance that they add to the sum of all rounds, as a share of the noise's; a canary's rounds add up there.
     shares
@@ -101,9 +103,12 @@ class RoundsPlan:
     seeing: int | None
     short_noise: float
     known: bool
+    deciding: int | None
     count: int
     noise_share: float
     shares: tuple[PlannedShare, ...]
+    confidence: float = CONFIDENCE
+    notice: float = NOTICE
 
     def commands(self, seed: int | str = 7, file: str | None = None) -> tuple[str, ...]:
         """Return the lines of Python that carry the plan out.
@@ -147,7 +152,9 @@ class RoundsPlan:
         if self.claim > self.noise_epsilon * (1.0 + 1e-9):
             stated = f"cp.accounting.epsilon_delta({self.claim:g}, {self.delta:g}{neighbours})" if neighbours else None
             claim = f"{stated or format(self.claim, 'g')}, noise_multiplier={sigma:g}"
-        audited = f"cp.audit(scores, {self.delta:g}, claim={claim})"
+        asked = "" if self.confidence == CONFIDENCE else f", confidence={self.confidence:.10g}"
+        asked += "" if self.notice == NOTICE else f", notice={self.notice:g}"
+        audited = f"cp.audit(scores, {self.delta:g}, claim={claim}{asked})"
         return (
             f"canaries = cp.Canaries(seed={seed}, count={total}, dim={self.dim})",
             f"schedule = {law}",
@@ -182,7 +189,7 @@ class RoundsPlan:
 
     def _parts(self, seed: int | str, file: str | None) -> Iterator[tuple[str, str]]:
         """Yield each line with the indentation of its continuation."""
-        from canaryproof.verify.audit.answer.plan import canaries_clause
+        from canaryproof.verify.audit.answer.plan import canaries_clause, decides_clause
 
         yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_describe(self.mechanism, self.dim)}", ""
         yield "", ""
@@ -191,8 +198,9 @@ class RoundsPlan:
         data = ", if others' updates are known" if self.known else ""
         # A share that is rounded up might not be noticed.
         share = round_down(100.0 * self.short_noise, 2)
-        short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data}."
+        short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data};"
         yield f"  {canaries_clause(self.seeing)} notice {short}", "    "
+        yield f"  {decides_clause(self.deciding, self.notice)}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} of the variance that the noise has in the model.", "  "
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""
@@ -240,6 +248,8 @@ def plan_rounds(
     claim: float | None = None,
     data_norm: float = 0.0,
     neighbours: Neighbours = "add-or-remove",
+    confidence: float = CONFIDENCE,
+    notice: float = NOTICE,
 ) -> RoundsPlan:
     """Plan, before the run, an audit of a training that is scored round by round.
 
@@ -263,10 +273,13 @@ def plan_rounds(
         Norm of the others' clipped sum in a round, in clip norms. Without it the numbers are for little data.
     neighbours
         Those of the claim: ``"add-or-remove"`` or ``"replace"``.
+    confidence, notice
+        Those of the audit: the confidence of its bounds, and the share of the claimed noise that must be noticed for
+        the claim to pass.
 
     Returns
     -------
-    The plan. A fault is noticed if the test of the claimed noise rejects it, at 95% confidence with half of α. Without
+    The plan. A fault is noticed if the test of the claimed noise rejects it, at the confidence with half of α. Without
     others' updates it takes each canary's first round alone.
 
     Raises
@@ -283,6 +296,8 @@ def plan_rounds(
     """
     dimension, total = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta, data = rules.DELTA.number("delta", delta), _DATA.number("data_norm", data_norm)
+    confidence, notice = rules.CONFIDENCE.number("confidence", confidence), rules.SHARE.number("notice", notice)
+    level = 0.5 * (1.0 - confidence)
     if rate is not None and participations is not None:
         raise ValueError("participations: must be left out where a rate is given")
     each: Array
@@ -309,8 +324,9 @@ def plan_rounds(
         raise ValueError(f"claim: must be at least {lowest:.4g}, not {claimed:.4g}; this noise has ε = {least:.4g}")
     short = _short(mechanism, sigma, delta, _WORTH_SEEING * claimed)
     spread = data / math.sqrt(dimension)
-    unknown = partial(_count, sigma=sigma, measured=first, left_out=never, dim=dimension, spread=spread)
-    known = partial(_count, sigma=sigma, measured=each, left_out=rarely, dim=dimension, spread=0.0)
+    counts = partial(_count, sigma=sigma, dim=dimension, level=level)
+    unknown = partial(counts, measured=first, left_out=never, spread=spread)
+    known = partial(counts, measured=each, left_out=rarely, spread=0.0)
     seeing = unknown(short)
     needs_data = seeing is None
     seeing = known(short) if seeing is None else seeing
@@ -319,8 +335,9 @@ def plan_rounds(
     enough = max(2.0, math.ceil(reach**2 / float((each if needs_data else first).sum())))
     present = int(enough) if enough <= MOST_SCORES else None
     measures = each if needs_data else first
+    gate = level, notice
     decides = partial(
-        _is_deciding, sigma=sigma, dim=dimension, spread=spread, test=measures, every=each, known=needs_data
+        _is_deciding, sigma=sigma, dim=dimension, spread=spread, test=measures, every=each, known=needs_data, gate=gate
     )
     deciding = least_count(decides, MOST_SCORES)
     count = max(seeing or 2, present or 2, deciding or 2)
@@ -344,9 +361,12 @@ def plan_rounds(
         seeing=seeing,
         short_noise=short,
         known=needs_data,
+        deciding=deciding,
         count=count,
         noise_share=count * square / (sigma**2 * total * dimension),
         shares=shares,
+        confidence=confidence,
+        notice=notice,
     )
 
 
@@ -378,7 +398,17 @@ def _first_rounds(rounds: int, taken: int) -> Array:
     return np.asarray(-np.diff(none))
 
 
-def _is_deciding(count: int, sigma: float, dim: int, spread: float, test: Array, every: Array, *, known: bool) -> bool:
+def _is_deciding(
+    count: int,
+    sigma: float,
+    dim: int,
+    spread: float,
+    test: Array,
+    every: Array,
+    gate: tuple[float, float],
+    *,
+    known: bool,
+) -> bool:
     """Tell whether an honest audit decides with probability 90%: it would notice the share of noise that is asked for.
 
     Others' data that are not known may be as much as the measured noise allows: what all canaries measure, at both ends
@@ -389,11 +419,13 @@ def _is_deciding(count: int, sigma: float, dim: int, spread: float, test: Array,
     if not known:
         inverse = 1.0 / math.hypot(sigma, spread) - 2.0 * float(special.ndtri(POWER)) / math.sqrt(measuring)
         masked = (1.0 / (inverse * sigma)) ** 2 - 1.0 if inverse > 0.0 else math.inf
-    share = noticed_share(sigma, np.sqrt(count * test[test > 0.0]), dim, _LEVEL)
-    return share**2 - masked >= NOTICE**2
+    share = noticed_share(sigma, np.sqrt(count * test[test > 0.0]), dim, gate[0])
+    return share**2 - masked >= gate[1] ** 2
 
 
-def _count(share: float, sigma: float, measured: Array, left_out: float, dim: int, spread: float) -> int | None:
+def _count(
+    share: float, sigma: float, measured: Array, left_out: float, dim: int, spread: float, level: float
+) -> int | None:
     """Return the number of canaries, to 5%, that see a share of the noise, by the part measured in each round.
 
     What is measured of them all is a binomial number, where each is left out with a probability, or a fixed one.
@@ -404,6 +436,6 @@ def _count(share: float, sigma: float, measured: Array, left_out: float, dim: in
 
     def is_seen(count: int) -> bool:
         part = least_part(left_out / (count * total) + 2.0 / dim)
-        return float(power(trace, sigma, math.sqrt(part * count) * served, dim, _LEVEL)) >= POWER
+        return float(power(trace, sigma, math.sqrt(part * count) * served, dim, level)) >= POWER
 
     return least_count(is_seen, MOST_SCORES)

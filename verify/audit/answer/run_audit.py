@@ -277,7 +277,7 @@ def audit(
         rate=None if rate is None else _RATE.number("rate", rate),
         rounds=checked_rounds("rounds", rounds),
         participations=checked_rounds("participations", participations),
-        notice=_SHARE.number("notice", notice),
+        notice=rules.SHARE.number("notice", notice),
         ask=_check_questions(ask),
     )
     if scores.record is None and (rate, rounds, participations) != (None, None, None):
@@ -285,7 +285,6 @@ def audit(
     return _audit(read_input(scores, delta, confidence, request))
 
 
-_SHARE = NumberRange("lie between 0 and 1", 0.0, 1.0, open=True)
 _RATE = NumberRange("be above 0 and at most 1", math.ulp(0.0), 1.0)
 _LENGTH = NumberRange("lie between 0 and 1e15", 0.0, 1e15)
 
@@ -421,7 +420,7 @@ def audit_release(
     request = Request(
         *(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored, slices),
         data_norm=None if data_norm is None else _LENGTH.number("data_norm", data_norm),
-        notice=_SHARE.number("notice", notice),
+        notice=rules.SHARE.number("notice", notice),
         ask=_check_questions(ask),
     )
     return _audit(read_input(scores, delta, confidence, request, sums))

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 import numpy as np
+from click.core import ParameterSource
 from rich.filesize import decimal
 
 from canaryproof.verify.audit import rules
@@ -146,7 +147,7 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
 )
 @click.option(
     "--notice",
-    type=_number(NumberRange("lie between 0 and 1", 0.0, 1.0, open=True)),
+    type=_number(rules.SHARE),
     default=0.5,
     show_default=True,
     help="Share of the claimed noise that must be noticed with probability 90% for the claim to pass.",
@@ -360,7 +361,12 @@ def audit_command(
         if data_norm is not None:
             raise InputError("--data-norm: must be given with --canaries and --canary-seed alone")
         mechanism: dict[str, Any] = {"rate": rate, "rounds": rounds, "participations": participations}
-        result = _audit_scores(file, columns, id_column, given, **asked, **mechanism)
+        scores = scores_of(file, columns, given, id_column)
+        if scores.record is None and any(value is not None for value in mechanism.values()):
+            of_plan = [name for name in mechanism if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP]
+            why = f"{plan} is a plan of rounds" if of_plan else "--rate, --rounds and --participations are of rounds"
+            raise InputError(f"{file}: must have a record of rounds, as Scores.save of Python writes it, because {why}")
+        result = _audit_scores(file, scores, **asked, **mechanism)
     elif count is None or seed is None:
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
@@ -517,15 +523,7 @@ def canaries_command(
     )
 
 
-def _audit_scores(
-    file: Path,
-    columns: tuple[str, str] | None,
-    id_column: str | None,
-    given: dict[str, Any],
-    bounds: tuple[str, ...],
-    **asked: Any,
-) -> "Audit":
-    scores = scores_of(file, columns, given, id_column)
+def _audit_scores(file: Path, scores: "Scores", bounds: tuple[str, ...], **asked: Any) -> "Audit":
     from canaryproof.verify.audit.answer.run_audit import audit
 
     _check_bounds(bounds)

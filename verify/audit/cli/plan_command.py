@@ -41,6 +41,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Neighbours of the claim: one record more or less, or another one.",
 )
+@click.option("--confidence", type=float, default=0.95, show_default=True, help="Confidence of the audit's bounds.")
+@click.option(
+    "--notice",
+    type=float,
+    default=0.5,
+    show_default=True,
+    help="Share of the claimed noise that the audit's gate asks to be noticed.",
+)
 @click.option("--all-rounds", is_flag=True, help="Plan for an attacker who sees each round (Algorithm 3).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
@@ -63,6 +71,8 @@ def plan_command(
     participations: float | None,
     data_norm: float | None,
     neighbours: "Neighbours",
+    confidence: float,
+    notice: float,
     all_rounds: bool,
     as_json: bool,
     out: Path | None,
@@ -97,6 +107,7 @@ def plan_command(
     from canaryproof.verify.audit.answer.rounds_plan import plan_rounds
 
     planned: AuditPlan | RoundsPlan
+    gate = {"confidence": confidence, "notice": notice}
     try:
         if known:
             planned = plan_rounds(
@@ -109,9 +120,10 @@ def plan_command(
                 claim=claim,
                 data_norm=data_norm or 0.0,
                 neighbours=neighbours,
+                **gate,
             )
         else:
-            planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds, neighbours)
+            planned = plan(noise_multiplier, dim, rounds, delta, claim, all_rounds, neighbours, **gate)
     except ValueError as error:
         raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
     drawn = None if out is None else plan_file.draw_secret(seed)

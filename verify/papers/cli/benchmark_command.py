@@ -101,12 +101,12 @@ def _by_laws(given: Mapping[str, float], out: Path | None, as_json: bool) -> Non
         prepare(out, canife_comparison.FILES)
     with progress("canaryproof benchmark canife", equal_parts=False) as advance:
         comparison = canife_laws.compare(laws, lambda part: advance(part, 0, 0))
-    if out is not None:
-        write(canife_comparison.files(comparison), out)
     document = (
         json.dumps(comparison.to_json(), ensure_ascii=False, indent=1, allow_nan=False) if as_json else str(comparison)
     )
     click.echo(document)
+    if out is not None:
+        write(canife_comparison.files(comparison), out)
 
 
 def _by_trainings(
@@ -139,17 +139,14 @@ def _by_trainings(
         raise EngineLost(str(error)) from error
     record = canife_rules.with_printed(record, fashion)
     text = json.dumps(to_document(record), ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    click.echo(text.rstrip() if as_json else from_trainings(record, least_epsilon(setting.delta)))
     if out is not None:
         # Loads matplotlib.
         from canaryproof.reports import canife
 
         pages = {CANIFE: text, **canife.render(record)}
         write({name: page.encode() for name, page in pages.items()}, out)
-    if as_json:
-        click.echo(text, nl=False)
-        return
-    click.echo(from_trainings(record, least_epsilon(setting.delta)))
-    if out is None:
+    elif not as_json:
         click.echo("All designs, bounds and costs are on the page, which --out DIR writes.")
 
 

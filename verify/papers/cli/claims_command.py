@@ -3,7 +3,7 @@
 import difflib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from importlib.metadata import version
 
 import click
@@ -22,16 +22,9 @@ _DOCUMENTS = tuple(document.id for document in DOCUMENTS)
 _NEAR, _STATEMENT_LINES = 3, 2
 
 
-def _claims() -> Iterator[tuple[str, Check]]:
-    """Suite and check of every statement of a document."""
-    for suite, checks in SUITES.items():
-        yield from ((suite, check) for check in checks if check.subject is Subject.DOCUMENT)
-
-
 def _identifiers(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Complete the id of a statement."""
-    ids = {name for _suite, name in expected.read() if name.partition(".")[0] in _DOCUMENTS}
-    return sorted(name for name in ids if name.startswith(incomplete))
+    return sorted(name for _suite, name in expected.read() if name.startswith(incomplete))
 
 
 @click.command("claims")
@@ -56,11 +49,11 @@ def claims_command(
         return
     if identifier is not None:
         document = identifier.rstrip(".*")
-    table = expected.read()
+    statements = expected.read_statements()
     rows = [
-        {"id": check.id, "suite": suite, "verdict": str(table[suite, check.id]), "statement": check.statement}
-        for suite, check in _claims()
-        if document in (None, check.id.partition(".")[0]) and verdict in (None, str(table[suite, check.id]))
+        {"id": name, "suite": suite, "verdict": str(judged), "statement": statements[suite, name]}
+        for (suite, name), judged in expected.read().items()
+        if document in (None, _document(name)) and verdict in (None, str(judged))
     ]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
@@ -166,9 +159,9 @@ def _choose(identifier: str, known: Collection[str]) -> list[str]:
 
 
 def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
-    known = {check.id: (suite, check) for suite, check in _claims()}
-    chosen = _choose(identifier, known)
-    reasons = {name: reason for name in chosen if (reason := lacking(known[name][0]))}
+    suites = {name: suite for suite, name in expected.read()}
+    chosen = _choose(identifier, suites)
+    reasons = {name: reason for name in chosen if (reason := lacking(suites[name]))}
     if len(reasons) == len(chosen):
         raise InputError(f"ID: {chosen[0]} {reasons[chosen[0]]}")
     results = []
@@ -176,7 +169,7 @@ def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
         for i, name in enumerate(chosen):
             advance(name, i, len(chosen) if len(chosen) > 1 else 0)
             if name not in reasons:
-                results.append(perform(*known[name], Context(Effort.QUICK, 0)))
+                results.append(perform(suites[name], _check(suites[name], name), Context(Effort.QUICK, 0)))
     for name, reason in reasons.items():
         click.echo(f"not judged: {name} {reason}", err=True)
     if as_json:
@@ -189,6 +182,10 @@ def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
         _echo(screen.columns([(result.id, str(result.verdict), *_numbers_or_sentences(result)) for result in results]))
     else:
         _echo(_table(results))
+
+
+def _check(suite: str, name: str) -> Check:
+    return next(check for check in SUITES[suite] if check.id == name)
 
 
 def _numbers_or_sentences(result: Result) -> tuple[str, str]:

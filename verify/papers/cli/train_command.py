@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
@@ -19,6 +20,7 @@ from canaryproof.verify.audit.cli.options import (
     FilePath,
     cluster,
     engine_option,
+    one_line,
     report_repetitions,
 )
 from canaryproof.verify.audit.cli.progress import progress
@@ -28,6 +30,7 @@ from canaryproof.verify.audit.files.errors import InputError, OutputError, extra
 from canaryproof.verify.audit.files.json_records import plain, to_document
 from canaryproof.verify.audit.files.reading import read_json
 from canaryproof.verify.audit.files.writing import lock_folder, replace_file
+from canaryproof.verify.papers.cli import screen
 from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.records.report_input import RESULTS, TIMINGS
 from canaryproof.verify.papers.records.training_record import ExperimentRecord, Timings
@@ -99,9 +102,11 @@ def train_command(
                 click.echo("\n".join(cost.lines()), err=True)
             with progress("canaryproof train", equal_parts=True) as advance:
                 record, timings = experiment.run(out, advance, workers)
+            _print(record)
             documents = {RESULTS: _json(to_document(record)), TIMINGS: _json(to_document(Timings(tuple(timings))))}
             files = {**documents, **training.render(record)}
             write_files({name: text.encode() for name, text in files.items()}, out)
+            click.echo(f"Results: {one_line(str(out))}")
     except OSError as error:
         # A folder or file of --out that is of another kind is as it was given.
         broken = InputError if error.errno in {errno.EINVAL, errno.ENOTDIR} else OutputError
@@ -111,7 +116,6 @@ def train_command(
     except KeyboardInterrupt:
         click.echo("Interrupted; the same command with --resume goes on.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
-    _print(record, out)
     if workers is not None:
         report_repetitions(workers.attempts, experiment.names)
 
@@ -159,18 +163,23 @@ def _json(document: Any) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
-def _print(document: ExperimentRecord, out: Path) -> None:
+def _print(document: ExperimentRecord) -> None:
+    """Print the tables, what to be warned of, and the notes: on a terminal what fits one screen."""
     from canaryproof.reports import training
 
-    console = Console()
-    for section in training.first_sections(document):
-        table = Table(title=section.title, title_justify="left")
-        for name in section.header:
-            table.add_column(name)
-        for row in section.rows:
-            table.add_row(*map(escape, row))
-        console.print(table, section.note, highlight=False)
-    for warning in training.warnings(document):
-        console.print(f"warning: {escape(warning)}", highlight=False)
-    console.print(f"Seconds of each training: {TIMINGS}", highlight=False)
-    console.print(f"Results: {out}", highlight=False, markup=False)
+    console, sections = Console(), training.first_sections(document)
+    with console.capture() as captured:
+        for section in sections:
+            table = Table(title=section.title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+            for name in section.header:
+                table.add_column(name)
+            for row in section.rows:
+                table.add_row(*map(escape, row))
+            console.print(table)
+        for words in (*(f"warning: {each}" for each in training.warnings(document)), *(each.note for each in sections)):
+            console.print(words, highlight=False, markup=False)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    if screen.is_terminal():
+        # The line with the folder of the results is the last one.
+        lines = screen.fit(lines, "results.md has all", screen.MOST_LINES - 1)
+    click.echo("\n".join(lines))

@@ -1,13 +1,14 @@
 """The guard: a verdict on a document's statement is a finding, and one that changes is a failure.
 
-The expected verdicts stand in a table under version control, whatever level and seed. So do the sentences that follow
-from printed numbers alone. ``make published`` takes over those of the checks that it judges.
+The expected verdicts stand in a table under version control with their statements, whatever level and seed: to list
+them, no suite is loaded. So do the sentences that follow from printed numbers alone. ``make published`` takes over what
+belongs to the checks that it judges.
 """
 
 import csv
 import io
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from importlib.resources import files
 from types import MappingProxyType
@@ -15,7 +16,7 @@ from types import MappingProxyType
 from canaryproof.verify.papers.check.results import Result, Run, Subject, Verdict
 
 TABLE = "expected_verdicts.csv"
-_FIELDS = ["suite", "id", "verdict"]
+_FIELDS = ["suite", "id", "verdict", "statement"]
 FINDINGS = "expected_findings.csv"
 _FINDING_FIELDS = ["id", "finding"]
 
@@ -28,13 +29,23 @@ def read(text: str | None = None) -> Expected:
     It is the package's by default. A ValueError says that its columns are others, a row is twice there, or there is no
     such verdict.
     """
-    header, *rows = csv.reader(_text(TABLE, text).splitlines())
-    if header != _FIELDS:
-        raise ValueError(f"{TABLE}: the columns must be {', '.join(_FIELDS)}")
-    expected = {(suite, name): Verdict(verdict) for suite, name, verdict in rows}
+    rows = _rows(text)
+    expected = {(suite, name): Verdict(verdict) for suite, name, verdict, _ in rows}
     if len(expected) < len(rows):
         raise ValueError(f"{TABLE}: a suite and id are there twice")
     return expected
+
+
+def read_statements(text: str | None = None) -> dict[tuple[str, str], str]:
+    """Read the statements of the table of expected verdicts, by suite and id."""
+    return {(suite, name): statement for suite, name, _, statement in _rows(text)}
+
+
+def _rows(text: str | None) -> list[list[str]]:
+    header, *rows = csv.reader(_text(TABLE, text).splitlines())
+    if header != _FIELDS:
+        raise ValueError(f"{TABLE}: the columns must be {', '.join(_FIELDS)}")
+    return rows
 
 
 def read_findings(text: str | None = None) -> dict[str, str]:
@@ -101,18 +112,22 @@ def changes(
     return lines + [f"{name}: in {TABLE}, but no check judges it" for name in lost]
 
 
-def updated(results: Sequence[Result], expected: Expected, known: Collection[tuple[str, str]]) -> str:
-    """Return the table with the verdicts of results in place of earlier ones, of the ``known`` suites and ids."""
+def updated(results: Sequence[Result], expected: Expected, known: Mapping[tuple[str, str], str]) -> str:
+    """Return the table with the verdicts of results in place of earlier ones, of the ``known`` statements."""
     rows = {key: verdict for key, verdict in expected.items() if key in known}
     rows |= {(r.suite, r.id): r.verdict for r in results if r.subject is Subject.DOCUMENT}
-    lines = [_FIELDS, *([*key, str(verdict)] for key, verdict in sorted(rows.items()))]
-    return "".join(",".join(line) + "\n" for line in lines)
+    statements = dict(known) | {(r.suite, r.id): r.statement for r in results}
+    return _table([_FIELDS, *([*key, str(verdict), statements[key]] for key, verdict in sorted(rows.items()))])
 
 
 def updated_findings(results: Sequence[Result], findings: Mapping[str, str], fixed: Collection[str]) -> str:
     """Return the table of the findings of ``fixed`` checks, with those of results in place of earlier ones."""
     anew = {result.id: result.finding for result in results}
     rows = [(name, sentence) for name, sentence in sorted({**findings, **anew}.items()) if name in fixed]
+    return _table([_FINDING_FIELDS, *rows])
+
+
+def _table(rows: Iterable[Sequence[str]]) -> str:
     table = io.StringIO()
-    csv.writer(table, lineterminator="\n").writerows([_FINDING_FIELDS, *rows])
+    csv.writer(table, lineterminator="\n").writerows(rows)
     return table.getvalue()

@@ -176,7 +176,7 @@ def test_more_rounds_hide_more():
 )
 def test_it_is_a_page_of_80_columns(make):
     lines = str(make()).splitlines()
-    assert len(lines) <= 36
+    assert len(lines) <= 40
     assert max(map(len, lines)) <= 80
     assert all("None" not in line for line in lines)
 
@@ -213,6 +213,8 @@ def made_up(**options):
             "seeing": 230,
             "short_noise": 0.619,
             "present": 170,
+            "deciding": 150,
+            "notice": 0.45,
             "count": 229,
             "noise_share": 0.0083,
             "seconds": 5.5,
@@ -227,15 +229,17 @@ def test_the_commands_have_the_figures_of_the_plan():
         *_, command = made_up(rounds=rounds).commands()
         assert command == (
             "canaryproof audit release.npy --canaries 229 --canary-seed 7 --delta 2e-05 --noise-multiplier 3 "
-            "--claim 4.125"
+            "--claim 4.125 --notice 0.45"
         )
     # The ε of the noise itself follows from it, and is no claim of its own.
     *_, command = made_up(rounds=1, claim=1.0, release_epsilon=1.0).commands()
-    assert command.endswith("--delta 2e-05 --noise-multiplier 3")
+    assert command.endswith("--delta 2e-05 --noise-multiplier 3 --notice 0.45")
+    *_, command = made_up(confidence=0.999, notice=0.5).commands()
+    assert command.endswith("--claim 4.125 --confidence 0.999")
     *_, command = made_up(rounds=1).commands("SEED", "a plan.json")
     assert command == "canaryproof audit release.npy --plan 'a plan.json' --report audit.html"
     *_, command = made_up(all_rounds=True).commands()
-    assert command == "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --claim 4.125"
+    assert command == "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --claim 4.125 --notice 0.45"
     made = made_up(rounds=1).commands()[0]
     assert made == "canaryproof canaries --seed 7 --count 229 --dim 12345 --out canaries.npy"
     for directions, name in (("independent", "Canaries"), ("orthonormal", "OrthonormalCanaries")):
@@ -258,7 +262,7 @@ def test_each_figure_of_the_page_is_the_plans():
     above, below = page.split("Lines that carry it out")
     assert numbers(above) == [
         *("4.12", "2e-05", "16", "3", "12345", "1.38"),  # what is claimed
-        *("229", "90", "170", "230", "61", "8.25"),  # the canaries
+        *("229", "90", "170", "230", "61", "8.25", "150", "45"),  # the canaries
         *("0.0083", f"{0.75 * math.sqrt(1.0083):.7g}", "0.75", "5.5"),  # their cost
         *("90", "0.55", "321", "0.65"),  # the faults
         *numbers(summary()),  # the map of faults
@@ -273,7 +277,9 @@ def test_each_figure_of_the_page_is_the_plans():
 # What a made-up plan says, whose figures stand there once.
 CLAIMED = "Claimed: ε = 4.12 at δ = 2e-05"
 NOISE = "has noise of 3 canary norms in 12,345 dimensions: ε = 1.38 for a client who takes part once."
-SHARE = "noise at 61% of the claim (ε = 8.25)."
+SHARE = (
+    "noise at 61% of the claim (ε = 8.25); 150 canaries: you would notice noise at 45% of the claim, as a gate asks."
+)
 COST = (
     "Accuracy: they add 0.0083 to the noise's variance, k/(σ²Td), as would a noise multiplier of "
     f"{0.75 * math.sqrt(1.0083):.7g} instead of 0.75. Time: 5.5 s to make them and score"

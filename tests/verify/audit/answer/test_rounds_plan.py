@@ -155,6 +155,9 @@ def made_up(**options):
             "seeing": 23,
             "short_noise": 0.619,
             "known": False,
+            "deciding": 19,
+            "confidence": 0.99,
+            "notice": 0.45,
             "count": 22,
             "noise_share": 0.0083,
             "shares": shares,
@@ -168,7 +171,7 @@ def test_each_figure_of_the_page_is_the_plans():
     for mechanism, drawn in ((made_up().mechanism, ["16", "0.125"]), (once_each, ["3", "16"])):
         assert numbers(str(made_up(mechanism=mechanism)).partition("Lines that carry")[0]) == [
             *("4.12", "2e-05", *drawn, "0.75", "1234"),  # what is claimed
-            *("22", "90", "17", "23", "61", "8.25", "0.0083"),  # the canaries
+            *("22", "90", "17", "23", "61", "8.25", "19", "45", "0.0083"),  # the canaries
             *("90", "0.55", "0.35", "9.5", "23.4", "17.5", "321", "7321", "54"),  # less noise
             *numbers(summary()),  # the map of faults
         ]
@@ -177,8 +180,9 @@ def test_each_figure_of_the_page_is_the_plans():
 PAGE = (
     "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
     "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
-    "{} notice noise at 61% of the claim (ε = 8.25){}. Accuracy: they add 0.0083 of the variance that the "
-    "noise has in the model. "
+    "{} notice noise at 61% of the claim (ε = 8.25){}; "
+    "19 canaries: you would notice noise at 45% of the claim, as a gate asks. "
+    "Accuracy: they add 0.0083 of the variance that the noise has in the model. "
     "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
     f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
     "Lines that carry it out; t is the number of the round:"
@@ -213,6 +217,7 @@ def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, da
     assert words.startswith(f"{said} canaries = ")
 
 
+GATE = ", confidence=0.99, notice=0.45"
 SAMPLED = [
     "canaries = cp.Canaries(seed=11, count=44, dim=1234)",
     "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(44, observed=22))",
@@ -220,7 +225,7 @@ SAMPLED = [
     "total += clients.total(t, clip_norm)",
     "clients.add(flatten(delta), t)",
     'scores = clients.scores("likelihood")',
-    "print(cp.audit(scores, 2e-05, claim=cp.accounting.poisson(0.75, rate=0.125, rounds=16)))",
+    f"print(cp.audit(scores, 2e-05, claim=cp.accounting.poisson(0.75, rate=0.125, rounds=16){GATE}))",
 ]
 KNOWN = [
     SAMPLED[0],
@@ -229,9 +234,9 @@ KNOWN = [
     "clients = cp.CanaryClients(canaries, schedule)",
     *SAMPLED[3:5],
     'scores = clients.scores("known rounds")',
-    "print(cp.audit(scores, 2e-05, claim=cp.accounting.gaussian(0.75, participations=3)))",
+    f"print(cp.audit(scores, 2e-05, claim=cp.accounting.gaussian(0.75, participations=3){GATE}))",
 ]
-OWN = "print(cp.audit(scores, 2e-05, claim={}, noise_multiplier=0.75))"
+OWN = f"print(cp.audit(scores, 2e-05, claim={{}}, noise_multiplier=0.75{GATE}))"
 
 
 @pytest.mark.parametrize("taken", [None, 3])
@@ -247,7 +252,7 @@ def test_the_lines_have_the_figures_of_the_plan_and_audit_what_it_claims(taken, 
     lines = planned.commands(seed=11)
     audited = (SAMPLED if taken is None else KNOWN)[-1]
     if neighbours == "replace":
-        audited = audited.replace(")))", ', neighbours="replace")))')
+        audited = audited.replace("), conf", ', neighbours="replace"), conf')
     if own is not None:
         audited = OWN.format(
             'cp.accounting.epsilon_delta(100.5, 2e-05, neighbours="replace")' if neighbours == "replace" else "100.5"

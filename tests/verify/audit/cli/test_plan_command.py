@@ -1,5 +1,8 @@
+import errno
 import json
 import math
+import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +14,15 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.accounting import accountant as accounting
 from canaryproof.verify.audit.answer.plan import plan
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
+from canaryproof.verify.audit.files import writing
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.command_line import main
+
+WORKFLOW = Path(__file__).parents[4] / "examples/privacy.yml"
+
+
+def no_space(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def run(*words):
@@ -134,16 +144,14 @@ def test_a_job_plans_trains_gates_reports_and_checks_and_runs_twice(tmp_path, mo
     def step(line):
         return CliRunner().invoke(main, line.split()[1:])
 
-    made = step("canaryproof plan --noise-multiplier 1.54 --dim 2000 --canary-seed 11 --out plan.json")
+    # The lines of the workflow to copy, of a smaller model.
+    planned, gate, check = re.findall("canaryproof (?:plan|audit|check-report) .*", WORKFLOW.read_text())
+    made = step(f"{planned.replace('1e6', '2000')} --canary-seed 11")
     assert made.exit_code == 0
     assert "11" not in made.output.partition("Lines that carry it out")[2]
     count = json.loads(Path("plan.json").read_text())["decided"]["count"]
     canaries = Canaries(11, count, 2000).sum(np.arange(count))
-    # The second line is what the plan prints, and has all that a gate needs.
-    gate = "canaryproof audit release.npy --plan plan.json --report audit.html"
-    assert gate in " ".join(made.output.split())
-    gate += " --fail-above-claim --junit audit.xml --overwrite"
-    check = "canaryproof check-report audit.html --release release.npy --plan plan.json"
+    assert "canaryproof audit release.npy --plan plan.json --report audit.html" in " ".join(made.output.split())
     for seed in (1, 2):
         np.save("release.npy", canaries + np.random.default_rng(seed).normal(0.0, 1.54, 2000))
         passed = step(gate)
@@ -154,6 +162,13 @@ def test_a_job_plans_trains_gates_reports_and_checks_and_runs_twice(tmp_path, mo
     assert step(f"{gate} --confidence 0.99").exit_code == 3
     np.save("release.npy", canaries + np.random.default_rng(3).normal(0.0, 0.5, 2000))
     assert step(gate).exit_code == 1
+    # A disk that is full keeps the decision, and loses the files.
+    with monkeypatch.context() as full:
+        full.setattr(writing.os, "fsync", no_space)
+        failed = step(gate)
+    assert failed.exit_code == 1
+    assert failed.stdout.startswith("NOT PASSED")
+    assert "No space left on device" in failed.stderr
     # The report of the gate that failed is of another release than this.
     np.save("release.npy", canaries)
     assert step(check).exit_code == 1

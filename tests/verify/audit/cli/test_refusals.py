@@ -117,7 +117,10 @@ ROUNDS = {"noise_multiplier": 1, "dim": 2000, "rounds": 10}
 SELF_TEST = {"members": 10, "dim": 40, "noise_multiplier": 1, "clip_norm": 1, "divisor": 1}
 ROUNDS_AUDIT = {"file": "rounds.json", "delta": "1e-5", "noise_multiplier": 1, "rate": 0.5, "claim": 9}
 MECHANISM = ("rate", "rounds", "participations")
-OF_RECORDS = "rate, rounds and participations: are for scores with a record of rounds"
+OF_RECORDS = (
+    "must have a record of rounds, as Scores.save of Python writes it, "
+    "because --rate, --rounds and --participations are of rounds"
+)
 WITH_CANARIES = "must be given with --canaries and --canary-seed alone"
 TOGETHER = "--canaries and --canary-seed: must be given together"
 SUBJECT = "--release or --scores: must be given, and not both"

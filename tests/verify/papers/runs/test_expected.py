@@ -4,7 +4,14 @@ import pytest
 
 from canaryproof.verify.papers.check.results import Effort, Result, Run, Subject, Verdict
 from canaryproof.verify.papers.check.verdicts import is_fixed
-from canaryproof.verify.papers.runs.expected import changes, read, read_findings, updated, updated_findings
+from canaryproof.verify.papers.runs.expected import (
+    changes,
+    read,
+    read_findings,
+    read_statements,
+    updated,
+    updated_findings,
+)
 from canaryproof.verify.papers.runs.plan import load
 
 
@@ -83,8 +90,10 @@ def test_a_suite_that_was_lost_whole_is_missed():
 
 def test_an_update_replaces_what_was_judged_and_forgets_what_is_gone():
     before = {("other", "x"): Verdict.CONFIRMED, ("claims", "b"): Verdict.REFUTED, ("claims", "gone"): Verdict.REFUTED}
-    text = updated(RUN.results, before, before.keys() - {("claims", "gone")})
-    assert text == "suite,id,verdict\nclaims,a,refuted\nclaims,b,confirmed\nother,x,confirmed\n"
+    text = updated(RUN.results, before, {("other", "x"): "x, as said", ("claims", "b"): "former"})
+    rows = ("claims,a,refuted,a statement", "claims,b,confirmed,a statement", 'other,x,confirmed,"x, as said"')
+    assert text.splitlines() == ["suite,id,verdict,statement", *rows]
+    assert read_statements(text)["other", "x"] == "x, as said"
     assert changes(RUN, read(text), SUITES) == []
 
 
@@ -95,16 +104,16 @@ def test_an_update_has_the_findings_that_are_the_same_in_each_run():
     assert read_findings(text) == {"a": "a finding", "x": 'one with a comma, and "marks"'}
 
 
-HEADER = "suite,id,verdict\n"
+HEADER = "suite,id,verdict,statement\n"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("suite,id\n", "columns must be suite, id, verdict"),
-        (HEADER + "a,b,maybe\n", "maybe"),
+        ("suite,id\n", "columns must be suite, id, verdict, statement"),
+        (HEADER + "a,b,maybe,c\n", "maybe"),
         (HEADER + "a,b\n", "not enough values"),
-        (HEADER + "a,b,refuted\n" * 2, "are there twice"),
+        (HEADER + "a,b,refuted,c\n" * 2, "are there twice"),
     ],
 )
 def test_a_damaged_table_is_refused(text, message):
@@ -133,5 +142,6 @@ def test_the_table_of_findings_has_exactly_the_checks_that_follow_from_print():
 
 def test_the_table_has_exactly_the_documents_statements():
     suites = load("canaryproof.verify.papers.suites.catalogue:SUITES")
-    ids = {(name, c.id) for name, checks in suites.items() for c in checks if c.subject is Subject.DOCUMENT}
-    assert read().keys() == ids
+    found = {(name, c.id): c.statement for name, cs in suites.items() for c in cs if c.subject is Subject.DOCUMENT}
+    assert read().keys() == found.keys()
+    assert read_statements() == found, "make published CHECKS=ID writes a changed statement"
