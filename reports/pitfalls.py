@@ -41,7 +41,7 @@ def text(run: Run) -> str:
     if nominal is not None:
         parts.append(f"![Share of bounds above the true ε against what is promised, a panel a method]({PICTURE})")
     parts.append(_ABOUT.format(provenance=provenance(run, "bounds")))
-    for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence, _trainings):
+    for section in (_selection, _at_one, _ties, _kinds, _structure, _dependence, _dependent, _trainings):
         parts += section(coverage)
     if default is not None:
         parts += [*_cost(default), *_caps(default)]
@@ -185,6 +185,24 @@ def _dependence(coverage: Mapping[str, BoundCoverage]) -> list[str]:
         "`--inclusion coin` and heuristic without.",
     )
     return _section("Scores of one run", words, rows, ("bound", "k", "ε", "runs", "share above the truth"))
+
+
+def _dependent(coverage: Mapping[str, BoundCoverage]) -> list[str]:
+    rates: dict[str, dict[str, str]] = {}
+    for row in _cells(coverage, "bounds.dependent-scores"):
+        rates.setdefault(f"`{row.method}`", {})[f"{row.mechanism}, ε = {row.truth:.3g}"] = f"{row.rate:.1%}"
+    names = list(dict.fromkeys(name for cells in rates.values() for name in cells))
+    rows = [(method, *(cells.get(name, "–") for name in names)) for method, cells in rates.items()]
+    words = (
+        "A mechanism may make scores depend on each other in any way: by a scale that it draws once a run, by "
+        "correlated noise, or by a state that depends on how many take part. Two states make a mechanism of ε = 1, "
+        "exactly, that the default says to leak more in most runs. Share above ε of the whole mechanism, k = 1,000, "
+        "δ = 1e-6 (`pure-dp`: 0):",
+        "*Here:* beside the default the answer shows `largest-score`, which is proven however scores depend on each "
+        "other where the null is exact. `pure-dp` needs the null given all else, which correlated canaries do not have. "
+        "With a coin for each canary `one-run` is proven, and `one-run-gaussian` for a Gaussian curve.",
+    )
+    return _section("Scores that depend on each other", words, rows, ("bound", *names))
 
 
 def _trainings(coverage: Mapping[str, BoundCoverage]) -> list[str]:

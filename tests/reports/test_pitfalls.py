@@ -35,8 +35,8 @@ def test_the_folder_has_the_page_and_the_picture(quick_run, page):
 
 def test_all_sections_are_there_with_their_remedies(page):
     titles = [line for line in page.splitlines() if line.startswith("## ")]
-    assert len(titles) == 8
-    assert page.count("*Here:*") == 8
+    assert len(titles) == 9
+    assert page.count("*Here:*") == 9
 
 
 def test_numbers_are_those_of_the_run(run, page):

@@ -429,6 +429,10 @@ def _leak_text(result: "AuditResult") -> str:
         parts = [f"ε is at least {round_down(bound.low)} ({at}){bound.condition}"]
     if result.claim is not None:
         parts[0] += f", claimed {number(result.claim)}"
+    proven = result.proven_bound
+    # One that is far below the default's helps nobody here, and is in the table of details.
+    if bound is not None and proven is not None and 0.0 < 0.5 * bound.low <= proven.low:
+        parts.append(f"at least {round_down(proven.low)} proven, whatever the scores' dependence")
     if estimate is not None:
         value, low, high = (
             round_to_error(each, estimate.standard_error) for each in (estimate.epsilon, estimate.low, estimate.high)

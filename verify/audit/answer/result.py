@@ -20,7 +20,7 @@ from canaryproof.verify.audit.answer.misuse import (
     trace_p_value,
 )
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
-from canaryproof.verify.audit.bounds.catalogue import DEFAULT, DEFAULT_WITH_COINS
+from canaryproof.verify.audit.bounds.catalogue import ANY_DEPENDENCE, DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
 from canaryproof.verify.audit.canaries.scores import Score, Scores
 from canaryproof.verify.audit.estimators.epsilon_estimators import TEST_LEVEL
@@ -371,6 +371,14 @@ class AuditResult:
         rows = [row for row in self.bounds if row.kind == BoundKind.LOWER_BOUND]
         known = next((row for row in rows if row.coverage in serving), None)
         return next((row for row in rows if row.name == DEFAULT), None) if known is None else known
+
+    @property
+    def proven_bound(self) -> AuditRow | None:
+        """The bound that is proven however scores depend on each other, beside one that is not; None without one."""
+        if self.bound is None or self.bound.coverage == Coverage.PROVEN:
+            return None
+        rows = {row.name: row for row in self.bounds if row.coverage == Coverage.PROVEN}
+        return next((rows[name] for name in ANY_DEPENDENCE if name in rows), None)
 
     @property
     def level(self) -> float:

@@ -7,14 +7,22 @@ For example:
 every canary's inclusion a fair coin of its own
 """
 
-from canaryproof.verify.audit.bounds import bayesian, fixed_sequence, gaussian, one_run, printed, thresholds
+from canaryproof.verify.audit.bounds import (
+    any_dependence,
+    bayesian,
+    fixed_sequence,
+    gaussian,
+    one_run,
+    printed,
+    thresholds,
+)
 from canaryproof.verify.audit.bounds.lower_bound import Coverage, LowerBound, Method, ScoreSample
 from canaryproof.verify.audit.bounds.lower_bound import cosine_null as cosine_null
 from canaryproof.verify.audit.bounds.lower_bound import prepare as prepare
 
 METHODS: dict[str, Method] = {
     method.name: method
-    for module in (fixed_sequence, thresholds, gaussian, one_run, bayesian, printed)
+    for module in (fixed_sequence, thresholds, any_dependence, gaussian, one_run, bayesian, printed)
     for method in module.METHODS
 }
 # This bound assumes nothing but independent scores, and has power against every shape of their distribution.
@@ -23,6 +31,9 @@ DEFAULT = "fixed-sequence"
 DEFAULT_WITH_COINS = "one-run"
 # Bounds that are shown unless others are asked for: the default, and three with one more assumption.
 _SHOWN = (DEFAULT, "normal-scores", DEFAULT_WITH_COINS, "one-run-gaussian")
+# Bounds that are proven however scores depend on each other, and mostly smaller: they are shown last. The first is for
+# δ = 0 alone.
+ANY_DEPENDENCE = ("pure-dp", "largest-score")
 
 _ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
 
@@ -30,7 +41,7 @@ _ORDER = (Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC)
 def lower_bounds(
     scores: ScoreSample, delta: float, confidence: float = 0.95, names: tuple[str, ...] = ()
 ) -> tuple[LowerBound, ...]:
-    """Compute the bounds of one audit, proven ones first.
+    """Compute the bounds of one audit, proven ones first; by default those for any dependence last.
 
     Parameters
     ----------
@@ -54,6 +65,9 @@ def lower_bounds(
     ValueError
         If a named method does not serve these scores, or δ or α is outside its domain.
     """
-    chosen = [METHODS[name] for name in names] or [METHODS[name] for name in _SHOWN if METHODS[name].can_use(scores)]
+    shown = (*_SHOWN, *ANY_DEPENDENCE[delta > 0.0 :])
+    chosen = [METHODS[name] for name in names] or [METHODS[name] for name in shown if METHODS[name].can_use(scores)]
     bounds = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]
-    return tuple(sorted(bounds, key=lambda bound: _ORDER.index(bound.coverage)))
+    return tuple(
+        sorted(bounds, key=lambda each: (not names and each.method in ANY_DEPENDENCE, _ORDER.index(each.coverage)))
+    )

@@ -44,9 +44,13 @@ _SUM_SHIFTS = np.geomspace(5e-3, 150.0, 80)[:, np.newaxis]
 # Thresholds extend to where one of the scores lies with this probability.
 _REACH = 0.1
 _SUM_HALVINGS = 30
+# The largest tail of an observed score under (ε, δ)-privacy, from ε, the null's log tail and δ.
+LargestTail = Callable[[float, Array, float], Array]
 
 
-def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: float) -> BlockTest:
+def sum_test(
+    scores: ScoreSample, design_delta: float, delta: float, alpha: float, largest_tail: LargestTail = worst_tail
+) -> BlockTest:
     """Prepare the test of summed weights, which are the best ones at ``design_delta``."""
     null, count = scores.null, scores.count
     assert null is not None
@@ -58,7 +62,7 @@ def sum_test(scores: ScoreSample, design_delta: float, delta: float, alpha: floa
         return _sums(scores.observed[audits], thresholds(epsilon))
 
     def are_rejected(epsilon: float, tested: float, values: Ints) -> Bools:
-        tails = worst_tail(tested, null.log_tail(thresholds(epsilon)), delta)
+        tails = largest_tail(tested, null.log_tail(thresholds(epsilon)), delta)
         return values >= least_rejecting(tails, count, alpha * (1.0 - RELATIVE))
 
     return BlockTest(evidence, are_rejected)

@@ -52,12 +52,15 @@ class ExactNull:
         validity rests on ``log_tail`` alone.
     atoms
         The values that a score can have, in increasing order; None if it can have any.
+    is_conditional
+        Whether it is the law given all else: the output and the other canaries. That of independent directions is.
     """
 
     name: str
     log_tail: Callable[[Array], Array]
     quantile: Callable[[Array], Array]
     atoms: Array | None = field(default=None, compare=False)
+    is_conditional: bool = False
 
 
 def normal_null(deviation: float = 1.0) -> ExactNull:
@@ -82,6 +85,7 @@ def cosine_null(dim: float) -> ExactNull:
         f"cosine in {dim:,} dimensions",
         lambda x: null_cosine.logsf(np.minimum(x, _BELOW_ONE), dim),
         quantile,
+        is_conditional=True,
     )
 
 

@@ -234,6 +234,17 @@ def _normal_scores(case: _Case) -> Range:
     return _exactly(_epsilon_of(float(mean - stats.norm.isf(case.alpha) / math.sqrt(_COUNT)), case.delta))
 
 
+def _largest_score(case: _Case) -> Range:
+    shares = [(j, j * case.alpha / _COUNT) for j in range(1, _COUNT + 1)]
+    places, found = np.sort(case.observed)[::-1], math.inf
+    # Each rank serves δ up to half of its share; the first that serves this one is the last that counts.
+    for j, share in shares:
+        found = min(found, math.log((share - min(case.delta, 0.5 * share)) / _tail(float(places[j - 1]))))
+        if 0.5 * share >= case.delta:
+            return _exactly(max(found, 0.0))
+    return _exactly(0.0)
+
+
 def _gaussian_dp(case: _Case) -> Range:
     low, high, tails = 0.0, 0.0, (0.5, 0.2, 0.05, 0.005)
     for tail in tails:
@@ -305,6 +316,7 @@ _EXPECTED: dict[str, Callable[[_Case], Range]] = {
     "fixed-threshold": _fixed_threshold,
     "bonferroni": _bonferroni,
     "band": _band,
+    "largest-score": _largest_score,
     "normal-scores": _normal_scores,
     "gaussian-dp": _gaussian_dp,
     "one-run": _one_run,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from canaryproof.verify.audit.bounds import fixed_sequence, gaussian, one_run, thresholds
+from canaryproof.verify.audit.bounds import any_dependence, fixed_sequence, gaussian, one_run, thresholds
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
 
@@ -14,6 +14,8 @@ FUNCTIONS = {
     "band": thresholds.simultaneous,
     "fixed-threshold": thresholds.fixed_threshold,
     "bonferroni": thresholds.bonferroni,
+    "largest-score": any_dependence.largest_score,
+    "pure-dp": any_dependence.pure_dp,
     "normal-scores": gaussian.normal_scores,
     "gaussian-dp": gaussian.gaussian_dp,
     "one-run": one_run.steinke,
@@ -70,5 +72,10 @@ def test_a_few_are_shown_by_default_and_none_as_printed():
     sampled = lower_bounds(prepare(SEEN, UNSEEN), 1e-5)
     exact = lower_bounds(prepare(SEEN, null=NULL), 1e-5)
     assert [bound.method for bound in sampled] == [DEFAULT, "one-run", "one-run-gaussian"]
-    assert [bound.method for bound in exact] == [DEFAULT, "normal-scores"]
+    pure = lower_bounds(prepare(SEEN, null=NULL), 0.0)
+    # What is proven for any dependence stands beside the default, and decides only where it is asked for.
+    assert [bound.method for bound in exact] == [DEFAULT, "normal-scores", "largest-score"]
+    assert [bound.method for bound in pure] == [DEFAULT, "normal-scores", "largest-score", "pure-dp"]
+    asked = lower_bounds(prepare(SEEN, null=NULL), 1e-5, 0.95, (DEFAULT, "largest-score"))
+    assert [bound.method for bound in asked] == ["largest-score", DEFAULT]
     assert not any(METHODS[bound.method].printed for bound in (*sampled, *exact))

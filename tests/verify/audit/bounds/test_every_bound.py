@@ -28,8 +28,11 @@ NULL = normal_null()
 _HALF = "the threshold is chosen on one half of the scores, and may count fewer of the other half"
 _LARGEST = "the threshold is that of the largest finite estimate, whose limits may be worse"
 _DISTINCT = "equal scores count as distinct, as in print"
+_PURE = "it says nothing of δ > 0"
 EXCEPT = {
-    "order": {"bayesian": _HALF},
+    "positive": {"pure-dp": _PURE},
+    "cap": {"pure-dp": _PURE},
+    "order": {"bayesian": _HALF, "pure-dp": _PURE},
     "scores": {"bayesian": _HALF, "canife": _LARGEST, "canife-code": _LARGEST},
     # Which estimate is the largest depends on δ.
     "delta": {"bayesian": _HALF, "canife": _LARGEST},
@@ -59,7 +62,7 @@ def value(method, scores, delta=1e-5, alpha=0.05):
 # What it says of itself.
 
 
-@every_bound()
+@every_bound("positive")
 def test_it_says_what_it_is(method):
     for scores in served(method, SEEN, UNSEEN):
         bound = method.bound(scores, 1e-5, 0.1)
@@ -79,7 +82,9 @@ def test_what_is_known_of_its_coverage_depends_on_the_scores(method):
 
     needs = {"null": NULL} if method.needs == "null" else {"unobserved": UNSEEN}
     proven, asymptotic, heuristic = Coverage.PROVEN, Coverage.ASYMPTOTIC, Coverage.HEURISTIC
-    known = {(asymptotic, proven, asymptotic), (heuristic, heuristic, proven), (heuristic, heuristic, heuristic)}
+    known = {(asymptotic, proven, asymptotic), (heuristic, heuristic, proven)} | {
+        (each,) * 3 for each in (proven, heuristic)
+    }
     assert (coverage(), coverage(independent=True), coverage(inclusion="coin")) in known
 
 
@@ -105,7 +110,7 @@ def test_it_takes_any_confidence_that_an_audit_takes(method, alpha):
         assert 0.0 <= bound.value <= bound.cap
 
 
-@every_bound()
+@every_bound("cap")
 def test_perfect_separation_reaches_its_cap(method):
     for scores in served(method, SEEN + 1e3, UNSEEN):
         bound = method.bound(scores, 1e-5, 0.05)
