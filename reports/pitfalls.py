@@ -199,8 +199,8 @@ def _dependent(coverage: Mapping[str, BoundCoverage]) -> list[str]:
         "exactly, that the default says to leak more in most runs. Share above ε of the whole mechanism, k = 1,000, "
         "δ = 1e-6 (`pure-dp`: 0):",
         "*Here:* beside the default the answer shows `largest-score`, which is proven however scores depend on each "
-        "other where the null is exact. `pure-dp` needs the null given all else, which correlated canaries do not have. "
-        "With a coin for each canary `one-run` is proven, and `one-run-gaussian` for a Gaussian curve.",
+        "other where the null is exact. `pure-dp` needs the null given all else, which correlated canaries do not "
+        "have. With a coin for each canary `one-run` is proven, and `one-run-gaussian` for a Gaussian curve.",
     )
     return _section("Scores that depend on each other", words, rows, ("bound", *names))
 

@@ -181,6 +181,9 @@ class _ScoresJudge:
             do = _MORE_CANARIES
         elif bound.low > claim:
             do = _COINS
+        elif result.proven_bound is not None and result.proven_bound.low > claim:
+            because = f"{because}; a proven bound is above the claim, but only the default bound decides"
+            do = _MORE_CANARIES
         elif result.doubted_rounds:
             because = f"{because}; {result.doubted_rounds}"
             do = _WATCH_ROUNDS

@@ -374,7 +374,7 @@ class AuditResult:
 
     @property
     def proven_bound(self) -> AuditRow | None:
-        """The bound that is proven however scores depend on each other, beside one that is not; None without one."""
+        """The bound that is proven however scores depend on each other, where the best one is not."""
         if self.bound is None or self.bound.coverage == Coverage.PROVEN:
             return None
         rows = {row.name: row for row in self.bounds if row.coverage == Coverage.PROVEN}

@@ -1,7 +1,7 @@
 """Bounds that are proven however scores depend on each other, for an exact null and canaries that all took part.
 
 One run's scores may depend on each other in any way, and the run may draw whatever it likes. What these bounds need is
-the law of a canary's score without that canary, beside all others. Independent directions have it.
+the law of a canary's score without that canary, among all others. Independent directions have it.
 """
 
 import math
@@ -29,11 +29,11 @@ def largest_score(scores: ScoreSample, delta: float, alpha: float) -> tuple[Arra
         return np.zeros(len(scores.observed)), np.full(len(scores.observed), math.nan)
     ranks = np.arange(1, rank + 1)
     shares = np.append(0.5 * each * ranks[:-1], each * rank - delta)
-    places = scores.observed[:, scores.count - ranks]
-    by_rank = np.log(shares) - scores.null.log_tail(places)
+    at = scores.observed[:, scores.count - ranks]
+    by_rank = np.log(shares) - scores.null.log_tail(at)
     least = np.argmin(by_rank, axis=1)[:, np.newaxis]
     values = np.maximum(np.take_along_axis(by_rank, least, axis=1)[:, 0], 0.0)
-    return values, np.where(values > 0.0, np.take_along_axis(places, least, axis=1)[:, 0], math.nan)
+    return values, np.where(values > 0.0, np.take_along_axis(at, least, axis=1)[:, 0], math.nan)
 
 
 def posterior_tail(epsilon: float, log_tail: Array) -> Array:
@@ -78,7 +78,7 @@ METHODS = (
         "largest-score",
         "Markov's inequality at the largest score, or at a rank that δ asks for (canaryproof)",
         largest_score,
-        ("the null law of a canary's score beside all other canaries",),
+        ("the null law of a canary's score among all other canaries",),
         if_exact,
         ("6a",),
         needs="null",

@@ -438,7 +438,7 @@ def _dependent(context: Context) -> Outcome:
 
 
 def _dependent_scores(context: Context) -> Outcome:
-    """Judge the bounds that are proven for such scores, and measure all others beside them."""
+    """Judge the bounds that are proven for such scores, and measure all others too."""
     runs, count, delta = context.pick(100, 1000, 10), 1000, DELTAS[context.level][0]
     rows, proven = [], []
     for mechanism in bounds_dependence.MECHANISMS:
@@ -457,10 +457,11 @@ def _dependent_scores(context: Context) -> Outcome:
                 if not serves or math.isinf(truth := mechanism.epsilon(at, total)):
                     continue
                 where = {"mechanism": mechanism.name, "epsilon": truth, "count": count, "null": kind}
-                found = [replace(row, method=name) for row in measure(method, [AuditCell(where, {at: truth}, audits)])]
-                rows += found
+                measured = measure(method, [AuditCell(where, {at: truth}, audits)])
+                named = [replace(row, method=name) for row in measured]
+                rows += named
                 assumes = GAUSSIAN_CURVE in method.assumptions
-                proven += found if method.coverage(audits[0]) is Coverage.PROVEN and not assumes else []
+                proven += named if method.coverage(audits[0]) is Coverage.PROVEN and not assumes else []
     judged = _outcome(proven, ALPHA)
     most = max((row for row in rows if row.method == DEFAULT), key=lambda row: row.rate)
     finding = f"{judged.finding}; {DEFAULT}, which needs independence, in up to {most.rate:.0%} ({most.mechanism})"

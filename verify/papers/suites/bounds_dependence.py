@@ -1,6 +1,6 @@
 """Scores of one run that depend on each other, of the suite ``bounds``: mechanisms whose ε as a whole is known.
 
-The null of a canary's score is N(0, 1) in each of them, beside all other canaries.
+The null of a canary's score is N(0, 1) in each of them, among all other canaries.
 """
 
 import math
@@ -66,12 +66,12 @@ def _two_states(rng: np.random.Generator, included: NDArray[np.bool_]) -> Array:
     return np.asarray(np.where(holds, 1.0, -1.0) * np.abs(rng.standard_normal(included.shape)))
 
 
-def _equicorrelated(mu: float, correlation: float, rng: np.random.Generator, included: NDArray[np.bool_]) -> Array:
+def _shared_noise(mu: float, correlation: float, rng: np.random.Generator, included: NDArray[np.bool_]) -> Array:
     shared, own = rng.standard_normal((len(included), 1)), rng.standard_normal(included.shape)
     return np.asarray(mu * included + math.sqrt(correlation) * shared + math.sqrt(1.0 - correlation) * own)
 
 
-def _epsilon_of_equicorrelated(mu: float, delta: float, count: int) -> float:
+def _epsilon_at_correlation(mu: float, delta: float, count: int) -> float:
     """Return ε of one canary's mean under correlated noise: all other scores help to tell it."""
     precision = (1.0 + (count - 2) * _CORRELATION) / ((1.0 - _CORRELATION) * (1.0 + (count - 1) * _CORRELATION))
     return _gaussian(delta, mu * math.sqrt(precision))
@@ -83,11 +83,11 @@ MECHANISMS = (
     *(
         DependentScores(
             f"equicorrelated, trace {mu:g}",
-            partial(_equicorrelated, mu, _CORRELATION),
-            partial(_epsilon_of_equicorrelated, mu),
+            partial(_shared_noise, mu, _CORRELATION),
+            partial(_epsilon_at_correlation, mu),
             is_conditional=False,
         )
         for mu in (0.0, 1.0)
     ),
-    DependentScores("comonotone, trace 0", partial(_equicorrelated, 0.0, 1.0), lambda _, __: 0.0, is_conditional=False),
+    DependentScores("comonotone, trace 0", partial(_shared_noise, 0.0, 1.0), lambda _, __: 0.0, is_conditional=False),
 )

@@ -236,12 +236,12 @@ def _normal_scores(case: _Case) -> Range:
 
 def _largest_score(case: _Case) -> Range:
     shares = [(j, j * case.alpha / _COUNT) for j in range(1, _COUNT + 1)]
-    places, found = np.sort(case.observed)[::-1], math.inf
+    ordered, least = np.sort(case.observed)[::-1], math.inf
     # Each rank serves δ up to half of its share; the first that serves this one is the last that counts.
     for j, share in shares:
-        found = min(found, math.log((share - min(case.delta, 0.5 * share)) / _tail(float(places[j - 1]))))
+        least = min(least, math.log((share - min(case.delta, 0.5 * share)) / _tail(float(ordered[j - 1]))))
         if 0.5 * share >= case.delta:
-            return _exactly(max(found, 0.0))
+            return _exactly(max(least, 0.0))
     return _exactly(0.0)
 
 

@@ -198,6 +198,8 @@ def contradictions(result: Audit) -> Iterator[str]:
         p_value = result.claim_p_value
         exceeded = above and not heuristic if p_value is None else p_value <= result.level
         yield from unless((leak.status == "failed") == exceeded, "a bound above the claim, or its curve, decides")
+        proven_bound = result.proven_bound
+        above = above or (proven_bound is not None and result.claim is not None and proven_bound.low > result.claim)
         yield from unless(not (above and leak.status == "as claimed"), "as claimed below a bound")
         yield from unless(bound.low <= bound.cap, "a bound is above its cap")
     proven = [row for row in result.bounds if row.coverage == "proven"]

@@ -763,6 +763,7 @@ def test_each_canary_is_held_against_the_claim_at_its_own_number_of_rounds(tmp_p
         "participations",
         "fixed-sequence",
         "normal-scores",
+        "largest-score",
         "composed-bound",
     ]
     assert ruling(result) == "PASSED"

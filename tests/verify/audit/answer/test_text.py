@@ -60,7 +60,7 @@ def test_a_bound_says_in_one_breath_what_it_rests_on():
     assert "(about 95% confidence), if the trade-off curve is Gaussian;" in gaussian.finding("leak").because
     assert "needs independent scores" in " ".join(details(gaussian).split())
     rows = audit(Scores(OBSERVED, dim=DIM), DELTA).bounds
-    assert [row.basis for row in rows] == ["asymptotic", "asymptotic, if the trade-off curve is Gaussian"]
+    assert [row.basis for row in rows] == ["asymptotic", "asymptotic, if the trade-off curve is Gaussian", "proven"]
 
 
 def test_an_estimate_has_as_many_digits_as_its_error_earns(found):
