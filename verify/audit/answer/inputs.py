@@ -38,6 +38,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
     Inclusion,
     LowerBound,
     cosine_null,
+    coverage_of_one_model,
     prepare,
 )
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
@@ -506,12 +507,14 @@ def _bounds(
     # Scores of one run are not independent.
     sample = prepare(scores.observed, scores.unobserved, null, inclusion=inclusion)
     # Losses of one model depend on each other in a way that no dimension makes vanish.
-    dependent = scores.kind is ScoreKind.ANY and scores.record is None and inclusion is Inclusion.FIXED
-    return tuple(_bound_row(bound, dependent=dependent) for bound in lower_bounds(sample, delta, confidence, names))
+    one_model = scores.kind is ScoreKind.ANY and scores.record is None
+    return tuple(
+        _bound_row(bound, coverage_of_one_model(bound, inclusion) if one_model else bound.coverage)
+        for bound in lower_bounds(sample, delta, confidence, names)
+    )
 
 
-def _bound_row(bound: LowerBound, *, dependent: bool) -> AuditRow:
-    limit = dependent and bound.coverage is Coverage.ASYMPTOTIC
+def _bound_row(bound: LowerBound, coverage: Coverage) -> AuditRow:
     return AuditRow(
         name=bound.method,
         version=METHODS[bound.method].version,
@@ -519,7 +522,7 @@ def _bound_row(bound: LowerBound, *, dependent: bool) -> AuditRow:
         epsilon=bound.value,
         low=bound.value,
         high=math.inf if bound.upper is None else bound.upper,
-        coverage=str(Coverage.HEURISTIC if limit else bound.coverage),
+        coverage=str(coverage),
         cap=bound.cap,
         assumes=", ".join(bound.assumptions),
     )

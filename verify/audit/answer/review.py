@@ -1,13 +1,13 @@
-"""A second opinion on another tool's audit: what valid bounds give from the same scores or counts.
+"""A second opinion on another tool's audit: what bounds of known coverage give from the same scores or counts.
 
 A published ε can be all of its cap. Or it comes of a choice on the same scores: of the threshold, of the direction, or
-of the number of guesses. Each choice is made here too, to show what it costs. Valid bounds pay for it.
+of the number of guesses. Each choice is made here too, to show what it costs. The bounds pay for it.
 """
 
 import json
 import math
 import textwrap
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +28,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
     Inclusion,
     LowerBound,
     ScoreSample,
+    coverage_of_one_model,
     prepare,
 )
 from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
@@ -55,7 +56,7 @@ class Opinion(StrEnum):
     """The opinion on a reported ε; the first that applies."""
 
     AT_ITS_CAP = "at its cap"  # it says how many canaries there were
-    SUPPORTED = "supported"  # a valid bound is as large
+    SUPPORTED = "supported"  # a proven bound is as large
     CONDITIONAL = "supported under a condition"  # a bound with one more condition is as large
     IMPOSSIBLE = "impossible"  # none from so many canaries can be as large, whatever leaks
     UNSUPPORTED = "not supported"  # none is as large
@@ -65,7 +66,7 @@ class Opinion(StrEnum):
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class ReviewedBound:
-    """A valid bound from the given scores or counts.
+    """A bound from the given scores or counts.
 
     Attributes
     ----------
@@ -126,7 +127,7 @@ class Review:
     delta, confidence
         δ and confidence of all bounds.
     bounds
-        Valid bounds, the one that decides first.
+        Bounds, the one that decides first.
     caps
         The largest ε that so many canaries can give, by method.
     choices
@@ -135,6 +136,8 @@ class Review:
         What cannot be seen from what is given.
     withheld
         Why nothing is judged, as rows are copies of others or scores are lower for members; empty if neither is so.
+    others
+        Arguments that differ from the source, and the opinions at its other δ.
     """
 
     form: str
@@ -148,6 +151,7 @@ class Review:
     choices: tuple[Choice, ...]
     unknown: tuple[str, ...]
     withheld: str = ""
+    others: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields as they are in JSON, which has no infinity: an infinite number is None."""
@@ -155,7 +159,7 @@ class Review:
         document["bounds"] = [
             {name: None if value == math.inf else value for name, value in row.items()} for row in document["bounds"]
         ]
-        return document | {name: list(document[name]) for name in ("choices", "unknown")}
+        return document | {name: list(document[name]) for name in ("choices", "unknown", "others")}
 
     def to_json(self) -> str:
         """Return all fields as one JSON document."""
@@ -168,6 +172,7 @@ class Review:
 
     def __str__(self) -> str:
         blocks = [("Reviewed", f"{self.form}: {self.canaries}, at δ = {self.delta:g}")]
+        blocks += [("Also", other) for other in self.others]
         blocks += [("Bound", _bound_line(bound, self.confidence)) for bound in self.bounds]
         caps = ", ".join(f"{round_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
         blocks += [("Caps", f"so many canaries give at most {caps}")] if caps else []
@@ -203,7 +208,8 @@ def review(
         or a column for each kind of scores, or counts m, r and v of canaries, guesses and right guesses. memaudit's
         report and the sizes and ε of PrivacyGuard's ``AnalysisNodeOutput`` are read too.
     delta, epsilon
-        δ, and the reported ε; by default those of the source.
+        δ, and the reported ε; by default those of the source. Where its lines have several δ, each ε is judged at its
+        own, and the opinion is that on the smallest δ at which it is not supported.
     confidence
         1 − α.
     inclusion
@@ -242,17 +248,58 @@ def review(
         result = of_frame(source, score, member, id_column)
     else:
         raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
-    level = 1.0 - rules.CONFIDENCE.number("confidence", confidence)
-    if delta is None and result.delta is None:
-        raise ValueError("delta: must be given, as the source has none and ε means nothing without it")
-    at = rules.DELTA_OR_ZERO.number("delta", result.delta if delta is None else delta)
-    reported = result.epsilon if epsilon is None else epsilon
-    if reported is not None:
-        reported = _REPORTED.number("epsilon", reported)
+    rules.CONFIDENCE.number("confidence", confidence)
     if tried is not None:
         tried = int(_TRIED.number("tried", tried))
     kind = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
+    given = {"delta": delta, "epsilon": epsilon}
+    differing = tuple(
+        f"{name} = {value:g} was given, and the source has {', '.join(f'{each:g}' for each in own)}"
+        for name, value in given.items()
+        if isinstance(value, int | float) and (own := _of_source(result, name)) and value not in own
+    )
     withheld = "" if result.scores is None else _wrong_input(result.scores)
+    reviews = [
+        _review_at(result, at, reported, confidence, kind, tried, withheld)
+        for at, reported in _questions(result, delta, epsilon)
+    ]
+    first = min(reviews, key=lambda each: (each.opinion is Opinion.SUPPORTED, each.delta))
+    return replace(first, others=(*differing, *(_answer(each) for each in reviews if each is not first)))
+
+
+def _of_source(result: OtherResult, name: str) -> list[float]:
+    """Return the values of ε or δ that a source has."""
+    values = [getattr(each, name) for each in result.reported]
+    return list(dict.fromkeys(value for value in values if value is not None))
+
+
+def _questions(result: OtherResult, delta: float | None, epsilon: float | None) -> list[tuple[float, float | None]]:
+    """Return each δ at which something is to be judged, with the largest ε that is reported there."""
+    deltas = _of_source(result, "delta")
+    if delta is None and not deltas:
+        raise ValueError("delta: must be given, as the source has none and ε means nothing without it")
+    questions: list[tuple[float, float | None]] = []
+    for value in deltas if delta is None else [delta]:
+        at = rules.DELTA_OR_ZERO.number("delta", value)
+        # A line without a δ is of the one that there is.
+        own = [each for each in result.reported if each.delta in (None, at)] or result.reported
+        reported = max((each.epsilon for each in own if each.epsilon is not None), default=None)
+        reported = reported if epsilon is None else epsilon
+        questions.append((at, None if reported is None else _REPORTED.number("epsilon", reported)))
+    return questions
+
+
+def _review_at(
+    result: OtherResult,
+    at: float,
+    reported: float | None,
+    confidence: float,
+    kind: Inclusion,
+    tried: int | None,
+    withheld: str,
+) -> Review:
+    """Review a result at one δ."""
+    level = 1.0 - confidence
     if withheld:
         parts: _Parts = (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
     elif result.scores is not None:
@@ -301,7 +348,7 @@ def _opinion(reported: float | None, bounds: tuple[ReviewedBound, ...], caps: di
     if reported is None:
         return Opinion.NOT_JUDGED
     reached = [bound for bound in bounds if reported <= bound.epsilon * (1.0 + _CLOSE)]
-    supported = bool(reached) and reached[0] is bounds[0]
+    supported = bool(reached) and reached[0] is bounds[0] and not reached[0].condition
     # A bound below its own cap that is as large says more than the number of canaries.
     if _near(reported, caps) is not None and not (supported and bounds[0].epsilon < bounds[0].cap * (1.0 - _CLOSE)):
         return Opinion.AT_ITS_CAP
@@ -340,9 +387,8 @@ def _wrong_input(scores: ScoreColumns) -> str:
 
 
 def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
-    bounds = sorted(
-        map(_review_bound, lower_bounds(sample, delta, 1.0 - alpha)), key=lambda bound: bool(bound.condition)
-    )
+    rows = (_review_bound(bound, sample.inclusion) for bound in lower_bounds(sample, delta, 1.0 - alpha))
+    bounds = sorted(rows, key=lambda bound: bool(bound.condition))
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
     assert sample.unobserved is not None
     if can_hide_copies(np.concatenate([sample.observed.ravel(), sample.unobserved.ravel()])):
@@ -352,10 +398,11 @@ def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
     return tuple(bounds), _caps(sample, delta, alpha), _choices(sample, delta, alpha), tuple(unknown)
 
 
-def _review_bound(bound: LowerBound) -> ReviewedBound:
-    heuristic = bound.coverage is Coverage.HEURISTIC
+def _review_bound(bound: LowerBound, inclusion: Inclusion) -> ReviewedBound:
+    coverage = coverage_of_one_model(bound, inclusion)
+    heuristic = coverage is Coverage.HEURISTIC
     conditions = [each for each in bound.assumptions if heuristic or each == GAUSSIAN_CURVE]
-    basis = f"{bound.coverage}; needs {' and '.join(bound.assumptions)}"
+    basis = f"{coverage}; needs {' and '.join(bound.assumptions)}"
     return ReviewedBound(bound.method, bound.value, bound.cap, basis, " and ".join(conditions))
 
 
@@ -498,10 +545,12 @@ def _of_sizes(result: OtherResult, delta: float, alpha: float) -> _Parts:
 
 def _answer(reviewed: Review) -> str:
     at, reported = f"at δ = {reviewed.delta:g}", reviewed.reported
-    headline = reviewed.bounds[0] if reviewed.bounds else None
+    headline = next((bound for bound in reviewed.bounds if not bound.condition), None)
     if reviewed.withheld:
         return f"Nothing is judged. {reviewed.withheld}"
-    valid = "" if headline is None else f"The valid bound is {round_down(headline.epsilon)} {at}."
+    valid = "" if headline is None else f"The {_coverage(headline)} bound is {round_down(headline.epsilon)} {at}."
+    if headline is None and reviewed.bounds:
+        valid = f"No bound is proven {at}: nobody knows how the scores of one model depend on each other."
     if reported is None:
         return (
             f"{valid} No ε is reported that could be judged." if valid else "No ε is reported, and no scores are given."
@@ -516,7 +565,7 @@ def _answer(reviewed: Review) -> str:
         case Opinion.SUPPORTED:
             assert headline is not None
             return (
-                f"{subject} is supported: the valid bound is {round_down(headline.epsilon)} with "
+                f"{subject} is supported: the {_coverage(headline)} bound is {round_down(headline.epsilon)} with "
                 f"{percent(reviewed.confidence)} confidence {at}."
             )
         case Opinion.CONDITIONAL:
@@ -539,6 +588,10 @@ def _answer(reviewed: Review) -> str:
         case _:
             text = f"{subject} cannot be judged from sizes alone."
     return f"{text} {valid}".strip()
+
+
+def _coverage(bound: ReviewedBound) -> str:
+    return bound.basis.partition(";")[0]
 
 
 def _bound_line(bound: ReviewedBound, confidence: float) -> str:

@@ -264,6 +264,15 @@ def check_levels(delta: float, alpha: float) -> None:
         raise ValueError(f"alpha must lie strictly between 0 and 1, not {alpha!r}")
 
 
+def coverage_of_one_model(bound: "LowerBound", inclusion: Inclusion) -> "Coverage":
+    """Return what is known of a bound's coverage where all scores are of one model, as losses are.
+
+    Without coins such scores depend on each other in a way that no dimension makes vanish.
+    """
+    dependent = inclusion is Inclusion.FIXED and bound.coverage is Coverage.ASYMPTOTIC
+    return Coverage.HEURISTIC if dependent else bound.coverage
+
+
 # An assumption that scores cannot show.
 GAUSSIAN_CURVE = "a Gaussian trade-off curve"
 

@@ -39,8 +39,8 @@ def review_command(file: Path, as_json: bool, **asked: Any) -> None:
     counts: m canaries, r guesses and v right ones, a line for each number of guesses that was tried. Or it is
     memaudit's report, or the output of PrivacyGuard's AnalysisNode.
 
-    The opinion on the reported epsilon comes first, then valid bounds and their caps. Then it says what choices on the
-    same scores would have given, and what cannot be seen from what is given.
+    The opinion on the reported epsilon comes first, then bounds with their coverage and caps. Then it says what choices
+    on the same scores would have given, and what cannot be seen from what is given.
     """
     # Loads compiled kernels.
     from canaryproof.verify.audit.answer.review import review

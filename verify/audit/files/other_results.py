@@ -66,6 +66,14 @@ class GuessCount:
     right: int
 
 
+@dataclass(frozen=True)
+class ReportedEpsilon:
+    """ε and δ of a line; None where it has none."""
+
+    epsilon: float | None
+    delta: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class OtherResult:
     """The result of an audit by another tool.
@@ -80,8 +88,8 @@ class OtherResult:
         Counts of guesses, a row each.
     sizes
         Numbers of members and of others; None without scores and where a summary does not have them.
-    epsilon, delta
-        Reported ε and δ; None if the file has none.
+    reported
+        ε and δ of each line that reports them.
     remarks
         What the form means for the result.
     """
@@ -90,8 +98,7 @@ class OtherResult:
     scores: ScoreColumns | None = None
     counts: tuple[GuessCount, ...] = ()
     sizes: tuple[int, int] | None = None
-    epsilon: float | None = None
-    delta: float | None = None
+    reported: tuple[ReportedEpsilon, ...] = ()
     remarks: tuple[str, ...] = ()
 
 
@@ -168,7 +175,7 @@ def of_frame(
 def of_table(table: LabelledTable, score: str | None, member: str | None, id_column: str | None = None) -> OtherResult:
     """Return the result that a table holds; a ``ValueError`` of one line says that it has no known form."""
     names = table.names
-    reported: dict[str, Any] = {"epsilon": _largest(table, _EPSILON), "delta": _largest(table, ("delta",))}
+    reported: dict[str, Any] = {"reported": _reported(table)}
     columns = score or _first_alias(names, _SCORE), member or _first_alias(names, _MEMBER)
     pair = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
     counted = [_first_alias(names, aliases) for aliases in (_CANARIES, _GUESSES, _RIGHT)]
@@ -211,11 +218,14 @@ def _scores(
     return checked_scores(name, values, kind, lambda i: f"{name}, {cells[i][0]}")
 
 
-def _largest(table: LabelledTable, aliases: Sequence[str]) -> float | None:
-    """Return the largest number of the first known column: tools report their largest ε."""
-    name = _first_alias(table.names, aliases)
-    cells = [] if name is None else _nonempty_cells(table, name)
-    return max((parsed_number(str(name), position, cell) for position, cell in cells), default=None)
+def _reported(table: LabelledTable) -> tuple[ReportedEpsilon, ...]:
+    """Return ε and δ of each line that has one of them."""
+    lines: dict[str, dict[str, float]] = {}
+    for field, aliases in (("epsilon", _EPSILON), ("delta", ("delta",))):
+        if (name := _first_alias(table.names, aliases)) is not None:
+            for position, cell in _nonempty_cells(table, name):
+                lines.setdefault(position, {})[field] = parsed_number(name, position, cell)
+    return tuple(dict.fromkeys(ReportedEpsilon(line.get("epsilon"), line.get("delta")) for line in lines.values()))
 
 
 def _counts(table: LabelledTable, names: Sequence[str]) -> tuple[GuessCount, ...]:
@@ -229,7 +239,8 @@ def _counts(table: LabelledTable, names: Sequence[str]) -> tuple[GuessCount, ...
             raise ValueError(f"{position}: {error}") from None
     if not rows:
         raise ValueError("must have at least one line of counts")
-    return tuple(rows)
+    # A line for each δ may repeat what was counted.
+    return tuple(dict.fromkeys(rows))
 
 
 def _check_count(names: Sequence[str], values: Sequence[float]) -> GuessCount:
@@ -313,5 +324,8 @@ def _analysis_node(output: Mapping[str, Any]) -> OtherResult:
         "an estimate, and no lower bound",
     )
     return OtherResult(
-        "PrivacyGuard's AnalysisNodeOutput", sizes=(sizes[0], sizes[1]), epsilon=epsilon, remarks=remarks
+        "PrivacyGuard's AnalysisNodeOutput",
+        sizes=(sizes[0], sizes[1]),
+        reported=(ReportedEpsilon(epsilon, None),),
+        remarks=remarks,
     )

@@ -14,8 +14,11 @@ from scipy import stats
 from canaryproof.kernels import binomial
 from canaryproof.verify.audit.answer import review as module
 from canaryproof.verify.audit.answer.review import Choice, Opinion, Review, ReviewedBound, review
+from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.bounds.one_run import gaussian_bound
+from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.command_line import main
 from tests.printed import numbers
@@ -55,7 +58,7 @@ FILES = {
     "honest scores": (
         lambda path: labelled(OBSERVED, UNOBSERVED, epsilon=1.0).to_csv(path, index=False),
         {"inclusion": "coin"},
-        (Opinion.SUPPORTED, "the valid bound is 1.13"),
+        (Opinion.SUPPORTED, "the proven bound is 1.13"),
     ),
     "threshold chosen": (
         lambda path: lucky().to_csv(path, index=False),
@@ -126,10 +129,40 @@ def test_ten_files_of_other_tools_get_the_right_opinion(name, tmp_path):
 
 
 def test_a_bound_below_the_cap_of_another_method_is_no_cap():
-    # 4.90 is also what two-sided Clopper–Pearson limits give at most; here the valid bound is larger and is no cap.
+    # 4.90 is also what two-sided Clopper–Pearson limits give at most; here the proven bound is larger and is no cap.
     rng = np.random.default_rng(0)
     observed = np.r_[rng.normal(40.0, 1.0, 499), 0.0]
-    assert review(labelled(observed, UNOBSERVED), delta=_DELTA, epsilon=4.90).opinion is Opinion.SUPPORTED
+    reviewed = review(labelled(observed, UNOBSERVED), delta=_DELTA, epsilon=4.90, inclusion="independent")
+    assert reviewed.opinion is Opinion.SUPPORTED
+
+
+@pytest.mark.parametrize("inclusion", list(Inclusion))
+def test_the_coverage_of_a_bound_is_what_an_audit_says(inclusion):
+    reviewed = review(labelled(OBSERVED, UNOBSERVED), delta=_DELTA, epsilon=0.1, inclusion=inclusion)
+    audited = audit(Scores(OBSERVED, UNOBSERVED, kind="any", inclusion=inclusion), _DELTA)
+    there = {row.name: (row.coverage, pytest.approx(row.low)) for row in audited.bounds if row.kind == "lower bound"}
+    here = {bound.name: (bound.basis.partition(";")[0], bound.epsilon) for bound in reviewed.bounds}
+    assert here == there
+    # A bound of no known coverage supports nothing by itself.
+    assert (reviewed.opinion is Opinion.CONDITIONAL) == (inclusion is Inclusion.FIXED)
+    assert ("No bound is proven" in reviewed.answer) == (inclusion is Inclusion.FIXED)
+
+
+def test_each_line_is_judged_at_its_own_delta_and_what_differs_is_said():
+    counts = {"m": [1000] * 4, "r": [10, 100] * 2, "v": [9, 90] * 2}
+    found = review(pd.DataFrame(counts | {"eps": [1.0, 2.0, 1.5, 3.0], "delta": [1e-5, 1e-5, 1e-6, 1e-6]}))
+    assert (found.opinion, found.delta, found.reported) == (Opinion.UNSUPPORTED, 1e-6, 3.0)
+    assert found.canaries == "2 numbers of guesses on 1,000 canaries"
+    (other,) = found.others
+    assert other.startswith("The reported ε = 2 is supported under a condition alone")
+    assert other.endswith("at δ = 1e-05.")
+    assert other in " ".join(str(found).split())
+    asked = review(pd.DataFrame(counts | {"eps": 2.0, "delta": 1e-5}), delta=1e-7, epsilon=1.0)
+    assert (asked.delta, asked.reported) == (1e-7, 1.0)
+    assert asked.others == (
+        "delta = 1e-07 was given, and the source has 1e-05",
+        "epsilon = 1 was given, and the source has 2",
+    )
 
 
 def test_a_bound_that_is_not_the_first_had_to_be_chosen_before():
@@ -259,7 +292,7 @@ def made_up(opinion, reported):
     )
 
 
-VALID = "The valid bound is 1.23 at δ = 2e-05."
+VALID = "The proven bound is 1.23 at δ = 2e-05."
 ANSWERS = {
     (Opinion.NOT_JUDGED, None): f"{VALID} No ε is reported that could be judged.",
     (Opinion.NOT_JUDGED, 5.555): f"The reported ε = 5.555 cannot be judged from sizes alone. {VALID}",
@@ -268,7 +301,7 @@ ANSWERS = {
         6.79,
     ): "The reported ε = 6.79 is its cap (one): it says how many canaries there were, and would "
     f"be the same for any larger leak. {VALID}",
-    (Opinion.SUPPORTED, 1.111): "The reported ε = 1.111 is supported: the valid bound is 1.23 with 82% confidence at "
+    (Opinion.SUPPORTED, 1.111): "The reported ε = 1.111 is supported: the proven bound is 1.23 with 82% confidence at "
     "δ = 2e-05.",
     (Opinion.CONDITIONAL, 2.222): "The reported ε = 2.222 is supported under a condition alone: a condition (second). "
     f"{VALID}",
