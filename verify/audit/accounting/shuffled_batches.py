@@ -202,11 +202,13 @@ def _epsilon_of_epochs(upper: Array, lower: Array, epochs: int, log_delta: float
     # The bound is sharp near the mean of tilted sums, and says nothing far from it.
     step = 0.25 * math.sqrt(epochs * variance)
     low, high = epochs * (mean - shift), float(losses[-1])
-    while low > 0.0 and not is_attained(low):
+    # Sixteen deviations below it, nothing is left of them.
+    end = max(0.0, low - 64.0 * step)
+    while low > end and not is_attained(low):
         low, high = low - step, low
-    if low <= 0.0 and not is_attained(0.0):
+    low = max(low, end)
+    if not is_attained(low):
         return 0.0
-    low = max(low, 0.0)
     while high - low > 1e-9 * high:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_attained(middle) else (low, middle)
