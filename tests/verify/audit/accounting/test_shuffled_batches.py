@@ -7,6 +7,7 @@ import pytest
 from mpmath import mp, mpf
 from scipy import optimize, special
 
+from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.accounting.accountant import Bracket, best_of, gaussian, poisson, shuffled
 from canaryproof.verify.audit.accounting.shuffled_batches import attained_epsilon
 from canaryproof.verify.audit.files.json_records import read, to_document
@@ -125,7 +126,8 @@ def test_what_is_attained_is_below_the_upper_bound_everywhere(noise, batches, ep
     together = gaussian(noise, participations=epochs, neighbours=neighbours).epsilon(delta)
     assert bracket.dominated == together
     # At least what the sum of all batches of all epochs says.
-    least = gaussian(min(1e6, noise * math.sqrt(batches)), participations=epochs, neighbours=neighbours).epsilon(delta)
+    distance = math.sqrt(epochs) * (2.0 if neighbours == "replace" else 1.0)
+    least = float(gaussian_mechanism.epsilon(delta, noise * math.sqrt(batches) / distance))
     assert (1.0 - 1e-9) * least <= bracket.attained <= bracket.dominated
 
 
