@@ -154,7 +154,7 @@ class ScoresInput:
     def estimates(self, result: AuditResult, moments: Moments) -> tuple[EstimateRow, ...]:
         """Return all estimates of ε."""
         scores = self.scores
-        if result.has_equal_scores:
+        if result.has_equal_scores or (result.is_not_normal and not self.request.force):
             return ()
         if scores.inserted is not None and scores.dim is not None:
             moments = from_release(_slopes(scores.observed, result.residual_norm), scores.dim, scores.inserted)

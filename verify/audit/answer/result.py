@@ -19,6 +19,7 @@ from canaryproof.verify.audit.answer.misuse import (
     products_with_rest,
     trace_p_value,
 )
+from canaryproof.verify.audit.answer.shape import LEVEL as SHAPE_LEVEL
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, ShapeTest, has_many_ties
 from canaryproof.verify.audit.bounds.catalogue import ANY_DEPENDENCE, DEFAULT, DEFAULT_WITH_COINS
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKind, Coverage, Inclusion
@@ -643,6 +644,12 @@ class AuditResult:
     def has_equal_variances(self) -> bool:
         """Whether the test does not reject equal variances, so that ``adaptive`` is ``pinned``."""
         return self.variance_p_value >= TEST_LEVEL
+
+    @property
+    def is_not_normal(self) -> bool:
+        """Whether scores of an unknown law look otherwise than normal, at 1%, so that no estimate's interval holds."""
+        is_unknown = self.scores.kind is ScoreKind.ANY and self.scores.record is None
+        return is_unknown and self.shape.p_value < SHAPE_LEVEL
 
     @property
     def has_equal_scores(self) -> bool:

@@ -1292,3 +1292,13 @@ def test_bounds_need_no_variance(observed: list[float], unobserved: list[float],
 def test_the_law_of_cosines_needs_a_variance() -> None:
     with pytest.raises(ValueError, match="their variance must not be zero"):
         Scores([0.1] * 10, dim=100)
+
+
+def test_scores_of_any_kind_that_do_not_look_normal_have_no_estimate() -> None:
+    rng = np.random.default_rng(12)
+    scores = Scores(rng.standard_t(3, 400) + 1.0, rng.standard_t(3, 400), kind="any")
+    found = audit(scores, delta=1e-5)
+    assert found.estimates == ()
+    assert "The estimators take scores for normal, and their intervals miss" in " ".join(details(found).split())
+    assert audit(scores, delta=1e-5, force=True).estimates
+    assert audit(Scores(rng.normal(1.0, 1.0, 400), rng.normal(size=400), kind="any"), delta=1e-5).estimates

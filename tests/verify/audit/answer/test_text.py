@@ -166,6 +166,7 @@ def stub(**changes):
         "neighbours": "add-or-remove",
         "rounds_per_score": 1,
         "is_masked": False,
+        "is_not_normal": False,
         "is_contradicted": False,
         "has_unequal_noise": False,
         "mechanism": None,
@@ -209,6 +210,10 @@ REMARKS = [
     (
         {"standardised_mean": 0.0, "unobserved": EQUAL},
         [UNTOLD, "The observed mean is not above the null's, so that pinned is 0: it sees no trace of the canaries."],
+    ),
+    (
+        {"shape": SimpleNamespace(reason="They are odd."), "estimates": (), "is_not_normal": True},
+        ["They are odd. The estimators take scores for normal, and their intervals miss the ε of other scores"],
     ),
     (
         {"shape": SimpleNamespace(reason="They are odd.")},
