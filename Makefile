@@ -13,7 +13,7 @@ LINKS := build/links/canaryproof
 # Tests and runs start many processes, so that compiled modules are kept, even where the environment says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format dist docs published release-check published-canife published-trainings auditors benchmark worst-inputs faults mutants clean
+.PHONY: verify prove prove-rocq test test-audit test-deep test-lowest test-newest test-frameworks test-pfl test-nvflare test-versions test-browser fuzz lint format dist docs published release-check published-canife published-trainings auditors benchmark coverage worst-inputs faults mutants clean
 
 verify: $(RUN_STAMP)
 	$(BIN)/canaryproof verify --level quick --out runs/quick --overwrite
@@ -171,6 +171,12 @@ auditors: $(STAMP)
 benchmark: $(STAMP)
 	$(BIN)/python -m tests.benchmarks --out reports/published
 	$(BIN)/python -m tests.benchmarks --page releases $(LARGEST) --out reports/published
+
+# Whether intervals, bounds, shares and decisions hold at what they promise, in many settings, and the page on them: one
+# to two hours. It goes on where it was ended; build/coverage.jsonl has what is done.
+coverage: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.coverage --part 0 & OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.coverage --part 1; wait
+	$(BIN)/python -m tests.coverage --publish
 
 # The inputs at which the kernels were found to err most: from those known on, the worst of a long search.
 worst-inputs: $(STAMP)

@@ -175,8 +175,8 @@ def _made():
     return texts
 
 
-# These are made by programs of their own, which measure other tools and this machine.
-_MEASURED = {"auditors.md", "performance.md", "releases.md"}
+# These are made by programs of their own, which measure other tools, this machine and audits.
+_MEASURED = {"auditors.md", "coverage.md", "performance.md", "releases.md"}
 _PAGES = sorted({str(path.relative_to(PUBLISHED)) for path in PUBLISHED.rglob("*.md")} - _MEASURED)
 
 

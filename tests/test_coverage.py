@@ -1,0 +1,59 @@
+"""What audits promise is counted, judged and kept as ``make coverage`` says."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from tests import coverage
+from tests.coverage import Cell, Promise, broken, cells, measure, render
+
+CELL = Cell(dim=20_000, canaries=100, noise=1.0)
+
+
+def with_misses(name: str, misses: int) -> dict[str, object]:
+    """A setting in which ten audits kept all promises but one."""
+    names = ("interval", "bound", "looks wrong", "not passed", "not noticed")
+    promises = {each: {"misses": misses * (each == name), "tries": 10, "allowed": 0.05} for each in names}
+    promises["looks wrong"]["allowed"] = 1e-6
+    return {"cell": asdict(CELL), "epsilon": 4.38, "share": 0.8, "withheld": 0, "promises": promises}
+
+
+def test_promises_of_a_release_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cell, "audits", 4)
+    row = measure(CELL)
+    assert broken([row]) == []
+    assert set(row) >= set(with_misses("bound", 0))
+    assert "Every promise was kept: 1 of 96 settings have been run" in render([row])
+
+
+@pytest.mark.parametrize(("name", "misses"), [("interval", 9), ("looks wrong", 2), ("not noticed", 10)])
+def test_a_broken_promise_is_said(name: str, misses: int) -> None:
+    (line, *_) = broken([with_misses(name, misses)])
+    assert line.startswith(f"{name}: ")
+    assert "promises were not kept: " in render([with_misses(name, misses)])
+
+
+def test_misses_too_few_in_each_setting_are_noticed_in_all_together() -> None:
+    assert broken([with_misses("interval", 3)]) == []
+    assert broken(20 * [with_misses("interval", 3)])[0].startswith("interval: all cells: ")
+
+
+def test_p_value_is_of_at_least_so_many_misses() -> None:
+    assert Promise(0, 10, 0.1).p_value == 1.0
+    assert Promise(10, 10, 0.1).p_value == pytest.approx(1e-10)
+
+
+def test_settings_that_are_done_are_not_run_again(monkeypatch: pytest.MonkeyPatch, tmp_path) -> None:
+    kept = tmp_path / "coverage.jsonl"
+    kept.write_text(json.dumps(with_misses("bound", 0)) + "\n", encoding="utf-8")
+    monkeypatch.setattr(coverage, "_KEPT", kept)
+    monkeypatch.setattr(coverage, "cells", lambda: iter([CELL]))
+    monkeypatch.setattr(coverage, "measure", None)
+    coverage.main(["--part", "0"], standalone_mode=False)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("cell", list(cells()), ids=str)
+def test_promises_are_kept_in_all_settings(cell: Cell) -> None:
+    assert broken([measure(cell)]) == []
