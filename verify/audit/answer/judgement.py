@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
-from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, visible_norm
+from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, largest_noise, visible_norm
 from canaryproof.verify.audit.answer.recorded import holds, least_noise_share, mechanism_text
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.files.reading import ScoreKind
@@ -241,7 +241,7 @@ class _ReleaseJudge(_ScoresJudge):
                 Question.NOISE, Status.NOT_LOOKED_AT, "no noise multiplier is claimed", do=f"Give {self._options}."
             )
         dim = result.mechanism.traces.dim
-        most = residual / math.sqrt(dim)
+        length, most = residual / math.sqrt(dim) / claimed, largest_noise(residual, dim)
         numbers = (Quantity("noise multiplier, at most", most), Quantity("noise multiplier, claimed", claimed))
         whole = not result.request.is_difference
         noticed = _noise_share_text(result, least_noise_share(claimed, dim, 0.0, EACH_LEVEL)) if whole else ""
@@ -249,7 +249,7 @@ class _ReleaseJudge(_ScoresJudge):
         warning = _find(result, "less-noise")
         if whole and warning is not None and (warning.p_value or 0.0) < result.side_level:
             because = (
-                f"the release is {most / claimed:.3g} times as long as its claimed noise alone, so that its noise "
+                f"the release is {length:.3g} times as long as its claimed noise alone, so that its noise "
                 f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
             )
             do = "Check that the release and the multiplier are in units of the canary norm; if so, noise is missing."
@@ -259,7 +259,7 @@ class _ReleaseJudge(_ScoresJudge):
             return _refuted_noise(result, numbers)
         if result.request.data_norm is None or not whole:
             alone = " a difference of models may be shorter, and" if not whole else ""
-            long = f"the release is {number(most / claimed)} times as long as its claimed noise alone"
+            long = f"the release is {number(length)} times as long as its claimed noise alone"
             because = f"{long}, but{alone} others' data could stand in for missing noise"
             do = "" if not whole else "State the most that others' data can sum to (--data-norm), or audit the rounds."
             return Finding(Question.NOISE, Status.CANNOT_SAY, because, noticed, do, numbers)

@@ -1029,10 +1029,11 @@ def _length(facts: _Facts, dim: int) -> Iterator[MisuseWarning]:
     ratio = facts.residual_norm / (facts.noise_multiplier * math.sqrt(dim))
     p_short, p_long = (float(tail(dim, dim * ratio**2)) for tail in (special.chdtr, special.chdtrc))
     if facts.is_sum and p_short < EACH_LEVEL and ratio < SHORT:
+        most = largest_noise(ratio * facts.noise_multiplier * math.sqrt(dim), dim)
         yield MisuseWarning(
             "less-noise",
             f"Without its canaries, the release is {ratio:.3g} times as long as the claimed noise: its noise "
-            f"multiplier is at most {number(ratio * facts.noise_multiplier)}, not {facts.noise_multiplier:.4g}.",
+            f"multiplier is at most {number(most)}, not {facts.noise_multiplier:.4g}.",
             "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
             "noise is missing.",
             p_short,
@@ -1048,6 +1049,11 @@ def _length(facts: _Facts, dim: int) -> Iterator[MisuseWarning]:
             p_long,
             withholds=Withheld.NOTHING,
         )
+
+
+def largest_noise(norm: float, dim: int) -> float:
+    """Return the largest noise multiplier that leaves so short a sum with more than a test's probability."""
+    return norm / math.sqrt(float(special.chdtri(dim, 1.0 - EACH_LEVEL)))
 
 
 # The numbers of scores.

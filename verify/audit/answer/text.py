@@ -124,18 +124,23 @@ def _cause(result: AuditResult) -> str:
     if decision is None:
         return ""
     if decision.outcome is GateOutcome.PASSED:
-        noticed = result.finding(Question.LEAK).noticed
-        open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
-        unless = ", unless others' data stood in for it" if open_noise else ""
-        asked = "" if decision.notice == NOTICE else f" ({percent(decision.notice)} was asked for)"
-        often = f"nine times out of ten{unless}{asked}"
-        caught = f"If only {noticed} had been added, this audit would have caught it {often}."
-        return caught if noticed else ""
+        asked = f" To notice {percent(decision.notice)} was asked for." if decision.notice != NOTICE else ""
+        return _caught(result) + asked
     failed = [finding for finding in result.findings if finding.status is Status.FAILED]
     if decision.rule == RULES[0].name:
         failed = failed[:1]
     deciding = failed or [finding for finding in result.findings if is_open(finding, decision)]
     return " ".join(f"{finding.question.capitalize()}: {finding.because}." for finding in deciding)
+
+
+def _caught(result: AuditResult) -> str:
+    """Say how much missing noise an audit that passed would have noticed."""
+    noticed = result.finding(Question.LEAK).noticed
+    open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
+    unless = ", unless others' data stood in for it" if open_noise else ""
+    return (
+        noticed and f"If only {noticed} had been added, this audit would have caught it nine times out of ten{unless}."
+    )
 
 
 def is_open(finding: Finding, decision: Decision) -> bool:
@@ -401,7 +406,7 @@ def _claim_to_report(result: AuditResult) -> Iterator[str]:
     if decision.outcome is GateOutcome.PASSED:
         asked = f", asked for {', '.join(decision.asked)}" if result.request.ask else ""
         yield f"The {claim} passed{asked}: nothing contradicts it."
-        if caught := _cause(result):
+        if caught := _caught(result):
             yield caught
     elif decision.outcome is GateOutcome.CANNOT_SAY:
         open_questions = [finding.question for finding in result.findings if is_open(finding, decision)]

@@ -17,7 +17,7 @@ PAGE = Path(__file__).parents[4] / "docs/which_number.md"
 @cache
 def sentences() -> dict[str, re.Pattern[str]]:
     """Return the sentences of the page's tables, in which any words may stand for those in italics."""
-    rows = re.findall(r"(?m)^\|.*\| ([^|]+) \|$", PAGE.read_text(encoding="utf-8").partition("## A lower bound")[2])
+    rows = re.findall(r"(?m)^\|.*\| ([^|]+) \|$", PAGE.read_text(encoding="utf-8").partition("## What was audited")[2])
     said = [row for row in rows if row not in ("say", "---") and "CANIFE" not in row and "prior" not in row]
     return {each: re.compile(re.sub(r"\\\*.+?\\\*", ".+?", re.escape(each))) for each in said}
 
