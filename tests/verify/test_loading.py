@@ -43,6 +43,19 @@ def test_help_loads_no_library_that_computes_and_none_of_the_commands():
     }
 
 
+def test_instruments_stand_beside_any_trainer():
+    """They need numpy and scipy alone, whatever versions of other libraries a trainer pins."""
+    names = loaded("""
+from canaryproof import ResidualTests, SamplingTests, replay
+residuals, sampling = ResidualTests(1.0, 100), SamplingTests(0.5, 10)
+residuals.add([0.5] * 100)
+sampling.add([1, 2])
+residuals.tests(), sampling.tests()
+""")
+    assert {"numpy", "scipy"} <= names
+    assert not names & {"numba", "pandas", "mpmath", "flint", "dp_accounting", "cattrs", "click", "rich", "matplotlib"}
+
+
 def test_help_takes_little_more_than_python_and_click():
     def seconds(code):
         done = subprocess.run(

@@ -38,6 +38,8 @@ LEVEL = 1e-6
 _POWER = 0.9
 # Coordinates of a round that stay for the comparison of rounds, and those in which its coordinates are compared.
 _SAMPLE, _COMPARED = 2**13, 2**22
+# Values of a round that are sorted, in search of repetitions.
+_VALUES = 2**16
 # Rounds whose span is tested: the cost grows with their fourth power.
 _SPANNED = 64
 # Layers of one coordinate leave a sign alone: of fewer such layers two rounds are parallel too often.
@@ -136,10 +138,11 @@ class ResidualTests:
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)[:-1]])
         self._squares: list[Array] = []
         self._sums: list[Array] = []
-        # Coordinates of the first rounds and of the last ones. Strongest correlation of two rounds, and how many pairs
-        # were compared. Sums of products and of their squares at each lag.
-        self._first: list[Array] = []
-        self._last: list[Array] = []
+        # Coordinates of the first rounds and of the last ones, the round t at t modulo their number, and their squares.
+        # Strongest correlation of two rounds, and how many pairs were compared. Sums of products and of their squares
+        # at each lag.
+        self._compared = min(-(-self.dim // max(1, self.dim // _SAMPLE)), _SAMPLE)
+        self._first, self._last = np.empty((2, 0, 2, self._compared))
         self._strongest, self._pairs = 0.0, 0
         self._products, self._product_squares = np.zeros((2, _LAGS))
         # Coordinates above each limit, the positive ones of these, and the least and the most that are expected.
@@ -288,11 +291,11 @@ class ResidualTests:
 
     def _count(self, scaled: Array, resolution: float) -> None:
         """Count coordinates above each limit; a rounding error may move the limit."""
-        size = np.abs(scaled)
-        for i, limit in enumerate(_LIMITS):
-            above = size > limit
-            self._above[i] += np.count_nonzero(above)
-            self._positive[i] += np.count_nonzero(above & (scaled > 0.0))
+        # The number of limits that a coordinate is above, and 0 for none of them.
+        passed = np.minimum(np.ceil(np.abs(scaled) / _LIMITS[1]), len(_LIMITS)).astype(np.int8)
+        for counts, numbers in ((self._above, passed), (self._positive, passed[scaled > 0.0])):
+            exactly = np.bincount(numbers, minlength=len(_LIMITS) + 1)
+            counts += exactly[:0:-1].cumsum()[::-1]
         for sign, expected in ((1.0, self._least), (-1.0, self._most)):
             limits = np.maximum(_LIMITS + sign * resolution, 0.0)
             for size in self._sizes:
@@ -334,32 +337,35 @@ class ResidualTests:
 
     def _compare_rounds(self, sample: Array) -> None:
         """Compare a round with the first rounds and with the last ones, so that each costs the same."""
-        apart = self._first[: max(0, self.rounds - 1 - len(self._last))]
-        others = np.asarray([*apart, *self._last]).reshape(-1, len(sample))
-        products, squares = others @ sample, (others**2) @ (sample**2)
-        if len(others):
+        now, both = self.rounds - 1, np.array([sample, sample**2])
+        lags = min(now, _LAGS)
+        for others in (self._first[: now - lags], self._last[:lags]):
+            if not len(others):
+                continue
+            products, squares = np.matmul(others.transpose(1, 0, 2), both[:, :, np.newaxis])[..., 0]
             ratios = np.abs(products) / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
             self._strongest, self._pairs = max(self._strongest, float(ratios.max())), self._pairs + len(others)
-        # The last one has lag 1.
-        near = slice(len(apart), None)
-        lags = len(self._last)
-        self._products[:lags] += products[near][::-1]
-        self._product_squares[:lags] += squares[near][::-1]
-        if len(self._first) < _LAGS:
-            self._first.append(sample)
-        self._last = [*self._last, sample][-_LAGS:]
+        if lags:
+            # The round before has lag 1. The last products are those with the last rounds.
+            order = (now - 1 - np.arange(lags)) % _LAGS
+            self._products[:lags] += products[order]
+            self._product_squares[:lags] += squares[order]
+        if now < _LAGS:
+            self._first = np.concatenate([self._first, both[np.newaxis]])
+            self._last = np.concatenate([self._last, both[np.newaxis]])
+        self._last[now % _LAGS] = both
 
     def _between(self) -> InstrumentTest:
         lags = min(_LAGS, self.rounds - 1)
         roots = np.sqrt(np.maximum(self._product_squares[:lags], np.finfo(float).tiny))
         strongest = max(self._strongest, float((np.abs(self._products[:lags]) / roots).max()))
         tests = self._pairs + lags
-        return _signs("repeats between rounds", "two rounds", strongest, tests, len(self._last[0]))
+        return _signs("repeats between rounds", "two rounds", strongest, tests, self._compared)
 
     def _span(self) -> InstrumentTest:
-        if len(self._first[0]) < _FEWEST_COORDINATES:
+        if self._compared < _FEWEST_COORDINATES:
             return InstrumentTest("span", "There are too few coordinates for a test of the rounds' span.", None)
-        samples = np.asarray(self._first[: min(_SPANNED, len(self._first[0]) - 1)])
+        samples = self._first[: min(_SPANNED, self._compared - 1), 0]
         p_value = float(rounds_p_value(samples @ samples.T, 1.0, samples.shape[1]))
         observed = f"The noise of the first {len(samples)} rounds is compared with the span of those before."
         return InstrumentTest("span", observed, p_value, "noise in a space of few dimensions")
@@ -369,7 +375,7 @@ class ResidualTests:
         step = 4.0 * resolution
         least = (1.0 - self.tolerance) * self.noise_multiplier
         most = 1.0 / _LEAST_STATES + step / (math.sqrt(2.0 * math.pi) * least)
-        count = min(self.dim, int(0.5 / most))
+        count = min(self.dim, int(0.5 / most), _VALUES)
         chosen = vector[:: max(1, self.dim // max(1, count))][:count]
         values = np.floor(chosen / step) if step > 0.0 else chosen
         self._repeated += len(chosen) - len(np.unique(values))

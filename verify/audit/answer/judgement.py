@@ -98,7 +98,7 @@ class _ScoresJudge:
     def clipping(self) -> Finding:
         """Judge whether every record was clipped."""
         return Finding(
-            Question.CLIPPING, Status.NOT_LOOKED_AT, "the canaries do not show it; canaryproof self-test does"
+            Question.CLIPPING, Status.NOT_LOOKED_AT, "the canaries do not show it; watching the training does"
         )
 
     def sampling(self) -> Finding:

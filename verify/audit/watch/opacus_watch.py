@@ -23,11 +23,8 @@ from canaryproof.kernels.arrays import Array, Ints, on_host, precision
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import Question, Status
-from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
-from canaryproof.verify.audit.canaries.scores import Scores
-from canaryproof.verify.audit.canaries.shapes import flatten
 from canaryproof.verify.audit.watch.shadow_members import row_count
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
 from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, ShadowTrial
@@ -290,23 +287,20 @@ class OpacusWatch(Watch):
             because = f"step {self.steps + 1} had no clipped sum"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "sum", because)
             return
-        pairs = zip(self._noised, total, strict=True)
-        residual = flatten([_wide(noised) - _wide(each).view_as(noised) for noised, each in pairs])
-        largest = max(float(each.abs().max()) if each.numel() else 0.0 for each in self._noised)
-        spacing = max(precision(each) for each in self._noised)
-        self._residual = (residual.astype(np.float64) / clip_norm, spacing * largest / clip_norm)
+        noised = _vector(self._noised)
+        largest, spacing = float(noised.abs().max()), max(precision(each) for each in self._noised)
+        self._residual = on_host(noised.sub_(_vector(total))) / clip_norm, spacing * largest / clip_norm
 
     def _scale_and_look(self) -> None:
         """Replace the optimizer's ``scale_grad``: a step divides by one number, whoever was drawn."""
         self._scale()
         if self._is_changed or not self._noised:
             return
-        noised, released = (flatten(each) for each in (self._noised, [p.grad for p in self._params]))
+        noised, released = (_vector(each) for each in (self._noised, [p.grad for p in self._params]))
         divisor = self._divided_by * self._accumulated
-        length = float(np.linalg.norm(released))
-        apart = float(np.linalg.norm(noised / divisor - released))
+        length, apart = float(released.norm()), float((noised / divisor - released).norm())
         if not apart <= (_SCALED + max(precision(p.grad) for p in self._params)) * length and math.isfinite(length):
-            seen = float(np.linalg.norm(noised)) / length if length else math.inf
+            seen = float(noised.norm()) / length if length else math.inf
             because = f"the noised sum of step {self.steps + 1} is divided by {seen:.6g}, not by {divisor:.6g}"
             do = "Divide by the expected batch size: the number that was drawn is private."
             self._observe(Question.CLIPPING, Status.FAILED, "divisor", because, do)
@@ -361,6 +355,10 @@ class OpacusWatch(Watch):
         if self.canaries is None or not self.canaries.canary_clients.rounds:
             return ()
         if self._estimated != self.steps:
+            # These load compiled kernels, which a watch that inserts nothing does without.
+            from canaryproof.verify.audit.answer.run_audit import audit
+            from canaryproof.verify.audit.canaries.scores import Scores
+
             final, largest = self.canaries.final(), self.canaries.scores("largest", known=False)
             scores = {
                 "the final model (Algorithm 2)": Scores(final[0], dim=self.canaries.dim),
@@ -483,7 +481,7 @@ class OpacusWatch(Watch):
                 p.grad_sample = rows_of.to(device=sample.device, dtype=sample.dtype)
                 p.summed_grad = None
             self._clip()
-            return flatten([p.summed_grad for p in self._params]).astype(np.float64)
+            return on_host(_vector([p.summed_grad for p in self._params])).astype(np.float64)
 
         with self._state():
             self._run_shadows(
@@ -775,9 +773,10 @@ def _divisor(optimizer: Any) -> float:
     return float(optimizer.expected_batch_size) if mean else 1.0
 
 
-def _wide(tensor: Any) -> Any:
-    """Return a tensor in a format of 32 bits or more."""
-    return tensor.float() if tensor.element_size() < 4 else tensor
+def _vector(tensors: list[Any]) -> Any:
+    """Return the numbers of tensors one after the other, in a format of 32 bits or more, on the first one's device."""
+    parts = [each.detach().reshape(-1).to(tensors[0].device) for each in tensors]
+    return sys.modules["torch"].cat([each.float() if each.element_size() < 4 else each for each in parts])
 
 
 def _copy(value: Any) -> Any:

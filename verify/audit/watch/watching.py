@@ -243,7 +243,9 @@ class Watch:
         return self.answer()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was recorded, from which ``canaryproof audit`` answers again.
+        """Look at the steps since the last look, and write what was recorded; ``canaryproof audit`` answers it again.
+
+        A watch that goes on from the file has no other sight of these steps, so that saving is a look of its own.
 
         Parameters
         ----------
@@ -255,6 +257,8 @@ class Watch:
         OSError
             If it cannot be written.
         """
+        if not self._closed and self.steps > self._looked:
+            self._look()
         with replace_file(Path(path)) as file:
             file.write((json.dumps(to_document(self._record()), indent=1, ensure_ascii=False) + "\n").encode())
 
