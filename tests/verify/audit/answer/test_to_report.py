@@ -41,6 +41,7 @@ def parsed(text: str) -> list[str]:
 
 CASES = ANSWERS | {
     "asked and passed": lambda: release(ask=("input",)),
+    "another share and passed": lambda: release(notice=0.4),
     "replacing": lambda: release(neighbours="replace"),
     "coins show nothing": lambda: losses(0.0, "coin", claim=4.0),
     "no known coverage": lambda: losses(2.0, "fixed", bounds=("jagielski",)),
