@@ -20,7 +20,8 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullFormatter
 # Okabe and Ito's palette: safe for colour-blind readers.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 BLACK = "#000000"
-STYLE: dict[Any, Any] = {
+# All else is matplotlib's default, so that a matplotlibrc of whoever draws changes nothing.
+STYLE: dict[Any, Any] = {key: value for key, value in mpl.rcParamsDefault.items() if key != "backend"} | {
     "svg.hashsalt": "canaryproof",
     "svg.fonttype": "none",
     "font.size": 9.0,

@@ -2,6 +2,7 @@ import io
 import re
 from xml.etree import ElementTree
 
+import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
@@ -28,6 +29,13 @@ def test_ids_begin_with_the_pictures_name_and_all_are_found(figure):
     assert names
     assert all(name.startswith("picture-x-") for name in names)
     assert set(re.findall(r'(?:href="#|url\(#)([^")]+)', text)) <= set(names)
+
+
+def test_the_style_leaves_nothing_to_a_readers_matplotlibrc():
+    with mpl.rc_context(mpl.rcParamsDefault), mpl.rc_context(figures.STYLE):
+        expected = dict(mpl.rcParams)
+    with mpl.rc_context({"font.size": 18.0, "axes.grid": True, "lines.linewidth": 5.0}), mpl.rc_context(figures.STYLE):
+        assert dict(mpl.rcParams) == expected
 
 
 def test_a_figure_is_drawn_once(figure):
