@@ -58,7 +58,7 @@ class Opinion(StrEnum):
     AT_ITS_CAP = "at its cap"  # it says how many canaries there were
     SUPPORTED = "supported"  # a proven bound is as large
     CONDITIONAL = "supported under a condition"  # a bound with one more condition is as large
-    IMPOSSIBLE = "impossible"  # none from so many canaries can be as large, whatever leaks
+    IMPOSSIBLE = "impossible"  # none from so many canaries can be as large without a Gaussian trade-off curve
     UNSUPPORTED = "not supported"  # none is as large
     NOT_JUDGED = "not judged"  # no ε is reported, or what would decide is missing
 
@@ -303,7 +303,7 @@ def _review_at(
     if withheld:
         parts: _Parts = (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
     elif result.scores is not None:
-        parts = _of_scores(_rank(result.scores, kind), at, level)
+        parts = _of_scores(_rank(result.scores, kind), at, level, reported)
     elif result.counts:
         parts = _of_counts(result.counts, at, level, tried)
     else:
@@ -386,16 +386,19 @@ def _wrong_input(scores: ScoreColumns) -> str:
     return f"{warnings[0].message} {warnings[0].what_to_do}" if warnings else ""
 
 
-def _of_scores(sample: ScoreSample, delta: float, alpha: float) -> _Parts:
-    rows = (_review_bound(bound, sample.inclusion) for bound in lower_bounds(sample, delta, 1.0 - alpha))
-    bounds = sorted(rows, key=lambda bound: bool(bound.condition))
+def _of_scores(sample: ScoreSample, delta: float, alpha: float, reported: float | None) -> _Parts:
+    found, caps = lower_bounds(sample, delta, 1.0 - alpha), _caps(sample, delta, alpha)
+    if reported is not None and reported > max(caps.values()):
+        # Bounds above all caps need a Gaussian trade-off curve, and this one needs no coins.
+        found += (METHODS["gaussian-dp"].bound(sample, delta, alpha),)
+    bounds = sorted((_review_bound(each, sample.inclusion) for each in found), key=lambda bound: bool(bound.condition))
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
     assert sample.unobserved is not None
     if can_hide_copies(np.concatenate([sample.observed.ravel(), sample.unobserved.ravel()])):
         unknown.insert(0, HIDDEN_COPIES)
     if sample.inclusion is not Inclusion.COIN:
         unknown.insert(0, f"{_COIN}: one-run is proven if so, which inclusion=coin says")
-    return tuple(bounds), _caps(sample, delta, alpha), _choices(sample, delta, alpha), tuple(unknown)
+    return tuple(bounds), caps, _choices(sample, delta, alpha), tuple(unknown)
 
 
 def _review_bound(bound: LowerBound, inclusion: Inclusion) -> ReviewedBound:
@@ -574,8 +577,8 @@ def _answer(reviewed: Review) -> str:
             text = f"{subject} is supported under a condition alone: {condition} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
-                f"{subject} is impossible as a lower bound: so many canaries give at most "
-                f"{round_down(max(reviewed.caps.values()))}, whatever leaks."
+                f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many canaries give "
+                f"at most {round_down(max(reviewed.caps.values()))} then, whatever leaks."
             )
         case Opinion.UNSUPPORTED:
             choice = next((each for each in reviewed.choices if reported <= each.epsilon * (1.0 + _CLOSE)), None)

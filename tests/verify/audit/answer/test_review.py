@@ -98,6 +98,11 @@ FILES = {
         {"epsilon": 20.0},
         (Opinion.IMPOSSIBLE, "at most 5.8"),
     ),
+    "more than without a Gaussian curve": (
+        lambda path: labelled(OBSERVED + 1.2, UNOBSERVED).to_csv(path, index=False),
+        {"epsilon": 8.0},
+        (Opinion.CONDITIONAL, "a Gaussian trade-off curve (gaussian-dp)"),
+    ),
     "guesses of PrivacyGuard": (
         lambda path: path.write_text(json.dumps({"m": 1000, "c": 170, "c_cap": 200, "eps": 2.0, "delta": _DELTA})),
         {"tried": 1, "delta": None},
@@ -305,8 +310,8 @@ ANSWERS = {
     "δ = 2e-05.",
     (Opinion.CONDITIONAL, 2.222): "The reported ε = 2.222 is supported under a condition alone: a condition (second). "
     f"{VALID}",
-    (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound: so many canaries give at most "
-    f"7.89, whatever leaks. {VALID}",
+    (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound without a Gaussian trade-off "
+    f"curve: so many canaries give at most 7.89 then, whatever leaks. {VALID}",
     (Opinion.UNSUPPORTED, 3.333): "The reported ε = 3.333 is not supported: it takes the threshold chosen on the same "
     f"scores. {VALID}",
     (Opinion.UNSUPPORTED, 4.444): "The reported ε = 4.444 is not supported: no choice made on the scores explains it "
