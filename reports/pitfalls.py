@@ -151,8 +151,9 @@ def _ties(coverage: Mapping[str, BoundCoverage]) -> list[str]:
 def _kinds(coverage: Mapping[str, BoundCoverage]) -> list[str]:
     rows, names = _by_method(coverage, {"posterior interval, lower end": "bounds.printed.bayesian"})
     words = (
-        "An estimate is above the truth about half of the time. A posterior interval has a probability given a prior, "
-        "and its lower end none of being below the truth: where ε = 0 a continuous prior excludes the truth itself. "
+        "An estimate may be above the truth: without a bias it is so about half of the time. A posterior interval has "
+        "a probability given a prior, and its lower end none of being below the truth: where ε = 0 a continuous prior "
+        "excludes the truth itself. "
         "Share above the truth of the lower end of a 95% interval, nominally 2.5%:",
         "*Here:* `audit` says of every number whether it is an estimate, a lower bound or a posterior interval, and "
         "of every bound whether its coverage is proven, asymptotic or heuristic.",
@@ -233,7 +234,8 @@ def _cost(default: DefaultBound) -> list[str]:
     names = list(chosen[0].by_method) if chosen else []
     rows = [(row.null, f"{row.epsilon:g}", *(f"{row.by_method[name]:.3g}" for name in names)) for row in chosen]
     words = (
-        "A valid bound from 1,000 scores is far below ε, even of the best attack: the large privacy losses of a "
+        "A valid bound from 1,000 scores that takes no curve for granted is far below ε, even of the best attack: the "
+        "large privacy losses of a "
         "Gaussian mechanism lie in a tail that few of them reach. A low bound does not say that ε is low. Mean bounds, "
         "Gaussian scores, δ = 1e-6:",
         "*Here:* the default is close to the sharpest of these for every shape of scores that was tried; with a "
@@ -249,7 +251,7 @@ def _caps(default: DefaultBound) -> list[str]:
     words = (
         "With unobserved scores no bound can be above its value at perfect separation, however much leaks. At "
         "δ = 1e-6, 95%, from k observed and k unobserved scores:",
-        "*Here:* this value is printed with every bound. With an exact null it is infinite.",
+        "*Here:* `audit --details` and reports print this value with every bound. With an exact null it is infinite.",
     )
     return _section("A bound has a cap", words, rows, ("bound", "k = 100", "k = 1,000", "k = 10,000"))
 

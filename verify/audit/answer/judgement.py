@@ -125,7 +125,8 @@ class _ScoresJudge:
         if verdict:
             return Finding(Question.ACCOUNTING, Status.AS_CLAIMED, words, numbers=numbers)
         if self._has_open_mechanism:
-            return self._without_mechanism()
+            because = f"{words}; claimed {number(result.claim)}, which may count on sampling that is not stated"
+            return Finding(Question.ACCOUNTING, Status.NOT_LOOKED_AT, because, do=f"Give {self._options}.")
         return Finding(
             Question.ACCOUNTING,
             Status.FAILED,
@@ -252,7 +253,10 @@ class _ReleaseJudge(_ScoresJudge):
                 f"the release is {length:.3g} times as long as its claimed noise alone, so that its noise "
                 f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
             )
-            do = "Check that the release and the multiplier are in units of the canary norm; if so, noise is missing."
+            do = (
+                "Check that the release and the multiplier are in units of the canary norm, and that no weight decay "
+                "has shrunk the release; if so, noise is missing."
+            )
             quantity = Quantity("p-value of the length", warning.p_value)
             return Finding(Question.NOISE, Status.FAILED, because, noticed, do, (*numbers, quantity))
         if result.is_refuted:
@@ -418,6 +422,10 @@ def _noise_share_text(result: "AuditResult", share: float | None) -> str:
     return f"{math.floor(100.0 * share)}% of {noise}" if share else ""
 
 
+# A bound above this share of its cap says how many scores there were, more than what leaks.
+_NEAR_CAP = 0.9
+
+
 def _leak_text(result: "AuditResult") -> str:
     """State the bound, the claim and the estimate."""
     bound, estimate = result.bound, result.estimate
@@ -429,6 +437,9 @@ def _leak_text(result: "AuditResult") -> str:
         about = "" if bound.coverage == Coverage.PROVEN else "about "
         at = f"{about}{percent(1.0 - result.level)} confidence"
         at = "heuristic: unproven, so that it fails no claim" if bound.coverage == Coverage.HEURISTIC else at
+        is_weak = result.claim is not None and bound.cap <= result.claim  # which names the cap
+        if bound.low > _NEAR_CAP * bound.cap and not is_weak:
+            at += f"; so many scores give at most {round_down(bound.cap)}"
         parts = [f"ε is at least {round_down(bound.low)} ({at}){bound.condition}"]
     if result.claim is not None:
         parts[0] += f", claimed {number(result.claim)}"

@@ -1,8 +1,9 @@
 """Tests of misuse: an audit's scores are compared with what they are said to be.
 
-Each test has a null hypothesis that holds in every honest audit, for all ε, data and rounds. An honest audit is warned
-with probability ``LEVEL`` at most, the sum of all its tests' levels. Half of it belongs to the test of the trace, which
-needs it most; the others share the rest evenly.
+Each test that withholds or accuses has a null hypothesis that holds in every honest audit of one noisy sum or of rounds
+for all ε. One of them is wrong with probability ``LEVEL`` at most, the sum of their levels. Half of it belongs to the
+test of the trace, which needs it most; the others share the rest evenly. Long data, few scores, a large δ and zeros are
+pointed out wherever they are, in honest audits too.
 
 The decisions depend on what is known.
 
@@ -220,7 +221,7 @@ def misuse(
 
     Returns
     -------
-    Warnings, those first that withhold most; none in an honest audit with probability 1 − ``LEVEL``.
+    Warnings, those first that withhold most.
     """
     seen = np.sort(np.asarray(observed, dtype=np.float64))
     unseen = None if unobserved is None else np.sort(np.asarray(unobserved, dtype=np.float64))

@@ -232,8 +232,9 @@ def audit(
         ``dp_accounting.DpEvent``. By default it is that of the noise multiplier, where one vector is released (cosines
         without unobserved ones), or a training recorded its rounds.
     noise_multiplier
-        Claimed standard deviation of the noise in the released vector, in units of the canary norm, from 0.01 to 1e6;
-        in each round, for the scores of ``CanaryClients``. By default that of the claim.
+        Claimed standard deviation of the noise, in units of the canary norm, from 0.01 to 1e6: of a released vector,
+        the noise in it; of recorded rounds, as in the scores of ``CanaryClients``, a round's. By default that of the
+        claim.
     bounds
         Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
     force

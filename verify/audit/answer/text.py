@@ -459,7 +459,7 @@ def _bound_to_report(result: AuditResult) -> Iterator[str]:
             why = f"asymptotic: proven given {row.assumes}, and the scores of one run depend on each other weakly"
         yield f"{bound} with {about}{percent(1.0 - result.level)} confidence ({row.name}, {why})."
         if math.isfinite(row.cap):
-            yield f"So many scores give at most {round_down(row.cap)}, whatever leaks."
+            yield f"By this bound so many scores give at most {round_down(row.cap)}, whatever leaks."
 
 
 @dataclass(frozen=True)

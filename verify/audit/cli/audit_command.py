@@ -133,12 +133,14 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
 @click.option(
     "--claim",
     type=_number(rules.CLAIM),
-    help="Claimed epsilon, to be compared; by default that of --noise-multiplier, where one vector is released.",
+    help="Claimed epsilon, to be compared; by default that of --noise-multiplier, for one released vector or a record "
+    "of rounds.",
 )
 @click.option(
     "--noise-multiplier",
     type=_number(rules.NOISE_MULTIPLIER),
-    help="Claimed standard deviation of the noise in the released vector, in units of the canary norm.",
+    help="Claimed standard deviation of the noise, in units of the canary norm: of a released vector, the noise in it; "
+    "of recorded rounds, a round's.",
 )
 @click.option(
     "--fail-above-claim",
