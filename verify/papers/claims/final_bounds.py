@@ -52,17 +52,22 @@ def largest_bounds(count: int) -> dict[str, float]:
 def judge_cap(row: Row) -> Outcome:
     """Judge whether a bound printed where the attack hardly errs is the largest from 1,000 canaries."""
     bounds, printed = largest_bounds(Final.CANARIES), row.lower_all
-    judged = number(printed, bounds | overlapping(printed), stated=(_STATED,))
+    judged, errors = number(printed, bounds, stated=(_STATED,)), overlapping(printed)
     finding = (
         f"the largest bound is {bounds[_STATED]:.3f} with the exact FPR, {bounds['Jeffreys for FNR and FPR']:.3f} with "
         f"Jeffreys limits and {bounds['Clopper–Pearson for FNR and FPR']:.3f} by Clopper and Pearson"
     )
-    errors = overlapping(printed)
     if judged.verdict is Verdict.QUALIFIED:
-        only = f"if {_ranges(errors)}" if judged.reading in errors else f"as {judged.reading}"
-        finding = f"only {only}: {finding}"
+        finding = f"only as {judged.reading}: {finding}"
     elif judged.verdict is Verdict.REFUTED:
-        finding = f"not if all canaries are separated: {finding}. No number of errors gives {printed}"
+        finding = f"not if all canaries are separated: {finding}. "
+        if errors:
+            # A number of errors that is chosen for the printed number is no reading: it gives any number below.
+            finding += (
+                f"With errors nearly any number below comes out, this one if {_ranges(errors)}; scores would decide"
+            )
+            return conclude(Verdict.INCONCLUSIVE, finding, bounds=bounds, errors=errors)
+        finding += f"No number of errors gives {printed}"
     return conclude(judged.verdict, finding, bounds=bounds, **judged.evidence)
 
 

@@ -52,15 +52,20 @@ def judge_cap(printed: str) -> Outcome:
         if float(row.lower_all) > float(printed)
     ]
     # The other direction of the hypothesis test divides by FPR, which is exact and can be as small as one likes.
-    judged = number(printed, bounds | overlapping(Submission.TABLE_2[0].lower_all))
+    judged, errors = number(printed, bounds), overlapping(printed)
     final = [row.lower_final for row in Final.TABLE_4 if float(row.lower_final) > stated]
     finding = (
         f"elsewhere 1,000 canaries without a miss reach {stated:.4f} ({min(bounds.values()):.4f} at the least), and a "
         f"denominator of the exact FPR any number: printed are {', '.join(sorted(set(larger)))}, and "
         f"{', '.join(final)} for a final model"
     )
+    if judged.verdict is Verdict.REFUTED and errors:
+        finding = f"not if Table 2's canaries are separated; if they are not, their scores would decide: {finding}"
+        return conclude(
+            Verdict.INCONCLUSIVE, finding, bounds=bounds, printed_above=larger, final_above=final, errors=errors
+        )
     if judged.verdict is Verdict.QUALIFIED:
-        finding = f"only of Table 2's own case, as {judged.reading}: {finding}"
+        finding = f"only as {judged.reading}: {finding}"
     return conclude(judged.verdict, finding, bounds=bounds, printed_above=larger, final_above=final, **judged.evidence)
 
 

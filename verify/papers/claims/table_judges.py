@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
 
 from canaryproof.kernels.certified import gaussian_mechanism as certified_mechanism
 from canaryproof.verify.papers.accounting import analytical
@@ -47,25 +48,43 @@ def sampled(noise_multiplier: float, delta: float, rounds: int, sampling: float)
     return {f"{name} at {sampling:.3g}": value for name, value in values.items()}
 
 
-def calibrated(multiplier: str, epsilon: str, readings: Readings, delta: float, stated: frozenset[str]) -> Outcome:
-    """Judge a printed ε under every reading, within the rounding of the noise multiplier and of an ε with decimals."""
-    sigma = float(multiplier)
+def calibrated(
+    multiplier: str,
+    epsilon: str,
+    readings: Readings,
+    delta: float,
+    stated: frozenset[str],
+    table: Sequence[tuple[str, str]] = (),
+) -> Outcome:
+    """Judge a printed ε under every reading, within the rounding of the noise multiplier and of an ε with decimals.
+
+    A reading that the text does not state is of a whole table: it must hold for its other rows, noise and ε, too.
+    """
+    values, holding = _holding(multiplier, epsilon, readings)
+    others = [_holding(*row, readings)[1] for row in table if row[0] != multiplier]
+    common = [name for name in holding if all(name in other for other in others)]
+    right = [name for name in holding if name in stated]
+    exact = certified_mechanism.epsilon(delta, float(multiplier))
+    goal = float(sum(rounding(epsilon), Fraction(0)) / 2)
+    nearest = min(values, key=lambda name: abs(values[name] / goal - 1))
+    named = right or common
+    of_table = " of the whole table" if others and not right else ""
+    finding = (
+        f"holds under {len(named)} of {len(values)} readings{of_table}, such as {named[0]} ({values[named[0]]:.6g})"
+        if named
+        else f"under none of {len(values)} readings{of_table}; the nearest is {nearest} with {values[nearest]:.6g}"
+    ) + f"; one round has ε = {exact.lo:.8g} by its enclosure"
+    of_all: dict[str, Any] = {"common": common} if others else {}
+    return conclude(holds(right, common), finding, delta=delta, readings=values, holding=holding, **of_all)
+
+
+def _holding(multiplier: str, epsilon: str, readings: Readings) -> tuple[dict[str, float], list[str]]:
+    """Return ε by every reading, and the readings under which the printed one comes out."""
     # A whole number is no rounded result but what the noise was calibrated to, by a search that ends near it.
     goal = float(sum(rounding(epsilon), Fraction(0)) / 2)
     low, high = (float(end) for end in rounding(epsilon)) if "." in epsilon else (goal * 0.999, goal * 1.001)
-    values, most, fewest = (readings(float(s)) for s in (sigma, *rounding(multiplier)))
-    holding = [name for name in values if fewest[name] <= high and most[name] >= low]
-    right = [name for name in holding if name in stated]
-    verdict = holds(right, holding)
-    exact = certified_mechanism.epsilon(delta, sigma)
-    nearest = min(values, key=lambda name: abs(values[name] / goal - 1))
-    named = right or holding
-    finding = (
-        f"holds under {len(named)} of {len(values)} readings, such as {named[0]} ({values[named[0]]:.6g})"
-        if named
-        else f"under none of {len(values)} readings; the nearest is {nearest} with {values[nearest]:.6g}"
-    ) + f"; one round has ε = {exact.lo:.8g} by its enclosure"
-    return conclude(verdict, finding, delta=delta, readings=values, holding=holding)
+    values, most, fewest = (readings(float(s)) for s in (multiplier, *rounding(multiplier)))
+    return values, [name for name in values if fewest[name] <= high and most[name] >= low]
 
 
 # Tables of lower bounds and estimates.

@@ -359,7 +359,8 @@ def _readings(noise_multiplier: float) -> dict[str, float]:
 def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
     """Judge a printed "ε RDP" against its noise multiplier."""
     stated = frozenset(f"RDP {how}, Poisson sampling at {_QUOTIENT:.3g}" for how in ("improved", "classical"))
-    outcome = calibrated(multiplier, epsilon, _readings, FirstVersion.DELTA, stated)
+    table = [(row[0], row[1]) for row in FirstVersion.TABLE_2[1:]]
+    outcome = calibrated(multiplier, epsilon, _readings, FirstVersion.DELTA, stated, table)
     # dp-accounting's orders begin at 1.1, and with little noise the best is nearer 1.
     fine = analytical.rdp(
         float(multiplier), FirstVersion.DELTA, FirstVersion.ROUNDS, 1 / FirstVersion.ROUNDS, orders="dense"

@@ -404,7 +404,8 @@ CHECKS: tuple[Check, ...] = (
         document.claim(
             f"{section}.any-user",
             section.replace("section", "Section "),
-            "Where ε̂ is low, who attacks by cosines will find it hard to tell the presence of any given user",
+            "A low ε̂ is no formal bound, but evidence that who attacks by cosines has a hard time to tell the presence "
+            "of any given user",
             _on(
                 (("unclipped", 10.0), ("memorised", 10.0)),
                 (),
@@ -419,13 +420,14 @@ CHECKS: tuple[Check, ...] = (
         document.claim(
             f"{section}.same-distribution",
             section.replace("section", "Section "),
-            "The only assumption is that canaries can be inserted with the same distribution as clients",
+            "On the pattern of participation the only assumption is that canaries can be inserted with the same "
+            "distribution as clients",
             _on(
                 (("dilution", 1.0), ("dilution", 4.0)),
                 (("dilution", 0.0),),
-                Verdict.QUALIFIED,
-                "it is the only one on participation, but half the noise is missed where the data's sum is as long as "
-                "the noise",
+                Verdict.CONFIRMED,
+                "on participation it is the only one; of the data it says nothing, and half the noise is missed where "
+                "their sum is as long as the noise",
             ),
         )
         for document, section in ((FINAL, "section4"), (SUBMISSION, "section4"))

@@ -34,7 +34,15 @@ def test_largest_bounds_are_quantiles_of_beta_distributions():
     assert bounds["Clopper–Pearson for FNR, exact FPR"] == pytest.approx(-math.log(exact), rel=1e-12)
 
 
-@pytest.mark.parametrize(("printed", "verdict"), [("6.26", Verdict.CONFIRMED), ("6.27", Verdict.REFUTED)])
+@pytest.mark.parametrize(
+    ("printed", "verdict"),
+    [
+        ("6.26", Verdict.CONFIRMED),
+        ("6.25", Verdict.QUALIFIED),
+        ("6.239", Verdict.INCONCLUSIVE),
+        ("6.27", Verdict.REFUTED),
+    ],
+)
 def test_another_cap_has_another_verdict(printed, verdict):
     assert final_bounds.judge_cap(replace(Final.TABLE_4[0], lower_all=printed)).verdict is verdict
 

@@ -48,6 +48,9 @@ def test_the_ballpark_holds_for_the_rows_where_it_does():
     assert final_tables.judge_ballpark(Final.TABLE_3[1:3]).verdict is Verdict.CONFIRMED
     assert final_tables.judge_ballpark(Final.TABLE_3[1:]).verdict is Verdict.QUALIFIED
     assert final_tables.judge_ballpark(Final.TABLE_3[3:]).verdict is Verdict.REFUTED
+    # Where the text says which noise is low or medium, that alone counts.
+    assert final_tables.judge_ballpark(Final.TABLE_3[1:], moderate=("0.0496",)).verdict is Verdict.CONFIRMED
+    assert final_tables.judge_ballpark(Final.TABLE_3[1:], moderate=("0.2317",)).verdict is Verdict.REFUTED
 
 
 def test_gaussianity():

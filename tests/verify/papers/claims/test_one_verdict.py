@@ -51,7 +51,6 @@ SAME = {
         "final.section5.2.1.close",
         "submission.table3.close",
     ),
-    "estimates in the ballpark of the analytical ε": ("final.table3.ballpark", "submission.table2.ballpark"),
     "ε̂ of the final model is far lower": ("final.section5.1.final-lower", "v1.table3.final", "submission.table2.final"),
     "a test of normality that does not reject": ("v1.section4.anderson", "final.section-3.anderson-darling"),
     "ε ∼ 1 with a little noise": (

@@ -27,6 +27,8 @@ def test_the_cap_by_another_road():
     bounds = review.judge_cap("6.24").evidence["bounds"]
     assert bounds["Jeffreys for FNR, exact FPR"] == pytest.approx(-np.log(limit), abs=1e-8)
     assert review.judge_cap("6.26").verdict is Verdict.CONFIRMED
+    assert review.judge_cap("6.24").verdict is Verdict.INCONCLUSIVE
+    assert review.judge_cap("6.27").verdict is Verdict.REFUTED
     assert review.judge_cap("5.81").verdict is Verdict.QUALIFIED
 
 
