@@ -150,7 +150,8 @@ class ConvergenceReport:
             sentence = f"it takes {counts} canaries to be within {percent_up(reached)}{order}"
             if reached > accuracies[0]:
                 next_best = max(accuracy for accuracy in accuracies if accuracy < reached)
-                sentence = f"No number of them brings it within {percent_up(next_best)} {dimensions}; {sentence}"
+                why = "as canaries are noise to each other"
+                sentence = f"No number of them brings it within {percent_up(next_best)} {dimensions}, {why}; {sentence}"
         return f"{sentence[0].upper()}{sentence[1:]}{self._without_others()}."
 
     def _without_others(self) -> str:
@@ -161,8 +162,8 @@ class ConvergenceReport:
             if all(least):
                 counts = enumeration([f"{round_up(size):,}" for size in least if size])
                 return (
-                    f"; if canaries are orthonormal, or the others are taken out of each score, {counts} bring it "
-                    f"within {percent_up(row[0].accuracy)}"
+                    "; if canaries are orthonormal, or the others are taken out of each score, as an audit of a "
+                    f"release does, {counts} bring it within {percent_up(row[0].accuracy)}"
                 )
         return ""
 
@@ -191,8 +192,9 @@ _BENT = (
     "that these d and k are not there."
 )
 MEANING = (
-    "ε̂ is of an attacker who knows one canary and not the others, by the paper's score: the cosine with the release. "
-    "It is Algorithm 1 as printed; an audit of a release knows all canaries, and may take them out."
+    "ε̂ is of an attacker who knows one canary and not the others, and scores it as Algorithm 1 is printed: by the "
+    "cosine with the release. The paper's estimate is fitted, an audit's adaptive; covers says how often its 95% "
+    "interval has ε."
 )
 
 
@@ -235,7 +237,7 @@ def sizes(report: ConvergenceReport) -> Table:
     """Lay out the sizes that accuracies take."""
     accuracies = [percent_up(needed.accuracy) for needed in report.settings[0].needed]
     name = report.settings[0].estimators[0].estimator
-    title = f"Canaries or dimensions that bring {name} so near to ε in 95 of 100 runs"
+    title = f"k or d that bring {name} so near to ε in 95 of 100 runs (–: no number does)"
     header = [*_where(report), *(f"k for {each}" for each in accuracies), *(f"d for {each}" for each in accuracies)]
     rows = [
         [

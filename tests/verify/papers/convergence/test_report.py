@@ -240,7 +240,10 @@ def test_the_answer_is_first_and_the_first_screen_is_short(small):
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 82  # two accents, which take no column
     assert small.answer().count(". ") == 2
-    assert "if canaries are orthonormal, or the others are taken out of each score, " in small.answer()
+    assert (
+        "if canaries are orthonormal, or the others are taken out of each score, as an audit of a release does, "
+        in small.answer()
+    )
     several = dataclasses.replace(small, settings=small.settings * 30, orders=small.orders * 3)
     assert len(str(several).splitlines()) <= 40
     assert any("--out" in line for line in str(several).splitlines())
