@@ -137,7 +137,7 @@ def test_details_print_estimates_checks_and_meaning(folder: Path) -> None:  # no
     assert f"A² = {found.normality.statistic:.3g}, p = {found.normality.p_value:.2g} " in text
     for phrase in ("a best guess and no limit", "another attack may learn more", "taken part just as clients"):
         assert phrase in text
-    assert "null law" not in text
+    assert "follow the null law" not in text
     assert "canary norm" not in text
 
 

@@ -387,11 +387,11 @@ def _wrong_input(scores: ScoreColumns) -> str:
 
 
 def _of_scores(sample: ScoreSample, delta: float, alpha: float, reported: float | None) -> _Parts:
-    found, caps = lower_bounds(sample, delta, 1.0 - alpha), _caps(sample, delta, alpha)
+    rows, caps = lower_bounds(sample, delta, 1.0 - alpha), _caps(sample, delta, alpha)
     if reported is not None and reported > max(caps.values()):
         # Bounds above all caps need a Gaussian trade-off curve, and this one needs no coins.
-        found += (METHODS["gaussian-dp"].bound(sample, delta, alpha),)
-    bounds = sorted((_review_bound(each, sample.inclusion) for each in found), key=lambda bound: bool(bound.condition))
+        rows += (METHODS["gaussian-dp"].bound(sample, delta, alpha),)
+    bounds = sorted((_review_bound(each, sample.inclusion) for each in rows), key=lambda bound: bool(bound.condition))
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
     assert sample.unobserved is not None
     if can_hide_copies(np.concatenate([sample.observed.ravel(), sample.unobserved.ravel()])):

@@ -68,7 +68,7 @@ class Audit(AuditResult):
     >>> print(f"{found.decision.outcome}: {found.estimate.epsilon:.2f}, at least {found.bound.low:.2f}")
     PASSED: 2.98, at least 1.23
     >>> len(found.to_frame())
-    6
+    7
     """
 
     def __str__(self) -> str:

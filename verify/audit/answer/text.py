@@ -125,7 +125,7 @@ def _cause(result: AuditResult) -> str:
         return ""
     if decision.outcome is GateOutcome.PASSED:
         asked = f" To notice {percent(decision.notice)} was asked for." if decision.notice != NOTICE else ""
-        return _caught(result) + asked
+        return _notice_sentence(result) + asked
     failed = [finding for finding in result.findings if finding.status is Status.FAILED]
     if decision.rule == RULES[0].name:
         failed = failed[:1]
@@ -133,7 +133,7 @@ def _cause(result: AuditResult) -> str:
     return " ".join(f"{finding.question.capitalize()}: {finding.because}." for finding in deciding)
 
 
-def _caught(result: AuditResult) -> str:
+def _notice_sentence(result: AuditResult) -> str:
     """Say how much missing noise an audit that passed would have noticed."""
     noticed = result.finding(Question.LEAK).noticed
     open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
@@ -406,7 +406,7 @@ def _claim_to_report(result: AuditResult) -> Iterator[str]:
     if decision.outcome is GateOutcome.PASSED:
         asked = f", asked for {', '.join(decision.asked)}" if result.request.ask else ""
         yield f"The {claim} passed{asked}: nothing contradicts it."
-        if caught := _caught(result):
+        if caught := _notice_sentence(result):
             yield caught
     elif decision.outcome is GateOutcome.CANNOT_SAY:
         open_questions = [finding.question for finding in result.findings if is_open(finding, decision)]

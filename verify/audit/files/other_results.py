@@ -175,7 +175,7 @@ def of_frame(
 def of_table(table: LabelledTable, score: str | None, member: str | None, id_column: str | None = None) -> OtherResult:
     """Return the result that a table holds; a ``ValueError`` of one line says that it has no known form."""
     names = table.names
-    reported: dict[str, Any] = {"reported": _reported(table)}
+    reported: dict[str, Any] = {"reported": _lines_with_epsilon(table)}
     columns = score or _first_alias(names, _SCORE), member or _first_alias(names, _MEMBER)
     pair = next((pair for pair in _PAIRS if set(pair) <= set(names)), None)
     counted = [_first_alias(names, aliases) for aliases in (_CANARIES, _GUESSES, _RIGHT)]
@@ -218,7 +218,7 @@ def _scores(
     return checked_scores(name, values, kind, lambda i: f"{name}, {cells[i][0]}")
 
 
-def _reported(table: LabelledTable) -> tuple[ReportedEpsilon, ...]:
+def _lines_with_epsilon(table: LabelledTable) -> tuple[ReportedEpsilon, ...]:
     """Return ε and δ of each line that has one of them."""
     lines: dict[str, dict[str, float]] = {}
     for field, aliases in (("epsilon", _EPSILON), ("delta", ("delta",))):

@@ -193,7 +193,9 @@ def contradictions(result: Audit) -> Iterator[str]:
         level = percent(1.0 - result.level)
         heuristic = bound.coverage == "heuristic"
         words = "heuristic: unproven, so that it fails no claim" if heuristic else f"{level} confidence"
-        yield from unless(f"{words})" in leak.because or not bound.low, "the finding's confidence is another one")
+        # Near its cap, this follows.
+        shown = f"{words})" in leak.because or f"{words}; so many scores give at most " in leak.because
+        yield from unless(shown or not bound.low, "the finding's confidence is another one")
         above = result.claim is not None and bound.low > result.claim
         p_value = result.claim_p_value
         exceeded = above and not heuristic if p_value is None else p_value <= result.level

@@ -71,9 +71,8 @@ def test_the_part_without_noise_is_seen_by_canaries_that_are_confined_to_it():
 
 
 QUALIFIED = {
-    *("final.section4.any-user", "final.section4.same-distribution"),
+    *("final.section4.any-user", "submission.section4.any-user", "v1.section4.1.any-user"),
     *("v1.section4.worst-case", "v1.section4.unusual", "review.laplace"),
-    *("submission.section4.any-user", "v1.section4.1.any-user", "submission.section4.same-distribution"),
 }
 SENTENCES = [check for check in blindspots.CHECKS if check.subject is Subject.DOCUMENT]
 
