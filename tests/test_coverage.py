@@ -50,7 +50,9 @@ def test_settings_that_are_done_are_not_run_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(coverage, "_KEPT", kept)
     monkeypatch.setattr(coverage, "cells", lambda: iter([CELL]))
     monkeypatch.setattr(coverage, "measure", None)
+    before = kept.read_text(encoding="utf-8")
     coverage.main(["--part", "0"], standalone_mode=False)
+    assert kept.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.deep

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _WIDTH = 80
 # The first screen has room for so many settings, and rows of estimators.
-_MOST_SETTINGS, _MOST_ROWS = 3, 9
+_MOST_SETTINGS, _MOST_ROWS = 3, 6
 # From so many times ε on, an error is no longer printed in percent.
 _MANY = 10.0
 
@@ -188,13 +188,12 @@ class ConvergenceReport:
 
 
 _BENT = (
-    "A theorem's slope holds in the limit of large d and k, with k small against d. A measured slope that differs says "
-    "that these d and k are not there."
+    "A theorem's slope is that of large d and k, with k small against d. Where a measured one differs, these d and k "
+    "are not there yet."
 )
 MEANING = (
-    "ε̂ is of an attacker who knows one canary and not the others, and scores it as Algorithm 1 is printed: by the "
-    "cosine with the release. The paper's estimate is fitted, an audit's adaptive; covers says how often its 95% "
-    "interval has ε."
+    "ε̂ is of an attacker who knows one canary alone and scores it by its cosine with the release, as Algorithm 1 "
+    "prints. fitted is the paper's estimate, adaptive an audit's; covers: how often a 95% interval has ε."
 )
 
 
