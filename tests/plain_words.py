@@ -20,12 +20,16 @@ PRIVATE = re.compile(r"\b(?:beside|course|foretold|late|ours|roads?|told)\b", re
 FRAGMENT = re.compile(r"(?:What|Of|So|Such|How (?:much|many))\b")
 
 
-def sentences(text: str) -> list[str]:
-    """Return the sentences of a page: no code, no tables, no headings; a list's entry ends a sentence too."""
+def sentences(text: str, *, names: bool = False) -> list[str]:
+    """Return the sentences of a page: no code, no tables, no headings; a list's entry ends a sentence too.
+
+    What stands in backticks is one word, ``Code``, unless ``names`` keeps it.
+    """
     text = _FENCE.sub("\n\n", _FRONT.sub("", text))
     text = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
     text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text)
-    text = re.sub(r"`[^`]*`", "Code", text)
+    if not names:
+        text = re.sub(r"`[^`]*`", "Code", text)
     paragraphs = [
         " ".join(lines.split())
         for lines in re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |: |\|))|(?<=\|)\n", text)

@@ -10,11 +10,11 @@ import click
 
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.papers.check.documents import DOCUMENTS
+from canaryproof.verify.papers.check.documents import DOCUMENTS, OWN
 from canaryproof.verify.papers.check.results import Check, Context, Effort, Result, Run, Subject, Verdict, perform
 from canaryproof.verify.papers.check.verdicts import rule
 from canaryproof.verify.papers.cli import screen
-from canaryproof.verify.papers.runs import expected
+from canaryproof.verify.papers.runs import expected, own_sentences
 from canaryproof.verify.papers.suites.catalogue import SUITES, lacking
 
 _DOCUMENTS = tuple(document.id for document in DOCUMENTS)
@@ -24,7 +24,8 @@ _NEAR, _STATEMENT_LINES = 3, 2
 
 def _identifiers(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
     """Complete the id of a statement."""
-    return sorted(name for _suite, name in expected.read() if name.startswith(incomplete))
+    names = [*(name for _suite, name in expected.read()), *(row.id for row in own_sentences.read())]
+    return sorted(name for name in names if name.startswith(incomplete))
 
 
 @click.command("claims")
@@ -41,11 +42,14 @@ def claims_command(
     Without ID, verdicts are those under version control: counts and what is refuted on a terminal, and in a pipe or
     with --all a line for each statement. With ID, that statement is judged anew, at the quick level with seed 0, and
     printed with its evidence. An ID may end early: final.table2 is Table 2, printed and true numbers side by side.
+
+    The document own is this package's: sentences of its pages and help, each with what shows that it holds.
     """
     if identifier is not None and identifier.rstrip(".*") not in _DOCUMENTS:
         if document or verdict:
             raise InputError("--document and --verdict: choose from the list, which ID does not print")
-        _print_judged(identifier, every=every, as_json=as_json)
+        judge = _print_own if _document(identifier) == OWN.id else _print_judged
+        judge(identifier, every=every, as_json=as_json)
         return
     if identifier is not None:
         document = identifier.rstrip(".*")
@@ -53,8 +57,9 @@ def claims_command(
     rows = [
         {"id": name, "suite": suite, "verdict": str(judged), "statement": statements[suite, name]}
         for (suite, name), judged in expected.read().items()
-        if document in (None, _document(name)) and verdict in (None, str(judged))
     ]
+    rows += [_own_row(own) for own in own_sentences.read()]
+    rows = [row for row in rows if document in (None, _document(row["id"])) and verdict in (None, row["verdict"])]
     if as_json:
         click.echo(json.dumps(rows, ensure_ascii=False, indent=1))
     elif every or not screen.is_terminal():
@@ -80,11 +85,11 @@ def _overview(rows: Sequence[dict[str, str]]) -> list[str]:
         (name, *(f"{counts[verdict]:,}" for verdict in shown))
         for name, counts in zip(_DOCUMENTS, by_document, strict=True)
     ]
-    refuted = [_row_as_result(row) for row in rows if row["verdict"] == Verdict.REFUTED]
+    refuted = [_row_as_result(row) for row in rows if row["verdict"] == Verdict.REFUTED and "suite" in row]
     # A wrong line of a proof may leave the theorem as it is.
     ranked = sorted(findings(_run(refuted), len(refuted)), key=lambda result: result.suite == "theorems")
     head = [
-        *screen.paragraph(f"{len(rows)} statements of five documents, by the verdict on them."),
+        *screen.paragraph(f"{len(rows)} statements of six documents, by the verdict on them."),
         "",
         *screen.columns(table, numbers=True),
         "",
@@ -121,6 +126,16 @@ def _listing(rows: Sequence[dict[str, str]]) -> list[str]:
 
 def _document(identifier: str) -> str:
     return identifier.partition(".")[0]
+
+
+def _own_row(own: own_sentences.OwnSentence) -> dict[str, str]:
+    return {
+        "id": own.id,
+        "place": own.place,
+        "verdict": str(own.verdict),
+        "statement": own.quote,
+        "evidence": str(own),
+    }
 
 
 def _row_as_result(row: dict[str, str]) -> Result:
@@ -182,6 +197,29 @@ def _print_judged(identifier: str, *, every: bool, as_json: bool) -> None:
         _echo(screen.columns([(result.id, str(result.verdict), *_numbers_or_sentences(result)) for result in results]))
     else:
         _echo(_table(results))
+
+
+def _print_own(identifier: str, *, every: bool, as_json: bool) -> None:
+    """Print sentences of our own with their evidence; the checks of a single one are judged anew."""
+    rows = {row.id: row for row in own_sentences.read()}
+    chosen = [rows[name] for name in _choose(identifier, rows)]
+    if as_json:
+        documents = [_own_row(row) for row in chosen]
+        click.echo(json.dumps(documents[0] if len(chosen) == 1 else documents, ensure_ascii=False, indent=1))
+        return
+    lines = []
+    for row in chosen:
+        lines += [row.id, *screen.paragraph(row.place, "place      "), *screen.paragraph(row.quote, "sentence   ")]
+        for evidence in row.evidence:
+            lines += screen.paragraph(evidence.words, "because    ")
+            if evidence.check_id and len(chosen) == 1:
+                suite, name = evidence.check_id
+                if reason := lacking(suite):
+                    lines += screen.paragraph(f"not judged: {name} {reason}", " " * 11)
+                    continue
+                result = perform(suite, _check(suite, name), Context(Effort.QUICK, 0))
+                lines += screen.paragraph(f"{result.verdict}: {result.finding}", "judged now ")
+    _echo(lines if every or not screen.is_terminal() else screen.fit(lines, "--all has all of them"))
 
 
 def _check(suite: str, name: str) -> Check:

@@ -7,6 +7,7 @@ from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.check.documents import DOCUMENTS
 from canaryproof.verify.papers.check.results import Design, Result, Subject, Verdict
 from canaryproof.verify.papers.cli import claims_command as module
+from canaryproof.verify.papers.runs import own_sentences
 
 
 def run(*arguments):
@@ -53,8 +54,9 @@ def test_a_pipe_gets_a_line_for_each_statement(option):
 def test_a_terminal_gets_counts_and_what_is_refuted(terminal):
     rows = json.loads(run("--json").stdout)
     lines = terminal()
-    numbers = {line.split()[0]: list(map(int, line.split()[1:])) for line in lines[3:8]}
+    numbers = {line.split()[0]: list(map(int, line.split()[1:])) for line in lines[3:9]}
     assert sum(map(sum, numbers.values())) == len(rows)
+    assert numbers["own"] == [len(own_sentences.read()), 0, 0, 0, 0]
     assert numbers["final"][2] == sum(r["verdict"] == "refuted" for r in rows if r["id"].startswith("final."))
     named = {line.strip() for line in lines}
     assert len(named & {row["id"] for row in rows if row["verdict"] == "refuted"}) >= 5
@@ -82,6 +84,20 @@ def test_one_statement_is_judged_and_shown_with_its_evidence():
     lines = run("final.table2.row1.sigma").output.splitlines()
     assert lines[:2] == ["final.table2.row1.sigma", "verdict    confirmed"]
     assert [line.split()[1] for line in lines if line.startswith("printed")] == ["4.22"]
+
+
+def test_a_sentence_of_our_own_is_shown_with_what_it_rests_on():
+    row = next(row for row in own_sentences.read() if row.evidence[0].kind is own_sentences.Kind.STATEMENT)
+    document = json.loads(run(row.id, "--json").stdout)
+    assert document == {
+        "id": row.id, "place": row.place, "verdict": "confirmed", "statement": row.quote, "evidence": str(row)
+    }  # fmt: skip
+    lines = run(row.id).stdout.splitlines()
+    assert lines[:2] == [row.id, f"place      {row.place}"]
+    # The statement of a document that it reports is judged anew.
+    assert any(line.startswith(f"judged now {row.evidence[0].verdict}: ") for line in lines)
+    several = json.loads(run(row.id.rpartition(".")[0], "--json").stdout)
+    assert document in several
 
 
 @pytest.mark.parametrize(
