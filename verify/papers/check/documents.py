@@ -29,7 +29,7 @@ FIRST_VERSION = Document("v1", "Andrew et al., arXiv 2302.03098, first version",
 SUBMISSION = Document("submission", "Andrew et al., anonymous submission", "Andrew et al., anonymous submission")
 REVIEWS = Document("review", "reviews of Andrew et al.", "Reviews of Andrew et al. and the authors' answers")
 CANIFE = Document("canife", "Maddock et al., arXiv 2210.02912", "Maddock et al., CANIFE")
-# What this package says of itself; its sentences are in ``runs.own_sentences``, as no run judges them.
+# This package itself; its sentences are in ``runs.own_sentences``, as no run judges them.
 OWN = Document("own", "canaryproof's own pages and help", "Our own sentences")
 
 DOCUMENTS = (FINAL, FIRST_VERSION, SUBMISSION, REVIEWS, CANIFE, OWN)

@@ -1,7 +1,7 @@
 """The sentences of this package's own pages and help that a decision may rest on, each with what shows that it holds.
 
 The table is under version control. The tests hold it: a quote must stand in its place, and its evidence must be there.
-A sentence of ours that turns out to be false is mended, so that the table has no verdict but *confirmed*: its checks
+A sentence that turns out to be false is mended, so that the table has no verdict but *confirmed*: its checks
 fail a run, its tests fail ``make test``.
 """
 
@@ -18,7 +18,7 @@ FIELDS = ["id", "place", "quote", "evidence"]
 
 
 class Kind(StrEnum):
-    """What can show that a sentence holds."""
+    """A reason why a sentence holds, by its kind."""
 
     CHECK = "check"  # of a suite, by its suite and id: ``check audit/audit.honest``
     STATEMENT = "statement"  # of a document, by its suite and id, with the verdict that the sentence reports
