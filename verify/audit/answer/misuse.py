@@ -548,10 +548,13 @@ def _facts_of_any_kind(observed: Array, unobserved: Array) -> _Facts:
     return _Facts(seen, unseen, False, None, "fixed", None, None, None, 0, len(seen) + len(unseen))
 
 
-def can_hide_copies(scores: Array) -> bool:
-    """Tell whether a tenth of all rows repeat others, by too few values to tell copies from ties."""
+def can_hide_copies(scores: Array, *, ranked: bool) -> bool:
+    """Tell whether a tenth of all rows repeat others, by too few values to tell copies from ties.
+
+    Of ranks nobody can tell: they are as far from each other as ties make them.
+    """
     different, again, pairs = _recurring(scores)
-    return 10 * (len(scores) - different) > len(scores) and again + pairs <= 2 * _FEW_VALUES
+    return 10 * (len(scores) - different) > len(scores) and (ranked or again + pairs <= 2 * _FEW_VALUES)
 
 
 def _copies_p_value(scores: Array) -> float:

@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -49,14 +49,27 @@ _ALARM = 1e-3
 
 
 @dataclass(frozen=True)
+class SecondFileRecord:
+    """A file of unobserved scores: its name, size and SHA-256."""
+
+    name: str
+    bytes: Count
+    sha256: str
+
+
+@dataclass(frozen=True)
 class FileRecord:
-    """The file that was audited: its name, size and SHA-256, and the columns that were read in it, also that of ids."""
+    """The file that was audited: its name, size and SHA-256, and the columns that were read in it, also that of ids.
+
+    Unobserved scores may be in a second one.
+    """
 
     name: str
     bytes: Count
     sha256: str
     columns: tuple[str, str] | None
     id: OmittedIfNone[str] = None
+    unobserved: OmittedIfNone[SecondFileRecord] = None
 
 
 @dataclass(frozen=True)
@@ -451,7 +464,12 @@ def _repeat(result: AuditResult, audited: InputRecord, heading: ReportHeading) -
     if number and usual and result.comparison is None:
         yield f"canaryproof audit {file}{_options(result, audited)} --report {_quote(f'again-{heading.name}')}"
     held = "" if result.comparison is None else f" --plan {_quote(result.comparison.file)}"
-    yield f"canaryproof check-report {_quote(heading.name)} --{subject} {file}{held}"
+    second = "" if audited.file is None or audited.file.unobserved is None else _second(audited.file.unobserved)
+    yield f"canaryproof check-report {_quote(heading.name)} --{subject} {file}{second}{held}"
+
+
+def _second(file: SecondFileRecord) -> str:
+    return f" --unobserved {_quote(file.name)}"
 
 
 def _options(result: AuditResult, audited: InputRecord) -> str:
@@ -465,10 +483,12 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
             given += [] if stored.base_path is None else [("base", stored.base_path.name)]
             given += [] if stored.canary_norm == 1.0 else [("canary-norm", repr(stored.canary_norm))]
         given += [] if asked.neighbours in (None, "add-or-remove") else [("neighbours", asked.neighbours)]
-    elif audited.file is not None and Path(audited.file.name).suffix.lower() != ".json":
+    elif audited.file is not None:
+        given += [] if audited.file.unobserved is None else [("unobserved", audited.file.unobserved.name)]
         given += [] if audited.dim is None else [("dim", audited.dim)]
         given += [] if audited.inserted is None else [("inserted", audited.inserted)]
-        for option, usual in (("kind", "cosine"), ("inclusion", "fixed"), ("neighbours", "add-or-remove")):
+        given += [("kind", audited.kind)]
+        for option, usual in (("inclusion", "fixed"), ("neighbours", "add-or-remove")):
             given += [] if getattr(audited, option) == usual else [(option, getattr(audited, option))]
         if audited.file.columns is not None:
             given += zip(("score", "member"), audited.file.columns, strict=True)
@@ -528,8 +548,17 @@ def write(result: AuditResult, path: Path, **heading: str) -> None:
         target.write(made)
 
 
-def file_record(path: Path, columns: tuple[str, str] | None = None, id_column: str | None = None) -> FileRecord:
-    """Return the record of a file; an ``InputError`` says that it cannot be read."""
+def file_record(
+    path: Path, columns: Mapping[str, str | None] | None = None, unobserved: Path | None = None
+) -> FileRecord:
+    """Return the record of a file, and of a second one; an ``InputError`` says that it cannot be read."""
+    named = columns or {}
+    pair = (score, member) if (score := named.get("score")) and (member := named.get("member")) else None
+    second = None if unobserved is None else SecondFileRecord(unobserved.name, *_size_and_digest(unobserved))
+    return FileRecord(path.name, *_size_and_digest(path), pair, named.get("id_column"), second)
+
+
+def _size_and_digest(path: Path) -> tuple[int, str]:
     with open_file(path) as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
-        return FileRecord(path.name, file.tell(), digest, columns, id_column)
+        return file.tell(), digest

@@ -662,7 +662,7 @@ class AuditResult:
         unobserved = self.scores.unobserved
         if self.scores.kind is not ScoreKind.ANY or unobserved is None:
             return False
-        return can_hide_copies(np.concatenate([self.scores.observed, unobserved]))
+        return can_hide_copies(np.concatenate([self.scores.observed, unobserved]), ranked=self.scores.ranked)
 
     @property
     def has_equal_means(self) -> bool:

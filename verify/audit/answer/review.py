@@ -18,22 +18,27 @@ import numpy as np
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.answer.misuse import HIDDEN_COPIES, can_hide_copies, find_repetitions, find_wrong_order
-from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
+from canaryproof.verify.audit.answer.misuse import HIDDEN_COPIES
+from canaryproof.verify.audit.answer.result import AuditRow
+from canaryproof.verify.audit.answer.run_audit import Audit, audit
+from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.audit.bounds.lower_bound import (
     GAUSSIAN_CURVE,
+    BoundKind,
     Coverage,
     Inclusion,
-    LowerBound,
     ScoreSample,
-    coverage_of_one_model,
     prepare,
 )
 from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
-from canaryproof.verify.audit.files.other_results import GuessCount, OtherResult, of_frame, read_result
-from canaryproof.verify.audit.files.reading import ScoreColumns
+from canaryproof.verify.audit.bounds.thresholds import alarms, misses
+from canaryproof.verify.audit.canaries.score_files import UNASKED, read_any_scores, scores_of
+from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.other_results import GuessCount, OtherResult, of_frame
+from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.markup.digits import number, percent, round_down
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -135,9 +140,9 @@ class Review:
     unknown
         What cannot be seen from what is given.
     withheld
-        Why nothing is judged, as rows are copies of others or scores are lower for members; empty if neither is so.
+        Why nothing is judged: what looks wrong with the scores, as ``audit`` says it; empty if nothing does.
     others
-        Arguments that differ from the source, and the opinions at its other δ.
+        Arguments that differ from the source, what else looks odd with the scores, and the opinions at its other δ.
     """
 
     form: str
@@ -198,15 +203,18 @@ def review(
     score: str | None = None,
     member: str | None = None,
     id_column: str | None = None,
+    kind: str | None = None,
+    unobserved: str | Path | None = None,
 ) -> Review:
     """Give a second opinion on another tool's audit.
 
     Parameters
     ----------
     source
-        A ``.csv``, ``.parquet`` or ``.json`` file, or a pandas DataFrame. It has a column of scores and one of labels,
-        or a column for each kind of scores, or counts m, r and v of canaries, guesses and right guesses. memaudit's
-        report and the sizes and ε of PrivacyGuard's ``AnalysisNodeOutput`` are read too.
+        A file of scores in any form that ``canaryproof audit`` reads, or a pandas DataFrame. It has a column of scores
+        and one of labels, or a column for each kind of scores, or counts of a confusion matrix, or false and true
+        positive rates. Or it has counts m, r and v of canaries, guesses and right guesses. memaudit's report and the
+        sizes and ε of PrivacyGuard's ``AnalysisNodeOutput`` are read too.
     delta, epsilon
         δ, and the reported ε; by default those of the source. Where its lines have several δ, each ε is judged at its
         own, and the opinion is that on the smallest δ at which it is not supported.
@@ -222,6 +230,11 @@ def review(
     id_column
         Name of the column that says which canary a line is about, if one has several lines. It has one score then,
         their mean: rows of one canary are no new canaries.
+    kind
+        ``cosine`` or ``any``, as of ``Scores``. By default cosines under the names ``observed`` and ``unobserved``, and
+        scores of any kind under all others.
+    unobserved
+        File with the scores of canaries that did not take part, if they are in one of their own.
 
     Returns
     -------
@@ -242,29 +255,35 @@ def review(
     >>> str(cp.review(counts, delta=1e-5, epsilon=3.49, tried=1).opinion)
     'at its cap'
     """
-    if isinstance(source, str | Path):
-        result = read_result(Path(source), score, member, id_column)
-    elif hasattr(source, "columns"):
-        result = of_frame(source, score, member, id_column)
-    else:
-        raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
+    columns = {"score": score, "member": member, "id_column": id_column}
     rules.CONFIDENCE.number("confidence", confidence)
     if tried is not None:
         tried = int(_TRIED.number("tried", tried))
-    kind = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
+    chosen = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
+    expected = None if kind is None else ScoreKind(rules.choice("kind", kind, ScoreKind))
+    fields = UNASKED | {"kind": expected, "inclusion": str(chosen)}
+    if isinstance(source, str | Path):
+        second = None if unobserved is None else Path(unobserved)
+        scores, result = read_any_scores(Path(source), fields, columns, second)
+    elif hasattr(source, "columns"):
+        result = of_frame(source, score, member, id_column, expected)
+        scores = scores_of(result, fields)
+    else:
+        raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
+    if scores is not None and scores.unobserved is None:
+        raise InputError(f"{source}: must have scores of canaries that did not take part too")
     given = {"delta": delta, "epsilon": epsilon}
     differing = tuple(
         f"{name} = {value:g} was given, and the source has {', '.join(f'{each:g}' for each in own)}"
         for name, value in given.items()
         if isinstance(value, int | float) and (own := _of_source(result, name)) and value not in own
     )
-    withheld = "" if result.scores is None else _wrong_input(result.scores)
     reviews = [
-        _review_at(result, at, reported, confidence, kind, tried, withheld)
+        _review_at(result, scores, at, reported, confidence, tried)
         for at, reported in _questions(result, delta, epsilon)
     ]
     first = min(reviews, key=lambda each: (each.opinion is Opinion.SUPPORTED, each.delta))
-    return replace(first, others=(*differing, *(_answer(each) for each in reviews if each is not first)))
+    return replace(first, others=(*differing, *first.others, *(_answer(each) for each in reviews if each is not first)))
 
 
 def _of_source(result: OtherResult, name: str) -> list[float]:
@@ -291,19 +310,20 @@ def _questions(result: OtherResult, delta: float | None, epsilon: float | None) 
 
 def _review_at(
     result: OtherResult,
+    scores: Scores | None,
     at: float,
     reported: float | None,
     confidence: float,
-    kind: Inclusion,
     tried: int | None,
-    withheld: str,
 ) -> Review:
     """Review a result at one δ."""
-    level = 1.0 - confidence
-    if withheld:
-        parts: _Parts = (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
-    elif result.scores is not None:
-        parts = _of_scores(_rank(result.scores, kind), at, level, reported)
+    level, withheld, warnings = 1.0 - confidence, "", tuple[str, ...]()
+    if scores is not None:
+        audited = audit(scores, at, confidence)
+        parts = _of_audit(audited, level, reported)
+        warnings = tuple(f"{warning.message} {warning.what_to_do}" for warning in audited.warnings)
+        # The first is the one that withholds most.
+        withheld, warnings = (warnings[0], warnings[1:]) if audited.withheld else ("", warnings)
     elif result.counts:
         parts = _of_counts(result.counts, at, level, tried)
     else:
@@ -323,6 +343,7 @@ def _review_at(
         choices,
         (*result.remarks, *unknown),
         withheld,
+        warnings,
     )
 
 
@@ -369,44 +390,35 @@ def _near(reported: float, caps: dict[str, float]) -> str | None:
 # Scores.
 
 
-def _rank(scores: ScoreColumns, inclusion: Inclusion) -> ScoreSample:
-    """Return the ranks of scores: no bound here needs more, and those of infinite scores are finite."""
-    assert scores.unobserved is not None
-    ranks = np.unique(np.concatenate([scores.observed, scores.unobserved]), return_inverse=True)[1].astype(np.float64)
-    members = len(scores.observed)
-    return prepare(ranks[:members], ranks[members:], inclusion=inclusion)
-
-
-def _wrong_input(scores: ScoreColumns) -> str:
-    """Say that scores are copies of others, or lower for members, as an audit says it; empty if they are not."""
-    assert scores.unobserved is not None
-    groups = scores.observed, scores.unobserved
-    # Infinite scores are certain guesses, and may be as many as they like.
-    warnings = find_repetitions(*(group[np.isfinite(group)] for group in groups)) or find_wrong_order(*groups)
-    return f"{warnings[0].message} {warnings[0].what_to_do}" if warnings else ""
-
-
-def _of_scores(sample: ScoreSample, delta: float, alpha: float, reported: float | None) -> _Parts:
-    rows, caps = lower_bounds(sample, delta, 1.0 - alpha), _caps(sample, delta, alpha)
+def _of_audit(audited: Audit, alpha: float, reported: float | None) -> _Parts:
+    """Lay out the bounds of an audit, and what else the same scores could have been made to say."""
+    if audited.withheld:
+        return (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
+    scores, delta = audited.scores, audited.delta
+    unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
+    sample = prepare(scores.observed, scores.unobserved, inclusion=scores.inclusion)
+    caps, rows = _caps(sample, delta, alpha), _bound_rows(audited)
     if reported is not None and reported > max(caps.values()):
         # Bounds above all caps need a Gaussian trade-off curve, and this one needs no coins.
-        rows += (METHODS["gaussian-dp"].bound(sample, delta, alpha),)
-    bounds = sorted((_review_bound(each, sample.inclusion) for each in rows), key=lambda bound: bool(bound.condition))
-    unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
-    assert sample.unobserved is not None
-    if can_hide_copies(np.concatenate([sample.observed.ravel(), sample.unobserved.ravel()])):
+        names = [*(row.name for row in rows), "gaussian-dp"]
+        rows = _bound_rows(audit(scores, delta, audited.confidence, bounds=list(dict.fromkeys(names))))
+    bounds = sorted(map(_review_bound, rows), key=lambda bound: bool(bound.condition))
+    if audited.can_hide_copies:
         unknown.insert(0, HIDDEN_COPIES)
-    if sample.inclusion is not Inclusion.COIN:
+    if scores.inclusion is not Inclusion.COIN:
         unknown.insert(0, f"{_COIN}: one-run is proven if so, which inclusion=coin says")
     return tuple(bounds), caps, _choices(sample, delta, alpha), tuple(unknown)
 
 
-def _review_bound(bound: LowerBound, inclusion: Inclusion) -> ReviewedBound:
-    coverage = coverage_of_one_model(bound, inclusion)
-    heuristic = coverage is Coverage.HEURISTIC
-    conditions = [each for each in bound.assumptions if heuristic or each == GAUSSIAN_CURVE]
-    basis = f"{coverage}; needs {' and '.join(bound.assumptions)}"
-    return ReviewedBound(bound.method, bound.value, bound.cap, basis, " and ".join(conditions))
+def _bound_rows(audited: Audit) -> list[AuditRow]:
+    return [row for row in audited.bounds if row.kind == BoundKind.LOWER_BOUND]
+
+
+def _review_bound(row: AuditRow) -> ReviewedBound:
+    condition = GAUSSIAN_CURVE if GAUSSIAN_CURVE in row.assumes else ""
+    if row.coverage == Coverage.HEURISTIC:
+        condition = row.assumes
+    return ReviewedBound(row.name, row.low, row.cap, f"{row.coverage}; needs {row.assumes}", condition)
 
 
 def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
@@ -438,7 +450,18 @@ def _negate(sample: ScoreSample) -> ScoreSample:
 
 
 def _best_threshold(sample: ScoreSample, delta: float, alpha: float) -> Array:
-    return METHODS["jagielski"].values(sample, delta, alpha)[0]
+    """Return the largest value at a threshold; equal scores are on one side of it, which ``jagielski`` separates."""
+    assert sample.unobserved is not None
+    if not np.intersect1d(sample.observed, sample.unobserved).size:
+        return METHODS["jagielski"].values(sample, delta, alpha)[0]
+    (observed,), (unobserved,) = sample.observed, sample.unobserved
+    thresholds = np.unique(observed)
+    hits = sample.count - np.searchsorted(observed, thresholds)
+    false = sample.null_count - np.searchsorted(unobserved, thresholds)
+    miss, alarm = misses(sample.count, delta, alpha), alarms(sample.null_count, delta, alpha)
+    values = np.maximum(miss.log_rest[hits] - alarm.log_rate[false], alarm.log_rest[false] - miss.log_rate[hits])
+    best: Array = np.maximum(values.max(keepdims=True), 0.0)
+    return best
 
 
 def _ways(total: int) -> list[tuple[int, int]]:

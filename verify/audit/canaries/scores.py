@@ -92,8 +92,8 @@ class Scores:
     Parameters
     ----------
     observed
-        Scores of canaries that took part, shape (k,), k ≥ 2, floating-point: a list, a numpy or JAX array, a pandas
-        series.
+        Scores of canaries that took part, shape (k,), k ≥ 2: a list, a numpy or JAX array, a pandas series. Cosines are
+        floating-point; other scores may be whole numbers.
     unobserved
         Scores of canaries that did not take part, shape (k₀,), k₀ ≥ 2. They may be left out for cosines.
     dim
@@ -238,18 +238,7 @@ class Scores:
         InputError
             If the file cannot be read or breaks a rule.
         """
-        document = read_json(Path(path))
-        try:
-            saved: Any = json_records.read(_ScoresFile, document)
-            if saved.format != _FORMAT:
-                raise ValueError(f"format: must be {_FORMAT!r}, not {rules.short_repr(saved.format)}")
-            given = saved.inclusion, saved.kind, saved.record, saved.neighbours, saved.inserted
-            scores = Scores(saved.observed, saved.unobserved, saved.dim, *given)
-        except ValueError as error:
-            raise InputError(f"{path}: {error}") from error
-        # Ranks are no longer infinite.
-        vars(scores).update(ranked=saved.ranked)
-        return scores
+        return of_document(path, read_json(Path(path)))
 
     def by_rank(self) -> "Scores":
         """Return these scores by their ranks among all of both kinds, as infinite ones are."""
@@ -272,6 +261,23 @@ _FORMAT = "canaryproof scores 1"
 _ScoresFile = make_dataclass(
     "_ScoresFile", [("format", str), *((each.name, each.type, field(default=each.default)) for each in fields(Scores))]
 )
+
+
+def of_document(path: str | os.PathLike[str], document: object) -> Scores:
+    """Return the scores in a document that ``Scores.save`` wrote; an ``InputError`` names its file."""
+    try:
+        saved: Any = json_records.read(_ScoresFile, document)
+        if saved.format != _FORMAT:
+            raise ValueError(f"format: must be {_FORMAT!r}, not {rules.short_repr(saved.format)}")
+        given = saved.inclusion, saved.kind, saved.record, saved.neighbours, saved.inserted
+        scores = Scores(saved.observed, saved.unobserved, saved.dim, *given)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}") from error
+    # Ranks are no longer infinite.
+    vars(scores).update(ranked=saved.ranked)
+    return scores
+
+
 # Squares of larger scores overflow.
 _LARGEST = 1e100
 
@@ -289,7 +295,7 @@ def _rank(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> lis
 
 def _check(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:
     try:
-        given = floats(values)
+        given = floats(values, whole=kind is ScoreKind.ANY)
     except ValueError as error:
         raise ValueError(f"{name}: {error}") from error
     # A copy, so that nobody changes what has been checked. A long double may become infinite, which a rule refuses.

@@ -5,7 +5,7 @@ import errno
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,9 +18,11 @@ from rich.filesize import decimal
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question
 from canaryproof.verify.audit.cli.options import (
+    KIND,
     EngineLost,
     FilePath,
     cluster,
+    columns_options,
     engine_option,
     junit_option,
     one_line,
@@ -29,14 +31,7 @@ from canaryproof.verify.audit.cli.options import (
 )
 from canaryproof.verify.audit.cli.watch_file import answer_watch, is_watch
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.other_results import read_known_columns
-from canaryproof.verify.audit.files.reading import (
-    LARGEST_COUNT,
-    ScoreColumns,
-    ScoreKind,
-    read_score_columns,
-    read_scores,
-)
+from canaryproof.verify.audit.files.reading import LARGEST_COUNT, ScoreKind
 from canaryproof.verify.audit.files.writing import write_output
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -201,25 +196,9 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
 @click.option(
     "--kind",
     type=click.Choice([kind.value for kind in ScoreKind]),
-    default=ScoreKind.COSINE.value,
-    show_default=True,
-    help="What the scores are: cosines, or any real scores with unobserved ones to compare, higher where a canary left "
-    "a trace.",
+    help=KIND,
 )
-@click.option(
-    "--score",
-    metavar="COLUMN",
-    help="FILE is a .csv or .parquet with a line for each canary; its column of scores.",
-)
-@click.option(
-    "--member", metavar="COLUMN", help="Its column with 1 or true for a canary that took part, else 0 or false."
-)
-@click.option(
-    "--id",
-    "id_column",
-    metavar="COLUMN",
-    help="Its column that says which canary a line is about; the mean of several lines for one counts once.",
-)
+@columns_options
 @click.option(
     "--neighbours",
     type=click.Choice(["add-or-remove", "replace"]),
@@ -271,7 +250,8 @@ def audit_command(
     state: Path | None,
     engine_name: str,
     dim: int | None,
-    kind: str,
+    kind: str | None,
+    unobserved: Path | None,
     inclusion: str,
     neighbours: str,
     inserted: int | None,
@@ -337,13 +317,9 @@ def audit_command(
     if report is not None:
         check_output(report, _REPORTS, 0, overwrite=overwrite)
     heading = _check_heading(report, title=title, subject=subject, date=date)
-    if (score is None) != (member is None):
-        raise InputError("--score and --member: must be given together")
     if score is not None and count is not None:
         raise InputError("--score: must not be given with --canaries, as a released vector has no columns")
-    columns = None if score is None or member is None else (score, member)
-    if id_column is not None and columns is None:
-        raise InputError("--id: must be given with --score and --member")
+    columns = {"score": score, "member": member, "id_column": id_column}
     of_release = {
         "--canary-norm": canary_norm != 1.0,
         "--only": bool(only),
@@ -358,12 +334,11 @@ def audit_command(
                 raise InputError(f"{option}: must be given with --canaries and --canary-seed alone")
         if directions != _INDEPENDENT:
             raise InputError("--directions: must be given with --canaries and --canary-seed alone")
-        given = {"dim": dim, "inclusion": inclusion, "kind": ScoreKind(kind), "neighbours": neighbours}
-        given["inserted"] = inserted
+        given = {"kind": kind, "dim": dim, "inclusion": inclusion, "neighbours": neighbours, "inserted": inserted}
         if data_norm is not None:
             raise InputError("--data-norm: must be given with --canaries and --canary-seed alone")
         mechanism: dict[str, Any] = {"rate": rate, "rounds": rounds, "participations": participations}
-        scores = scores_of(file, columns, given, id_column)
+        scores = read_scores(file, given, columns, unobserved)
         if scores.record is None and any(value is not None for value in mechanism.values()):
             of_plan = [name for name in mechanism if context.get_parameter_source(name) is ParameterSource.DEFAULT_MAP]
             why = f"{plan} is a plan of rounds" if of_plan else "--rate, --rounds and --participations are of rounds"
@@ -373,7 +348,9 @@ def audit_command(
         raise InputError("--canaries and --canary-seed: must be given together")
     elif dim is not None:
         raise InputError("--dim: must not be given with --canaries, as a released vector has its own length")
-    elif kind != ScoreKind.COSINE:
+    elif unobserved is not None:
+        raise InputError("--unobserved: must not be given with --canaries, as the scores are those of a release")
+    elif kind not in (None, ScoreKind.COSINE):
         raise InputError("--kind: must not be given with --canaries, as the scores of a released vector are cosines")
     elif inserted is not None:
         raise InputError("--inserted: must not be given with --canaries, as others are taken out of each score")
@@ -404,7 +381,7 @@ def audit_command(
     def write_report(path: Path) -> None:
         from canaryproof.verify.audit.answer import report as reports
 
-        named, audited = reports.ReportHeading(path.name, **heading), reports.file_record(file, columns, id_column)
+        named, audited = reports.ReportHeading(path.name, **heading), reports.file_record(file, columns, unobserved)
         made = reports.render(result, reports.record(result, named, audited), path)
         write_output(path, lambda target: target.write(made), overwrite=overwrite)
 
@@ -535,53 +512,30 @@ def _audit_scores(file: Path, scores: "Scores", bounds: tuple[str, ...], **asked
         raise InputError(f"{file}: {error}") from error
 
 
-def scores_of(
-    file: Path, columns: tuple[str, str] | None, given: dict[str, Any], id_column: str | None = None
+def read_scores(
+    file: Path, given: Mapping[str, Any], columns: Mapping[str, str | None], unobserved: Path | None
 ) -> "Scores":
-    """Read scores of any form; given are the dimension, inclusion, kind and neighbours, which a .json says itself."""
-    kind, dim = given["kind"], given["dim"]
-    saved = file.suffix.lower() == ".json"
-    if saved:
-        for name, value in given.items():
-            if value != UNASKED[name]:
-                raise InputError(f"--{name}: must not be given with {file}, which says it")
-        if columns is not None:
-            raise InputError(f"--score: must not be given with {file}, which has no columns")
-    elif dim is None and kind is ScoreKind.COSINE and file.suffix.lower() == ".npy":
+    """Read scores of any form; what is given is by names of ``score_files``."""
+    npy = file.suffix.lower() == ".npy" and unobserved is None
+    if npy and given["dim"] is None and given["kind"] != ScoreKind.ANY:
         raise InputError(f"{file}: cosines need --dim; a released vector needs --canaries and --canary-seed")
-    else:
-        read = _read_columns(file, columns, kind, id_column)
-        if read.unobserved is None and dim is None and kind is ScoreKind.COSINE:
-            raise InputError(f"{file}: has no unobserved cosines, so that --dim is needed")
-    from canaryproof.verify.audit.canaries.scores import Scores
+    # Loads compiled kernels.
+    from canaryproof.verify.audit.canaries.score_files import read_any_scores
 
-    if saved:
-        return Scores.load(file)
     try:
-        return Scores(read.observed, read.unobserved, **given)
+        scores, result = read_any_scores(file, given, columns, unobserved)
+    except InputError:
+        raise
     except ValueError as error:
-        raise InputError(f"{file}: {error}") from error
-
-
-def _read_columns(file: Path, columns: tuple[str, str] | None, kind: ScoreKind, id_column: str | None) -> ScoreColumns:
-    """Read a file's scores, a table's by the names of its columns, given or known."""
-    if columns is not None:
-        return read_score_columns(file, *columns, kind, id_column)
-    suffix = file.suffix.lower()
-    known = read_known_columns(file, kind) if suffix in (".csv", ".parquet") else None
-    if known is None and suffix == ".parquet":
-        raise InputError(f"{file}: needs --score and --member, the names of its columns")
-    return read_scores(file, kind) if known is None else known
-
-
-# Values of options that a file with its own leaves alone.
-UNASKED = {
-    "dim": None,
-    "inclusion": "fixed",
-    "kind": ScoreKind.COSINE,
-    "neighbours": "add-or-remove",
-    "inserted": None,
-}
+        raise InputError(f"--{error}") from error
+    if scores is None:
+        raise InputError(f'{file}: has no scores, and "canaryproof review" says what its {result.form} show')
+    if result.repetitions > 1:
+        raise InputError(
+            f"{file}: has canaries that are up to {result.repetitions} times in the data, and a claim is about one "
+            f'record: "canaryproof review" says what so many together show'
+        )
+    return scores
 
 
 def _insert(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canaryproof.verify.audit.cli.audit_command import UNASKED, scores_of
+from canaryproof.verify.audit.cli.audit_command import read_scores
 from canaryproof.verify.audit.cli.options import FilePath, one_line
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind
@@ -25,8 +25,13 @@ _UNDECIDED = 3
 @click.argument("report", type=FilePath())
 @click.option("--release", type=FilePath(), metavar="FILE", help="The released vector that was audited.")
 @click.option("--scores", type=FilePath(), metavar="FILE", help="The scores that were audited.")
+@click.option(
+    "--unobserved", type=FilePath(), metavar="FILE", help="The file of unobserved scores, if there was one of its own."
+)
 @click.option("--plan", type=FilePath(), metavar="FILE", help="The plan that the audit was held against.")
-def check_report_command(report: Path, release: Path | None, scores: Path | None, plan: Path | None) -> int:
+def check_report_command(
+    report: Path, release: Path | None, scores: Path | None, unobserved: Path | None, plan: Path | None
+) -> int:
     """Compute every number of an audit's report again, and say which differ.
 
     REPORT is what "audit --report" or Audit.report of Python wrote, in any of its forms. The audit is repeated on the
@@ -37,6 +42,8 @@ def check_report_command(report: Path, release: Path | None, scores: Path | None
     """
     if (release is None) == (scores is None):
         raise InputError("--release or --scores: must be given, and not both")
+    if unobserved is not None and scores is None:
+        raise InputError("--unobserved: must be given with --scores")
     # Loads compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.audit.answer import report as reports
     from canaryproof.verify.audit.answer import report_check
@@ -48,9 +55,16 @@ def check_report_command(report: Path, release: Path | None, scores: Path | None
         return _of_other_version(read, report, file, plan)
     if read.record.input.subject != subject:
         raise InputError(f"--{subject}: must not be given, as the report is of {_subject_name(read.record.input)}")
-    if differing := [*read.damage, *_other_file(read.document, file)]:
+    second = read.record.input.file is not None and read.record.input.file.unobserved is not None
+    if second and unobserved is None:
+        raise InputError("--unobserved: must be given, as the report is of two files")
+    differing = [*read.damage, *_other_file(read.document, file)]
+    if unobserved is not None:
+        differing += _other_file(read.document, unobserved, ("input", "file", "unobserved"))
+    if differing:
         return _not_true(report, differing)
-    check = report_check.compare(read, _repeat(read.record, file), report, reports.file_record(file), plan)
+    audit = _repeat(read.record, file, unobserved)
+    check = report_check.compare(read, audit, report, reports.file_record(file, unobserved=unobserved), plan)
     if check.differing:
         return _not_true(report, check.differing)
     count = report_check.count_values(read.document)
@@ -121,18 +135,21 @@ def _other_file(
     return [] if there in (None, here) else [report_check.other_file(file, words, here, str(there))]
 
 
-def _repeat(record: "ReportRecord", file: Path) -> "Audit":
+def _repeat(record: "ReportRecord", file: Path, unobserved: Path | None) -> "Audit":
     from canaryproof.verify.audit.answer import report_check
 
     audited = record.input
     if audited.subject == "release":
         coordinates = record.audit.get("coordinates") if isinstance(record.audit, dict) else None
         return report_check.derive(record, reopen(file, coordinates))
-    columns, id_column = (None, None) if audited.file is None else (audited.file.columns, audited.file.id)
-    given: dict[str, Any] = UNASKED
-    if file.suffix.lower() != ".json":
-        given = {name: getattr(audited, name) for name in UNASKED} | {"kind": _kind(audited.kind)}
-    return report_check.derive(record, scores_of(file, columns, given, id_column))
+    columns: dict[str, str | None] = {}
+    if audited.file is not None and audited.file.columns is not None:
+        columns = {**dict(zip(("score", "member"), audited.file.columns, strict=True)), "id_column": audited.file.id}
+    # Loads compiled kernels.
+    from canaryproof.verify.audit.canaries.score_files import UNASKED
+
+    given = {name: getattr(audited, name) for name in UNASKED} | {"kind": _kind(audited.kind)}
+    return report_check.derive(record, read_scores(file, given, columns, unobserved))
 
 
 def _kind(name: str) -> ScoreKind:

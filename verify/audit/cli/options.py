@@ -49,6 +49,35 @@ junit_option = click.option(
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace the files of a former run.")
 
 
+KIND = (
+    "What the scores are: cosines, or any real scores with unobserved ones to compare, higher where a canary left a "
+    "trace. By default cosines, unless FILE has other names than observed and unobserved."
+)
+
+
+def columns_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say where a file's scores are."""
+    options = (
+        click.option("--score", metavar="COLUMN", help="Column of scores in a table with a line for each canary."),
+        click.option("--member", metavar="COLUMN", help="Its column with 1 or true for members, else 0 or false."),
+        click.option(
+            "--id",
+            "id_column",
+            metavar="COLUMN",
+            help="Its column that says which canary a line is about; the mean of several lines for one counts once.",
+        ),
+        click.option(
+            "--unobserved",
+            type=FilePath(),
+            metavar="FILE",
+            help="Scores of canaries that did not take part, if they are in a file of their own.",
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def write_after_answer(status: int, files: Iterable[tuple[Path | None, Callable[[Path], object]]]) -> int:
     """Write the files of an answer that is printed, each whatever becomes of the others, and return the exit status.
 

@@ -5,8 +5,9 @@ from typing import Any
 
 import click
 
-from canaryproof.verify.audit.cli.options import FilePath
+from canaryproof.verify.audit.cli.options import KIND, FilePath, columns_options
 from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.reading import ScoreKind
 
 
 @click.command("review")
@@ -26,18 +27,17 @@ from canaryproof.verify.audit.files.errors import InputError
     type=float,
     help="Numbers of guesses that were tried on the same scores; 1 if the number was declared before.",
 )
-@click.option("--score", metavar="COLUMN", help="Column of scores, higher for members.")
-@click.option("--member", metavar="COLUMN", help="Column with 1 or true for members, else 0 or false.")
-@click.option("--id", "id_column", metavar="COLUMN", help="Column of canaries, if one has several lines.")
+@click.option("--kind", type=click.Choice([kind.value for kind in ScoreKind]), help=KIND)
+@columns_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def review_command(file: Path, as_json: bool, **asked: Any) -> None:
     """Give a second opinion on another tool's audit.
 
-    FILE is a .csv or .parquet table, an .npz or a .json document. It has columns score and member, a line for each
-    canary; or a column for each kind, as observed and unobserved, in and out, train and test, or jax_privacy's
-    in_canary_scores and out_canary_scores. Scores that are lower for members are not judged: negate losses. Or it has
-    counts: m canaries, r guesses and v right ones, a line for each number of guesses that was tried. Or it is
-    memaudit's report, or the output of PrivacyGuard's AnalysisNode.
+    FILE has scores in any form that "audit" reads: columns score and member, a line for each canary; or a column for
+    each kind, as in and out, train and test, or jax_privacy's in_canary_scores and out_canary_scores; or counts tp, fp,
+    fn and tn; or rates fpr and tpr with the numbers of members and others. Scores that are lower for members are not
+    judged: negate losses. Or it has counts of guesses: m canaries, r guesses and v right ones, a line for each number
+    of guesses that was tried. Or it is memaudit's report, or the output of PrivacyGuard's AnalysisNode.
 
     The opinion on the reported epsilon comes first, then bounds with their coverage and caps. Then it says what choices
     on the same scores would have given, and what cannot be seen from what is given.

@@ -3,10 +3,10 @@
 Nothing in a file is believed: no pickle is loaded, and no size that a header declares is allocated before as many bytes
 are there. Whatever breaks a rule becomes one line that names the file, the place in it and the rule.
 
-Values must be floating-point (text in a ``.csv``). Integers are refused. An integer cosine can only be −1, 0 or 1,
-and an integer release still carries its quantisation step, so that it is not in units of the canary norm. Columns and
-arrays under other names than ``observed`` and ``unobserved`` are refused too: a misspelt name would silently change
-the null hypothesis.
+Cosines and releases must be floating-point (text in a ``.csv``). An integer cosine can only be −1, 0 or 1, and an
+integer release still carries its quantisation step, so that it is not in units of the canary norm. Other scores may be
+whole numbers. Columns and arrays under other names than those of ``PAIRS`` are refused: a misspelt name would silently
+change the null hypothesis.
 """
 
 import codecs
@@ -23,6 +23,7 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NoReturn, Protocol
 
@@ -48,7 +49,12 @@ _MOST_COLUMNS, _LARGEST_FOOTER, _PARQUET_END = 10_000, 2**24, 8
 _BLOCK, _PIECE = 2**20, 2**18
 # Four times the results of a full run are some 20 MB, in which there are less than a million values.
 LARGEST_DOCUMENT, _MOST_VALUES = 2**26, 4_000_000
-_NAMES = ("observed", "unobserved")
+OWN_NAMES = ("observed", "unobserved")
+# Names of the two kinds of scores. Under the first, which are this package's own, cosines are expected.
+PAIRS = (
+    *(OWN_NAMES, ("in_canary_scores", "out_canary_scores"), ("in", "out"), ("train", "test")),
+    *(("member", "nonmember"), ("members", "nonmembers"), ("loss_train", "loss_test"), ("train_loss", "test_loss")),
+)
 
 
 class Readable(Protocol):
@@ -105,9 +111,9 @@ def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
     Parameters
     ----------
     path
-        A one-dimensional ``.npy`` array; a ``.npz`` archive with ``observed`` and optionally ``unobserved``; or a
-        ``.csv`` file in UTF-8 with one number a line, or with a header that names these columns, of which the shorter
-        one ends in empty cells.
+        A one-dimensional ``.npy`` array; a ``.npz`` archive with ``observed`` and optionally ``unobserved``, or another
+        pair of ``PAIRS``; or a ``.csv`` file in UTF-8 with one number a line, or with a header that names the columns
+        ``observed`` and ``unobserved``, of which the shorter one ends in empty cells.
     kind
         What they are.
 
@@ -120,12 +126,14 @@ def read_scores(path: Path, kind: ScoreKind = ScoreKind.COSINE) -> ScoreColumns:
     InputError
         If the file cannot be read or breaks a rule.
     """
-    readers = {".npy": _read_npy, ".npz": _read_npz, ".csv": _read_csv}
+    whole = kind is ScoreKind.ANY
+    readers: dict[str, Callable[[IO[bytes]], dict[str, _Column]]]
+    readers = {".npy": partial(_read_npy, whole=whole), ".npz": partial(_read_npz, whole=whole), ".csv": _read_csv}
     with open_file(path, tuple(readers)) as file:
         columns = readers[path.suffix.lower()](file)
-        return ScoreColumns(
-            **{name: checked_scores(name, column.values, kind, column.position) for name, column in columns.items()}
-        )
+        checked = {name: checked_scores(name, column.values, kind, column.position) for name, column in columns.items()}
+        pair = next((pair for pair in PAIRS if set(pair) >= checked.keys()), OWN_NAMES)
+        return ScoreColumns(checked[pair[0]], checked.get(pair[1]))
 
 
 def read_score_columns(
@@ -384,8 +392,15 @@ def checked_scores(
     return values
 
 
-def floats(values: object) -> NDArray[Any]:
+def floats(values: object, *, whole: bool = False) -> NDArray[Any]:
     """Return anything that numpy takes for an array, if it is one of floating-point numbers with one axis.
+
+    Parameters
+    ----------
+    values
+        The array.
+    whole
+        Whether integers will do.
 
     Raises
     ------
@@ -399,7 +414,7 @@ def floats(values: object) -> NDArray[Any]:
         vector = on_host(values)
     except Exception as error:
         raise ValueError(f"must be an array of numbers ({shorten(str(error), 200)})") from error
-    if vector.dtype.kind != "f" and not is_floating(vector.dtype):
+    if vector.dtype.kind not in ("fiu" if whole else "f") and not is_floating(vector.dtype):
         raise ValueError(f"values must be floating-point, not {shorten(str(vector.dtype))}")
     if vector.ndim != 1:
         raise ValueError(f"the array must have one axis, not {vector.ndim}")
@@ -567,21 +582,28 @@ def parsing(form: str) -> Iterator[None]:
         raise ValueError(f"is not a readable {form} file ({shorten(reason, 200)})") from error
 
 
-def _read_npy(file: IO[bytes]) -> dict[str, _Column]:
-    values = _convert(_read_array(file, size_of(file), LARGEST_COUNT), np.float64)
+def _read_npy(file: IO[bytes], *, whole: bool) -> dict[str, _Column]:
+    values = _convert(_read_array(file, size_of(file), LARGEST_COUNT, whole=whole), np.float64)
     return {"observed": _Column(values, lambda i: f"observed[{i}]")}
 
 
-def _read_npz(file: IO[bytes]) -> dict[str, _Column]:
+def _read_npz(file: IO[bytes], *, whole: bool) -> dict[str, _Column]:
     with parsing(".npz"):
         archive = zipfile.ZipFile(file)
     members = archive.infolist()
     names = [member.filename.removesuffix(".npy") for member in members]
-    _check_names("array", names)
-    return {name: _read_member(archive, member, name) for name, member in zip(names, members, strict=True)}
+    if not any(set(pair) == set(names) for pair in PAIRS):
+        _check_names("array", names)
+    return {name: _read_member(archive, member, name, whole=whole) for name, member in zip(names, members, strict=True)}
 
 
-def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> _Column:
+def array_names(path: Path) -> set[str]:
+    """Return the names of an archive's arrays; an ``InputError`` says that it is none."""
+    with open_file(path, (".npz",)) as file, parsing(".npz"):
+        return {name.removesuffix(".npy") for name in zipfile.ZipFile(file).namelist()}
+
+
+def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, *, whole: bool) -> _Column:
     # numpy writes these two only, and of the others' decompressors zipfile does not bound the output.
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"{name}: must be stored or deflated, as numpy.savez and numpy.savez_compressed do")
@@ -589,14 +611,16 @@ def _read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -
         file = archive.open(member)
     with file:
         try:
-            values = _convert(_read_array(file, member.file_size, LARGEST_COUNT), np.float64)
+            values = _convert(_read_array(file, member.file_size, LARGEST_COUNT, whole=whole), np.float64)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
     return _Column(values, lambda i: f"{name}[{i}]")
 
 
-def array_header(file: IO[bytes], size: int, largest_count: int) -> tuple[int, np.dtype[Any], int]:
-    """Read the header of a one-dimensional .npy array of floats that takes exactly ``size`` bytes.
+def array_header(
+    file: IO[bytes], size: int, largest_count: int, *, whole: bool = False
+) -> tuple[int, np.dtype[Any], int]:
+    """Read the header of a one-dimensional .npy array of floats, or of integers too, of exactly ``size`` bytes.
 
     Return the number of its values, their type, and where the first one is. A ``ValueError`` says which rule is broken.
     """
@@ -611,8 +635,8 @@ def array_header(file: IO[bytes], size: int, largest_count: int) -> tuple[int, n
             # The parser's word for deep nesting; the header itself has at most 64 kB.
             raise ValueError("its header is nested too deeply") from None
         start = file.tell()
-    if dtype.kind != "f":
-        raise ValueError(f"values must be floating-point, not {shorten(str(dtype))}")
+    if dtype.kind not in ("fiu" if whole else "f"):
+        raise ValueError(f"values must be {'numbers' if whole else 'floating-point'}, not {shorten(str(dtype))}")
     if len(shape) != 1:
         raise ValueError(f"the array must have one axis, not {len(shape)}")
     count = int(shape[0])
@@ -627,9 +651,9 @@ def array_header(file: IO[bytes], size: int, largest_count: int) -> tuple[int, n
     return count, dtype, start
 
 
-def _read_array(file: IO[bytes], size: int, largest_count: int) -> NDArray[Any]:
-    """Read a one-dimensional array of floats in the .npy format that takes exactly ``size`` bytes."""
-    count, dtype, _ = array_header(file, size, largest_count)
+def _read_array(file: IO[bytes], size: int, largest_count: int, *, whole: bool = False) -> NDArray[Any]:
+    """Read a one-dimensional array of numbers in the .npy format that takes exactly ``size`` bytes."""
+    count, dtype, _ = array_header(file, size, largest_count, whole=whole)
     # Zeros are not written to these, so that a file's holes take no memory here either.
     values = np.zeros(count, dtype)
     piece = np.empty(min(count, _PIECE), dtype)
@@ -654,7 +678,7 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
             has_header = "observed" in names
             if has_header:
                 _check_names("column", names)
-            elif len(names) > 1 and not any(map(_is_number, names)):
+            elif len(names) > 1 and not any(map(is_number, names)):
                 needed = "its columns must be observed and, optionally, unobserved"
                 raise ValueError(f"line 1: {needed}, not {shorten(', '.join(names))}; --score names another one")
             table = _Table(names if has_header else ["observed"], first_line=1 + has_header)
@@ -666,7 +690,8 @@ def _read_csv(file: IO[bytes]) -> dict[str, _Column]:
     return (table or _Table(["observed"], first_line=1)).columns()
 
 
-def _is_number(cell: str) -> bool:
+def is_number(cell: str) -> bool:
+    """Tell whether a cell has a number."""
     with contextlib.suppress(ValueError):
         float(cell)
         return True
@@ -795,7 +820,7 @@ def parsed_number(name: str, position: str, cell: str) -> float:
 
 def _check_names(kind: str, names: list[str]) -> None:
     for name in names:
-        if name not in _NAMES:
+        if name not in OWN_NAMES:
             raise ValueError(f"{kind}s must be named observed and, optionally, unobserved, not {short_repr(name)}")
     if "observed" not in names:
         raise ValueError(f"must have an {kind} named observed" if kind == "array" else f"must have a {kind} observed")

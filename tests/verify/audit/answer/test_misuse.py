@@ -337,7 +337,7 @@ def test_copies_of_rows_are_no_new_canaries(how: str, inclusion: str) -> None:
         assert result.withheld
         assert {warning.kind for warning in result.warnings} == {"repeated"}
         assert result.bounds == ()
-    reviewed = cp.review(labelled(observed, unobserved), delta=1e-5, epsilon=1.0)
+    reviewed = cp.review(labelled(observed, unobserved), delta=1e-5, epsilon=1.0, kind="any")
     assert reviewed.opinion == "not judged"
     assert (reviewed.bounds, reviewed.caps) == ((), {})
     assert str(reviewed).startswith("Nothing is judged. ")
@@ -361,7 +361,7 @@ def test_of_few_values_it_is_said_that_each_row_counts() -> None:
     scores = cp.Scores([1.0] * 150 + [0.0] * 350, [0.0] * 500, kind="any", inclusion="independent")
     text = " ".join(str(cp.audit(scores, delta=1e-5)).split())
     assert "each row counts as a canary, as too few values recur to show copies" in text
-    reviewed = " ".join(str(cp.review(labelled(scores.observed, scores.unobserved), delta=1e-5)).split())
+    reviewed = " ".join(str(cp.review(labelled(scores.observed, scores.unobserved), delta=1e-5, kind="any")).split())
     assert "each counts as a canary, and too few values recur to show it" in reviewed
 
 

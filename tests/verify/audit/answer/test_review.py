@@ -171,15 +171,24 @@ def test_each_line_is_judged_at_its_own_delta_and_what_differs_is_said():
 
 
 def test_a_bound_that_is_not_the_first_had_to_be_chosen_before():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"score": rng.normal(size=1050) + np.repeat([10.0, 0.0], [1000, 50])})
-    table["member"] = np.repeat([1, 0], [1000, 50])
-    found = review(table, delta=0.01, epsilon=3.0, inclusion="coin")
+    found = review(labelled(OBSERVED, UNOBSERVED), delta=_DELTA, epsilon=1.2, inclusion="coin")
     first, second = found.bounds[:2]
-    assert first.epsilon < 3.0 < second.epsilon
+    assert first.epsilon < 1.2 < second.epsilon
     assert found.opinion == Opinion.CONDITIONAL
     condition = "the bound was chosen before the scores were seen (fixed-sequence)"
     assert f"is supported under a condition alone: {condition}." in found.answer
+
+
+def test_coins_that_the_numbers_refute_prove_nothing():
+    table = labelled(np.linspace(10.0, 12.0, 1000), np.linspace(0.0, 2.0, 50))
+    found = review(table, delta=_DELTA, epsilon=3.0, inclusion="coin")
+    audited = audit(
+        Scores(np.linspace(10.0, 12.0, 1000), np.linspace(0.0, 2.0, 50), kind="any", inclusion="coin"), _DELTA
+    )
+    (warning,) = (each for each in audited.warnings if each.kind == "coin")
+    assert any(warning.message in other for other in found.others)
+    assert {bound.basis.partition(";")[0] for bound in found.bounds} == {"heuristic"}
+    assert found.opinion == Opinion.CONDITIONAL
 
 
 def test_bounds_are_those_of_an_audit():
@@ -195,6 +204,16 @@ def test_counts_give_clopper_and_pearsons_limit_without_a_delta():
     reviewed = review(pd.DataFrame({"m": [200], "r": [100], "v": [80]}), delta=0.0, tried=1)
     rate = float(binomial.lower(80, 100, 0.95))
     assert reviewed.bounds[0].epsilon == pytest.approx(math.log(rate / (1.0 - rate)), rel=1e-6)
+
+
+def test_a_threshold_that_was_chosen_on_tied_scores_takes_none_of_them_apart():
+    """Clopper and Pearson's limits of both rates at the one threshold of a confusion matrix, by scipy."""
+    tp, fp, fn, tn = 120, 30, 380, 470
+    found = review(pd.DataFrame({"tp": [tp], "fp": [fp], "fn": [fn], "tn": [tn]}), delta=0.0)
+    hit, quiet = (stats.beta.ppf(0.05, right, wrong + 1) for right, wrong in ((tp, fn), (tn, fp)))
+    alarm, miss = (stats.beta.ppf(0.95, wrong + 1, right) for right, wrong in ((tn, fp), (tp, fn)))
+    expected = max(math.log(hit / alarm), math.log(quiet / miss))
+    assert found.choices[0].epsilon == pytest.approx(expected, rel=1e-9)
 
 
 def test_more_numbers_that_were_tried_cost_more():
@@ -242,7 +261,7 @@ def test_repeated_canaries_are_said_to_be_a_group(tmp_path):
 WRONG = {
     "a,b\n1,2\n": "must have columns score and member",
     "score,member\n1,2\n": "member, line 2: must be 1 or true",
-    "score,member\n1,1\n2,1\n": "must have scores of canaries that did not take part too",
+    "score,member\n1,1\n2,1\n": "unobserved: is needed for scores of any kind",
     "m,r,v\n10,20,5\n": "line 2: r: must be at most m = 10, not 20",
     "m,r,v\n10,5,6\n": "line 2: v: must be a whole number from 0 to r = 5, not 6",
     "m,r,v\n": "must have at least one line of counts",

@@ -372,7 +372,7 @@ def derived_once(monkeypatch):
     once(
         check_report_command,
         "_repeat",
-        lambda record, _: repr((record.request, record.input, record.audit.get("coordinates"))),
+        lambda record, *_: repr((record.request, record.input, record.audit.get("coordinates"))),
     )
     once(report_check, "render", lambda _, document, path: (document["sha256"], path.suffix))
 

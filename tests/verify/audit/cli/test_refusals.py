@@ -185,7 +185,7 @@ TABLE = {
         ("file", "nan.npy", "nan.npy: observed[1]: must be finite, not nan"),
         ("file", "equal.csv", "equal.csv: observed: all 2 values are equal"),
         ("file", "close.npy", "close.npy: observed: the standard deviation must be"),
-        ("file", ".", ".: the file's name must end in .npy or .npz or .csv"),
+        ("file", ".", ".: the file's name must end in .npy or .npz or .csv or .parquet or .json"),
         *(
             ("file", name, f"{one_line(name)}: No such file or directory")
             for name in (
@@ -200,7 +200,7 @@ TABLE = {
         ),
     ],
     command("audit", file="alone.npz", delta="0.1", dim=10**6): [
-        ("dim", None, "alone.npz: has no unobserved cosines, so that --dim is needed"),
+        ("dim", None, "alone.npz: dim: is needed, as there are no unobserved cosines"),
     ],
     command("audit", file="both.npz", delta="1e-6", noise_multiplier=4): [
         ("fail_above_claim", True, "--fail-above-claim: needs --claim"),
@@ -214,7 +214,7 @@ TABLE = {
         ("file", "other.csv", "other.csv: observed: must have at least 2 values, not 1"),
     ],
     command("audit", **LOSSES_AUDIT | {"file": "t.csv", "score": "loss", "member": "in"}): [
-        ("member", None, "--score and --member: must be given together"),
+        ("member", None, "--score: must be given with member, and member with score"),
         ("score", "x", "t.csv: must have one column 'x'; its columns"),
     ],
     command("audit", **RELEASE_AUDIT): [
