@@ -17,7 +17,7 @@ from canaryproof.kernels import null_cosine
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian, poisson
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, is_carried_over, misuse, products_with_rest
-from canaryproof.verify.audit.answer.recorded import recorded_mechanism, sampling_test
+from canaryproof.verify.audit.answer.recorded import as_told, recorded_mechanism, sampling_test
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     COMPOSED_BOUND,
@@ -236,14 +236,28 @@ class _RoundsInput(ScoresInput):
 
     def mechanism(self, neighbours: Neighbours | None = None) -> Claim | None:
         request, record = self.request, self.record
-        noise, relation = request.noise_multiplier, neighbours or request.neighbours or "add-or-remove"
+        relation = neighbours or request.neighbours or "add-or-remove"
+        # What a loop was told stands for the options of a claim, and is none by itself.
+        noise = request.noise_multiplier or (record.noise_multiplier if request.claim is not None else None)
         if noise is None:
             return None
-        rounds = request.rounds or max(record.rounds + record.missing, 1)
-        if request.rate is not None:
-            return poisson(noise, rate=request.rate, rounds=rounds, neighbours=relation)
+        rounds, rate = request.rounds or max(record.rounds + record.missing, 1), self.rate
+        if rate is not None:
+            return poisson(noise, rate=rate, rounds=rounds, neighbours=relation)
         taken = record.participations if request.participations is None else request.participations
         return gaussian(noise, participations=taken, rounds=max(rounds, taken), neighbours=relation)
+
+    @property
+    def rate(self) -> float | None:
+        """Claimed rate; where options state no sampling, that of the record, unless the attacker knows the rounds."""
+        request, record = self.request, self.record
+        if request.rate is not None or request.participations is not None or record.score == Score.KNOWN_ROUNDS:
+            return request.rate
+        return record.rate
+
+    def noise_multiplier(self, claimed: Claim | None) -> float | None:
+        noise = super().noise_multiplier(claimed)
+        return self.record.noise_multiplier if noise is None and claimed is not None else noise
 
     def mechanism_test(self, noise_multiplier: float | None) -> MechanismTest | None:
         record, traces = self.record, self.record.traces
@@ -263,9 +277,12 @@ class _RoundsInput(ScoresInput):
         return super().shape()
 
     def sampling(self, result: AuditResult) -> tuple["SamplingTest | None", Claim | None]:
-        test = sampling_test(result.configured, self.record, result.side_level)
-        sampled = test is not None and test.is_as_claimed(result.side_level, self.request.notice)
-        return test, recorded_mechanism(result.configured, self.record, sampled=sampled)
+        record, level = self.record, result.side_level
+        test, told = sampling_test(result.configured, record, level), as_told(result.configured, record)
+        # The rounds of a record with a larger rate than claimed are held against that one.
+        again = test if told == result.configured else sampling_test(told, record, level)
+        sampled = again is not None and again.is_as_claimed(level, self.request.notice)
+        return test, recorded_mechanism(told, record, sampled=sampled)
 
     def estimates(self, result: AuditResult, moments: Moments) -> tuple[EstimateRow, ...]:
         rows, configured = super().estimates(result, moments), result.configured

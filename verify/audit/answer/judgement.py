@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
 from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, largest_noise, visible_norm
-from canaryproof.verify.audit.answer.recorded import holds, least_noise_share, mechanism_text
+from canaryproof.verify.audit.answer.recorded import draws_more_often, holds, least_noise_share, mechanism_text
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.levels import LEVEL
@@ -318,8 +318,8 @@ class _RoundsJudge(_ScoresJudge):
         result, record, configured = self.result, self.result.scores.record, self.result.configured
         assert record is not None
         sampling = None if configured is None else configured.sampling
-        asked = result.request
-        if configured is None or sampling is None or (asked.has_noise_alone and asked.claim is not None):
+        is_stated, asked = not self._has_open_mechanism, result.request
+        if configured is None or sampling is None or not (is_stated or asked.claim is None):
             because = "the claim does not say how rounds were drawn"
             return Finding(Question.SAMPLING, Status.NOT_LOOKED_AT, because, do=f"Give {self._options}.")
         most = Quantity("participations of a canary, at most", record.participations)
@@ -327,12 +327,15 @@ class _RoundsJudge(_ScoresJudge):
             claimed = configured.epochs or configured.participations or 0
             numbers = (most, Quantity("participations, claimed", claimed))
             words = f"no canary took part more than {_times(record.participations)}"
-            words += ", which is taken as claimed" if asked.has_noise_alone else f", claimed {_times(claimed)}"
+            words += ", which is taken as claimed" if not is_stated else f", claimed {_times(claimed)}"
             if record.participations <= claimed:
                 return Finding(Question.SAMPLING, Status.AS_CLAIMED, words, numbers=numbers)
             because = f"a canary took part {_times(record.participations)}, claimed {_times(claimed)} at most"
             do = "Claim for as many participations as there were."
             return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
+        if draws_more_often(record, sampling):
+            because = f"the schedule draws a canary at rate {number(record.rate or 0.0)}, claimed {number(sampling.rate)}"
+            return Finding(Question.SAMPLING, Status.FAILED, because, do=_CHECK_RATE, numbers=(most,))
         test = result.sampling_test
         if test is None:
             return Finding(Question.SAMPLING, Status.CANNOT_SAY, "the record does not say how often canaries took part")
@@ -349,8 +352,7 @@ class _RoundsJudge(_ScoresJudge):
         )
         noticed = "" if math.isinf(test.noticed_rate) else f"a rate of {number(test.noticed_rate)}"
         if test.p_value < result.side_level:
-            do = "Check the rate that the claim was computed from, and how batches are drawn."
-            return Finding(Question.SAMPLING, Status.FAILED, words, noticed, do, tested)
+            return Finding(Question.SAMPLING, Status.FAILED, words, noticed, _CHECK_RATE, tested)
         if not test.has_power(result.request.notice):
             do = "Take more canaries: so few participations do not show the rate."
             return Finding(Question.SAMPLING, Status.CANNOT_SAY, words, noticed, do, tested)
@@ -361,14 +363,16 @@ class _RoundsJudge(_ScoresJudge):
 
     @property
     def _has_open_mechanism(self) -> bool:
-        # Known rounds have the larger ε, and sampling was not stated.
-        asked = self.result.request
-        return asked.has_noise_alone and isinstance(asked.claim, int | float)
+        # Known rounds have the larger ε, and neither options nor the record state the sampling.
+        asked, configured = self.result.request, self.result.configured
+        is_number = isinstance(asked.claim, int | float | None) and configured is not None
+        return is_number and asked.participations is None and configured.rate is None
 
 
 # Words that findings share.
 
 _COINS = "In the next run let a fair coin decide for each canary whether it takes part: then the bound is proven."
+_CHECK_RATE = "Check the rate that the claim was computed from, and how batches are drawn."
 _WATCH_ROUNDS = "Hand over the others' updates (known=), or watch the rounds with a self-test."
 _MORE_CANARIES = "Take more canaries in the next run: canaryproof plan says how many."
 

@@ -1,7 +1,7 @@
 """A training's record, held against the claimed mechanism: how rounds were drawn, and the ε of all of them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import optimize, special
@@ -9,6 +9,7 @@ from scipy import optimize, special
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, gaussian
+from canaryproof.verify.audit.accounting.sampling import Sampling
 from canaryproof.verify.audit.canaries.scores import RoundsRecord
 from canaryproof.verify.audit.levels import POWER
 
@@ -87,6 +88,28 @@ def _critical_count(trials: int, rate: float, level: float, *, exact: bool) -> i
         middle = (low + high) // 2
         low, high = (low, middle) if _upper_tail(middle, trials, rate, exact=exact) < level else (middle, high)
     return high
+
+
+def as_told(claim: Claim | None, record: RoundsRecord) -> Claim | None:
+    """Return a claimed mechanism with the noise and the rate that the loop was told, where they are less private."""
+    if claim is None or claim.noise_multiplier is None or claim.event is not None:
+        return claim
+    noise, rate = record.noise_multiplier, record.rate
+    if noise is not None and _exceeds(claim.noise_multiplier, noise):
+        claim = claim.with_noise_multiplier(noise)
+    if claim.rate is not None and rate is not None and _exceeds(rate, claim.rate):
+        claim = replace(claim, rate=rate)
+    return claim
+
+
+def draws_more_often(record: RoundsRecord, sampling: Sampling) -> bool:
+    """Tell whether a record's schedule draws rounds at a larger rate than claimed."""
+    return record.rate is not None and sampling.rate is not None and _exceeds(record.rate, float(sampling.rate))
+
+
+def _exceeds(value: float, limit: float) -> bool:
+    """Tell whether a number is larger than another by more than the rounding of a quotient."""
+    return value > limit * (1.0 + 1e-9)
 
 
 def recorded_mechanism(claim: Claim | None, record: RoundsRecord, *, sampled: bool) -> Claim | None:

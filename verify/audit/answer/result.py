@@ -216,11 +216,6 @@ class Request:
     ask: tuple[Question, ...] = ()
 
     @property
-    def has_noise_alone(self) -> bool:
-        """Whether a noise multiplier was given, and neither sampling nor participations."""
-        return self.noise_multiplier is not None and self.rate is None and self.participations is None
-
-    @property
     def is_difference(self) -> bool:
         """Whether the release is a difference of two models, which is no single noisy sum."""
         return self.stored is not None and self.stored.base_path is not None

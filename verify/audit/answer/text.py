@@ -727,7 +727,9 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     undecided = result.decision is not None and result.finding(Question.LEAK).status is Status.CANNOT_SAY
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
-    if undecided and by_default and result.claim is not None and result.delta and not result.is_masked:
+    # Where the noise itself was tested, so many canaries may be enough.
+    notices_half = (result.noticed_share or 0.0) >= _HALF
+    if undecided and by_default and not notices_half and result.claim is not None and result.delta and not result.is_masked:
         yield _enough(result, result.claim)
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."
@@ -747,9 +749,13 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
 
 
+# The share of the noise that so many canaries would notice.
+_HALF = 0.5
+
+
 def _enough(result: AuditResult, claim: float) -> str:
     """Say how many canaries would notice half of the claimed noise."""
-    count = result.bound_test(claim).sufficient_count(1.0 / (0.5 * result.claimed_noise(claim)))
+    count = result.bound_test(claim).sufficient_count(1.0 / (_HALF * result.claimed_noise(claim)))
     if count is None:
         return f"No lower bound from up to a million canaries would notice half of the noise of {claim_text(claim)}."
     kinds = "" if result.null_count is None else " of either kind"

@@ -65,7 +65,8 @@ class CanaryClients:
     block
         Rounds to score at once, as for ``RoundScores``.
     noise_multiplier
-        Claimed noise multiplier of a round, which the score ``likelihood`` needs; None without that score.
+        Claimed noise multiplier of a round, which the score ``likelihood`` needs, and which the record of the scores
+        keeps, so that an audit holds a claimed ε against it; None if it is not known.
     keep_table
         Whether every cosine is kept, for ``table``: 4·rounds·count bytes.
 
@@ -79,8 +80,7 @@ class CanaryClients:
     Raises
     ------
     ValueError
-        If the participation does not say of each canary whether it is included, a number is out of range, or the noise
-        multiplier is given and canaries' rounds are not drawn by Poisson sampling or without replacement.
+        If the participation does not say of each canary whether it is included, or a number is out of range.
 
     Examples
     --------
@@ -110,7 +110,14 @@ class CanaryClients:
         self.participation = participation
         self.rounds = 0
         self._included = checked_inclusion(participation, canaries.count)
-        sampling = None if noise_multiplier is None else _sampled_trace(participation, noise_multiplier)
+        if noise_multiplier is not None:
+            noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
+        self._noise_multiplier = noise_multiplier
+        rate = getattr(participation, "canary_sampling", SCHEDULED).rate
+        # The rate at which rounds are drawn; None where they are drawn otherwise.
+        self._rate = None if rate is None else float(rate)
+        known = self._rate is not None and noise_multiplier is not None
+        sampling = SampledTrace(self._rate, noise_multiplier) if known else None
         self._held, self._sharded = canaries, canaries if isinstance(canaries, ShardedCanaries) else None
         block = block if self._sharded is None else 1
         self._scores = RoundScores(self.canaries, block, sampling, keep_table=keep_table)
@@ -296,6 +303,8 @@ class CanaryClients:
             correlation=self._correlation,
             pairs=int(self._likeness[1]) or None,
             kurtosis=self._kurtosis,
+            noise_multiplier=self._noise_multiplier,
+            rate=self._rate,
         )
         inclusion = self.participation.inclusion
         if score == Score.LARGEST:
@@ -677,14 +686,6 @@ def _in_one_dimension_more(cosine: float, dim: int) -> float:
     """Return the cosine in R^d with the t-statistic of one in R^(d − 1); their laws differ by O(1/d²)."""
     t = cosine * math.sqrt((dim - 2.0) / max(1.0 - cosine**2, 1e-300))
     return t / math.sqrt(t**2 + dim - 1.0)
-
-
-def _sampled_trace(participation: Participation, noise_multiplier: float) -> SampledTrace:
-    """Return the law of a canary's trace where the participation says the rate at which rounds were drawn."""
-    sampling = getattr(participation, "canary_sampling", SCHEDULED)
-    if sampling.rate is None:
-        raise ValueError("noise_multiplier: is for rounds that are drawn by Poisson sampling or without replacement")
-    return SampledTrace(float(sampling.rate), noise_multiplier)
 
 
 # Share of a delta's length below which what is left without its canaries is not compared.

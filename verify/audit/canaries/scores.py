@@ -65,6 +65,10 @@ class RoundsRecord:
         Mean cosine of successive deltas without their canaries, and the number of pairs; None without a pair.
     kurtosis
         Least kurtosis of a delta's coordinates without canaries, 3 of Gaussian noise; None if none was taken.
+    noise_multiplier
+        Noise multiplier of a round that the training loop was told; None where it was not.
+    rate
+        Rate at which the schedule draws a canary's rounds, each independently; None of other schedules.
     """
 
     score: Score
@@ -82,6 +86,8 @@ class RoundsRecord:
     correlation: OmittedIfNone[float] = None
     pairs: OmittedIfNone[Count] = None
     kurtosis: OmittedIfNone[float] = None
+    noise_multiplier: OmittedIfNone[float] = None
+    rate: OmittedIfNone[float] = None
 
 
 @set_module("canaryproof")

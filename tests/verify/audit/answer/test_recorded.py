@@ -1,6 +1,7 @@
 """A claim is held against what a training recorded: its rounds, how they were drawn, and the ε of all of them."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,12 @@ HONEST = accountant.poisson(1.0, rate=RATE, rounds=ROUNDS)
 
 def record(taken, members=400, rounds=ROUNDS, most=17):
     return RoundsRecord(Score.LIKELIHOOD, most, 0, rounds, 0, 0, None, members=members, taken=taken)
+
+
+def with_record(scores, changed):
+    return cp.Scores(
+        scores.observed, scores.unobserved, inclusion=scores.inclusion, kind=scores.kind, record=changed
+    )
 
 
 def batches(rounds=ROUNDS, batch=125):
@@ -161,6 +168,7 @@ FAILS = {
     "rate 1/32": ("sampling", "accounting"),
     "32 rounds": ("accounting",),
     "1 round": ("accounting",),
+    "a bare number": ("accounting",),
 }
 
 
@@ -191,8 +199,61 @@ def test_no_claim_passes_that_the_record_contradicts(seed):
     assert ruling(half) != "PASSED"
 
 
+def test_a_bare_claim_is_held_against_what_the_loop_was_told():
+    scores, epsilon = trained(0), HONEST.epsilon(DELTA)
+    assert (scores.record.noise_multiplier, scores.record.rate) == (1.0, RATE)
+    for claim, said in ((epsilon, "PASSED"), (0.8 * epsilon, "NOT PASSED: accounting")):
+        assert ruling(audit(scores, DELTA, claim=claim)) == said
+    # Nothing is claimed by what a loop was told, and known rounds have no use for a rate.
+    assert audit(scores, DELTA).decision is None
+    known = replace(scores.record, score=Score.KNOWN_ROUNDS)
+    claimed = audit(with_record(scores, known), DELTA, claim=epsilon)
+    assert claimed.finding("accounting").status == "not looked at"
+    assert claimed.configured == accountant.gaussian(1.0, participations=known.participations, rounds=ROUNDS)
+
+
+def test_a_rate_below_that_of_the_schedule_fails_though_few_canaries_do_not_show_it():
+    scores = trained(3, members=4)
+    result = audit(scores, DELTA, claim=accountant.poisson(1.0, rate=0.115, rounds=ROUNDS))
+    assert result.sampling_test.p_value > 0.05
+    assert ruling(result) == "NOT PASSED: sampling, accounting"
+    assert "the schedule draws a canary at rate 0.125, claimed 0.115" in str(result).replace("\n", " ")
+    larger = audit(scores, DELTA, claim=accountant.poisson(1.0, rate=0.2, rounds=ROUNDS))
+    assert not has_failed(larger, "sampling")
+    assert not has_failed(larger, "accounting")
+
+
+def test_a_claim_of_more_noise_than_the_loop_was_told_fails_its_accounting():
+    claim = accountant.poisson(1.02, rate=RATE, rounds=ROUNDS)
+    result = audit(trained(0), DELTA, claim=claim)
+    assert ruling(result) == "NOT PASSED: accounting"
+    assert result.recorded == HONEST
+    less = accountant.poisson(0.98, rate=RATE, rounds=ROUNDS)
+    assert audit(trained(0), DELTA, claim=less).recorded == less
+
+
+def test_scheduled_rounds_keep_the_noise_that_the_loop_was_told(tmp_path):
+    table = np.arange(40)[None, :] % 4 == np.arange(4)[:, None]
+    clients = CanaryClients(
+        cp.Canaries(0, 40, 500), cp.fixed_schedule(table, np.arange(40) < 20), noise_multiplier=1.0
+    )
+    rng = np.random.default_rng(0)
+    for t in range(4):
+        clients.add(rng.normal(size=500) + clients.total(t, 1.0), t)
+    scores = clients.scores("known rounds")
+    scores.save(path := tmp_path / "scores.json")
+    record = cp.Scores.load(path).record
+    assert (record.noise_multiplier, record.rate) == (1.0, None)
+    epsilon = accountant.gaussian(1.0).epsilon(DELTA)
+    for claim, status in ((epsilon, "as claimed"), (0.5 * epsilon, "not looked at")):
+        assert audit(scores, DELTA, claim=claim).finding("accounting").status == status
+    with pytest.raises(ValueError, match="need sampling"):
+        clients.scores("likelihood")
+
+
 def test_a_bare_claim_is_held_against_the_mechanism_that_options_state():
-    scores = trained(0)
+    told = trained(0)
+    scores = with_record(told, replace(told.record, noise_multiplier=None, rate=None))
     epsilon = HONEST.epsilon(DELTA)
     whole = {"noise_multiplier": 1.0, "rate": RATE, "rounds": ROUNDS}
     assert ruling(audit(scores, DELTA, claim=epsilon, **whole)) == "PASSED"
