@@ -17,7 +17,7 @@ from canaryproof.kernels import null_cosine
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian, poisson
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, is_carried_over, misuse, products_with_rest
-from canaryproof.verify.audit.answer.recorded import as_told, recorded_mechanism, sampling_test
+from canaryproof.verify.audit.answer.recorded import apply_record, recorded_mechanism, sampling_test
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     COMPOSED_BOUND,
@@ -237,7 +237,7 @@ class _RoundsInput(ScoresInput):
     def mechanism(self, neighbours: Neighbours | None = None) -> Claim | None:
         request, record = self.request, self.record
         relation = neighbours or request.neighbours or "add-or-remove"
-        # What a loop was told stands for the options of a claim, and is none by itself.
+        # What a loop was given stands for the options of a claim, and claims nothing by itself.
         noise = request.noise_multiplier or (record.noise_multiplier if request.claim is not None else None)
         if noise is None:
             return None
@@ -278,11 +278,11 @@ class _RoundsInput(ScoresInput):
 
     def sampling(self, result: AuditResult) -> tuple["SamplingTest | None", Claim | None]:
         record, level = self.record, result.side_level
-        test, told = sampling_test(result.configured, record, level), as_told(result.configured, record)
+        test, drawn = sampling_test(result.configured, record, level), apply_record(result.configured, record)
         # The rounds of a record with a larger rate than claimed are held against that one.
-        again = test if told == result.configured else sampling_test(told, record, level)
+        again = test if drawn == result.configured else sampling_test(drawn, record, level)
         sampled = again is not None and again.is_as_claimed(level, self.request.notice)
-        return test, recorded_mechanism(told, record, sampled=sampled)
+        return test, recorded_mechanism(drawn, record, sampled=sampled)
 
     def estimates(self, result: AuditResult, moments: Moments) -> tuple[EstimateRow, ...]:
         rows, configured = super().estimates(result, moments), result.configured

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
 from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, largest_noise, visible_norm
-from canaryproof.verify.audit.answer.recorded import draws_more_often, holds, least_noise_share, mechanism_text
+from canaryproof.verify.audit.answer.recorded import has_larger_rate, holds, least_noise_share, mechanism_text
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.levels import LEVEL
@@ -333,8 +333,9 @@ class _RoundsJudge(_ScoresJudge):
             because = f"a canary took part {_times(record.participations)}, claimed {_times(claimed)} at most"
             do = "Claim for as many participations as there were."
             return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
-        if draws_more_often(record, sampling):
-            because = f"the schedule draws a canary at rate {number(record.rate or 0.0)}, claimed {number(sampling.rate)}"
+        if has_larger_rate(record, sampling):
+            drawn, claimed_rate = number(record.rate or 0.0), number(float(sampling.rate))
+            because = f"the schedule draws a canary at rate {drawn}, claimed {claimed_rate}"
             return Finding(Question.SAMPLING, Status.FAILED, because, do=_CHECK_RATE, numbers=(most,))
         test = result.sampling_test
         if test is None:
@@ -365,8 +366,9 @@ class _RoundsJudge(_ScoresJudge):
     def _has_open_mechanism(self) -> bool:
         # Known rounds have the larger ε, and neither options nor the record state the sampling.
         asked, configured = self.result.request, self.result.configured
-        is_number = isinstance(asked.claim, int | float | None) and configured is not None
-        return is_number and asked.participations is None and configured.rate is None
+        if configured is None or not isinstance(asked.claim, int | float | None):
+            return False
+        return asked.participations is None and configured.rate is None
 
 
 # Words that findings share.

@@ -90,8 +90,8 @@ def _critical_count(trials: int, rate: float, level: float, *, exact: bool) -> i
     return high
 
 
-def as_told(claim: Claim | None, record: RoundsRecord) -> Claim | None:
-    """Return a claimed mechanism with the noise and the rate that the loop was told, where they are less private."""
+def apply_record(claim: Claim | None, record: RoundsRecord) -> Claim | None:
+    """Return a claimed mechanism with the noise and the rate that the loop was given, where they are less private."""
     if claim is None or claim.noise_multiplier is None or claim.event is not None:
         return claim
     noise, rate = record.noise_multiplier, record.rate
@@ -102,7 +102,7 @@ def as_told(claim: Claim | None, record: RoundsRecord) -> Claim | None:
     return claim
 
 
-def draws_more_often(record: RoundsRecord, sampling: Sampling) -> bool:
+def has_larger_rate(record: RoundsRecord, sampling: Sampling) -> bool:
     """Tell whether a record's schedule draws rounds at a larger rate than claimed."""
     return record.rate is not None and sampling.rate is not None and _exceeds(record.rate, float(sampling.rate))
 

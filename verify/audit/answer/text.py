@@ -727,9 +727,9 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     undecided = result.decision is not None and result.finding(Question.LEAK).status is Status.CANNOT_SAY
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
-    # Where the noise itself was tested, so many canaries may be enough.
-    notices_half = (result.noticed_share or 0.0) >= _HALF
-    if undecided and by_default and not notices_half and result.claim is not None and result.delta and not result.is_masked:
+    # Where the noise itself was tested, as many canaries as there are may be enough.
+    asks_for_more = undecided and by_default and not result.is_masked and (result.noticed_share or 0.0) < _HALF
+    if asks_for_more and result.claim is not None and result.delta:
         yield _enough(result, result.claim)
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."

@@ -116,8 +116,7 @@ class CanaryClients:
         rate = getattr(participation, "canary_sampling", SCHEDULED).rate
         # The rate at which rounds are drawn; None where they are drawn otherwise.
         self._rate = None if rate is None else float(rate)
-        known = self._rate is not None and noise_multiplier is not None
-        sampling = SampledTrace(self._rate, noise_multiplier) if known else None
+        sampling = None if noise_multiplier is None or not self._rate else SampledTrace(self._rate, noise_multiplier)
         self._held, self._sharded = canaries, canaries if isinstance(canaries, ShardedCanaries) else None
         block = block if self._sharded is None else 1
         self._scores = RoundScores(self.canaries, block, sampling, keep_table=keep_table)

@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from canaryproof.kernels.arrays import on_host
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
-from canaryproof.verify.audit.accounting.sampling import SCHEDULED
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients, Pair
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.audit.canaries.participation import Participation
@@ -121,11 +120,9 @@ class InsertedCanaries:
             self._scored = slice(*ends)
             canaries = ShardedCanaries(canaries, [self._scored], self._add_up)
         self._initial = self._parameters()
-        # The score of who knows how rounds were drawn needs the claimed noise multiplier.
-        drawn = getattr(participation, "canary_sampling", SCHEDULED).rate
-        noise = self.noise_multiplier if drawn else 0.0
-        self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=noise or None)
-        self.unknown_data = CanaryClients(canaries, participation, noise_multiplier=noise or None)
+        noise = self.noise_multiplier or None
+        self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=noise)
+        self.unknown_data = CanaryClients(canaries, participation, noise_multiplier=noise)
         # The sum of others' clipped gradients in the step that is being taken; None if it has no canaries.
         self._others: NDArray[np.floating] | None = None
 

@@ -66,7 +66,7 @@ class RoundsRecord:
     kurtosis
         Least kurtosis of a delta's coordinates without canaries, 3 of Gaussian noise; None if none was taken.
     noise_multiplier
-        Noise multiplier of a round that the training loop was told; None where it was not.
+        Noise multiplier of a round that the training loop was given; None where it was not.
     rate
         Rate at which the schedule draws a canary's rounds, each independently; None of other schedules.
     """

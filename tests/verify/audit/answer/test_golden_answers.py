@@ -124,6 +124,7 @@ ANSWERS: dict[str, Callable[[], Audit]] = {
     "rounds_wrong_rate": lambda: sampled(accountant.poisson(1.0, rate=0.125, rounds=16)),
     "rounds_fewer_claimed": lambda: sampled(accountant.poisson(1.0, rate=0.25, rounds=4)),
     "rounds_bare_claim": lambda: sampled(6.0),
+    "rounds_bare_claim_alone": lambda: audit(once().scores("largest"), 1e-5, claim=6.0),
     "rounds_half_of_the_noise": lambda: sampled(SAMPLED, noise=0.5),
     "rounds_noise_known": lambda: sampled(SAMPLED, known=True),
     "rounds_once": lambda: audit(once().scores("known rounds"), 1e-5, claim=accountant.gaussian(1.0)),

@@ -32,9 +32,7 @@ def record(taken, members=400, rounds=ROUNDS, most=17):
 
 
 def with_record(scores, changed):
-    return cp.Scores(
-        scores.observed, scores.unobserved, inclusion=scores.inclusion, kind=scores.kind, record=changed
-    )
+    return cp.Scores(scores.observed, scores.unobserved, inclusion=scores.inclusion, kind=scores.kind, record=changed)
 
 
 def batches(rounds=ROUNDS, batch=125):
@@ -199,12 +197,12 @@ def test_no_claim_passes_that_the_record_contradicts(seed):
     assert ruling(half) != "PASSED"
 
 
-def test_a_bare_claim_is_held_against_what_the_loop_was_told():
+def test_a_bare_claim_is_held_against_what_the_loop_was_given():
     scores, epsilon = trained(0), HONEST.epsilon(DELTA)
     assert (scores.record.noise_multiplier, scores.record.rate) == (1.0, RATE)
     for claim, said in ((epsilon, "PASSED"), (0.8 * epsilon, "NOT PASSED: accounting")):
         assert ruling(audit(scores, DELTA, claim=claim)) == said
-    # Nothing is claimed by what a loop was told, and known rounds have no use for a rate.
+    # Nothing is claimed by what a loop was trained_scores, and known rounds have no use for a rate.
     assert audit(scores, DELTA).decision is None
     known = replace(scores.record, score=Score.KNOWN_ROUNDS)
     claimed = audit(with_record(scores, known), DELTA, claim=epsilon)
@@ -223,7 +221,7 @@ def test_a_rate_below_that_of_the_schedule_fails_though_few_canaries_do_not_show
     assert not has_failed(larger, "accounting")
 
 
-def test_a_claim_of_more_noise_than_the_loop_was_told_fails_its_accounting():
+def test_a_claim_of_more_noise_than_the_loop_was_given_fails_its_accounting():
     claim = accountant.poisson(1.02, rate=RATE, rounds=ROUNDS)
     result = audit(trained(0), DELTA, claim=claim)
     assert ruling(result) == "NOT PASSED: accounting"
@@ -232,11 +230,9 @@ def test_a_claim_of_more_noise_than_the_loop_was_told_fails_its_accounting():
     assert audit(trained(0), DELTA, claim=less).recorded == less
 
 
-def test_scheduled_rounds_keep_the_noise_that_the_loop_was_told(tmp_path):
+def test_scheduled_rounds_keep_the_noise_that_the_loop_was_given(tmp_path):
     table = np.arange(40)[None, :] % 4 == np.arange(4)[:, None]
-    clients = CanaryClients(
-        cp.Canaries(0, 40, 500), cp.fixed_schedule(table, np.arange(40) < 20), noise_multiplier=1.0
-    )
+    clients = CanaryClients(cp.Canaries(0, 40, 500), cp.fixed_schedule(table, np.arange(40) < 20), noise_multiplier=1.0)
     rng = np.random.default_rng(0)
     for t in range(4):
         clients.add(rng.normal(size=500) + clients.total(t, 1.0), t)
@@ -252,8 +248,8 @@ def test_scheduled_rounds_keep_the_noise_that_the_loop_was_told(tmp_path):
 
 
 def test_a_bare_claim_is_held_against_the_mechanism_that_options_state():
-    told = trained(0)
-    scores = with_record(told, replace(told.record, noise_multiplier=None, rate=None))
+    trained_scores = trained(0)
+    scores = with_record(trained_scores, replace(trained_scores.record, noise_multiplier=None, rate=None))
     epsilon = HONEST.epsilon(DELTA)
     whole = {"noise_multiplier": 1.0, "rate": RATE, "rounds": ROUNDS}
     assert ruling(audit(scores, DELTA, claim=epsilon, **whole)) == "PASSED"

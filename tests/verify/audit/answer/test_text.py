@@ -229,11 +229,16 @@ REMARKS = [
         [UNTOLD, CAP, "A bound of asymptotic", "No proof covers a heuristic bound", "A bound of proven coverage"],
     ),
     *(
-        ({"leak": status, "claim": 3.0, "bound": BOUND} | known, [UNTOLD, *([ENOUGH] if said else [])])
+        (
+            {"leak": status, "claim": 3.0, "bound": BOUND, "noticed_share": 0.4} | known,
+            [UNTOLD, *([ENOUGH] if said else [])],
+        )
         for status, known, said in (
             ("cannot say", {}, True),
             ("cannot say", {"bound": None}, True),
             ("as claimed", {}, False),
+            ("cannot say", {"noticed_share": None}, True),
+            ("cannot say", {"noticed_share": 0.5}, False),
             ("cannot say", {"bound": OWN}, False),
             ("cannot say", {"is_masked": True}, False),
             ("cannot say", {"delta": 0.0}, False),

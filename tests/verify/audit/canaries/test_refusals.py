@@ -161,8 +161,7 @@ TABLE = {
             bernoulli(0, 0.5, ROUNDS, 1, Insertion(COUNT + 1, 4)),
             "participation: included must be bool of shape (6,), not bool of shape (7,)",
         ),
-        ("participation", EPOCHS, "noise_multiplier: is for rounds that are drawn by Poisson sampling"),
-        ("noise_multiplier", 0.0, "noise_multiplier must be positive and finite, not 0.0"),
+        ("noise_multiplier", 0.0, "noise_multiplier: must lie between 0.01 and 1e+06, not 0.0"),
     ],
     next_round: [
         ("delta", np.full(DIM, np.nan), "the model diverged in round 2: its delta is not finite"),
