@@ -237,7 +237,7 @@ class _RoundsInput(ScoresInput):
     def mechanism(self, neighbours: Neighbours | None = None) -> Claim | None:
         request, record = self.request, self.record
         relation = neighbours or request.neighbours or "add-or-remove"
-        # What a loop was given stands for the options of a claim, and claims nothing by itself.
+        # The noise that a loop was given stands for the option of a claim, and claims nothing by itself.
         noise = request.noise_multiplier or (record.noise_multiplier if request.claim is not None else None)
         if noise is None:
             return None

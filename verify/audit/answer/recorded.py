@@ -95,19 +95,19 @@ def apply_record(claim: Claim | None, record: RoundsRecord) -> Claim | None:
     if claim is None or claim.noise_multiplier is None or claim.event is not None:
         return claim
     noise, rate = record.noise_multiplier, record.rate
-    if noise is not None and _exceeds(claim.noise_multiplier, noise):
+    if noise is not None and _is_above(claim.noise_multiplier, noise):
         claim = claim.with_noise_multiplier(noise)
-    if claim.rate is not None and rate is not None and _exceeds(rate, claim.rate):
+    if claim.rate is not None and rate is not None and _is_above(rate, claim.rate):
         claim = replace(claim, rate=rate)
     return claim
 
 
 def has_larger_rate(record: RoundsRecord, sampling: Sampling) -> bool:
     """Tell whether a record's schedule draws rounds at a larger rate than claimed."""
-    return record.rate is not None and sampling.rate is not None and _exceeds(record.rate, float(sampling.rate))
+    return record.rate is not None and sampling.rate is not None and _is_above(record.rate, float(sampling.rate))
 
 
-def _exceeds(value: float, limit: float) -> bool:
+def _is_above(value: float, limit: float) -> bool:
     """Tell whether a number is larger than another by more than the rounding of a quotient."""
     return value > limit * (1.0 + 1e-9)
 
