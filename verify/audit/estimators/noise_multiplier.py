@@ -17,7 +17,7 @@ if the noise is as claimed, and stochastically smaller if there is more (``proof
 import contextlib
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -91,11 +91,8 @@ def _log_mean_below(t: Array, shift: Array, freedom: float) -> Array:
     steps = _steps(freedom)
     x = mode[..., np.newaxis] + width[..., np.newaxis] * steps
     inside = t[..., np.newaxis] * np.exp(x) - shift[..., np.newaxis]
-    terms = special.logsumexp(_log_chi(x, freedom) + special.log_ndtr(inside), axis=-1)
-    # The same rule gives the chi density's constant, as its formula cancels where ν is large.
-    whole = 1.0 / math.sqrt(2.0 * freedom)
-    constant = special.logsumexp(_log_chi(whole * steps, freedom)) + math.log(whole)
-    return np.asarray(np.minimum(terms + np.log(width) - constant, 0.0))
+    terms = _log_sum(_log_chi(x, freedom) + special.log_ndtr(inside))
+    return np.asarray(np.minimum(terms + np.log(width) - _log_whole(freedom), 0.0))
 
 
 def _steps(freedom: float) -> Array:
@@ -106,6 +103,21 @@ def _steps(freedom: float) -> Array:
 def _log_chi(x: Array, freedom: float) -> Array:
     """Return the logarithm of the density of log(V/√ν), up to a constant."""
     return np.asarray(freedom * (x - 0.5 * np.expm1(2.0 * x)))
+
+
+@lru_cache(maxsize=64)
+def _log_whole(freedom: float) -> float:
+    """Return the log of the integral of that density by the same rule, as its formula cancels where ν is large."""
+    width = 1.0 / math.sqrt(2.0 * freedom)
+    return float(_log_sum(_log_chi(width * _steps(freedom), freedom))) + math.log(width)
+
+
+def _log_sum(logs: Array) -> Array:
+    """Return the log of the sum of the last axis, from logs: scipy's ``logsumexp`` takes ten times as long."""
+    # Where all are 0, so is the sum.
+    most = np.maximum(logs.max(axis=-1, keepdims=True), -np.finfo(np.float64).max)
+    with np.errstate(divide="ignore"):
+        return np.asarray(most[..., 0] + np.log(np.exp(logs - most).sum(axis=-1)))
 
 
 def _log_tails_steep(slope: Array, shift: Array, freedom: float) -> tuple[Array, Array]:
@@ -131,10 +143,8 @@ def log_likelihood(cosines: ArrayLike, noncentrality: ArrayLike, dim: int) -> Ar
     width = 1.0 / np.sqrt(2.0 * freedom * np.exp(2.0 * mode) - slope * np.exp(mode))
     steps = _steps(freedom)
     x = mode[..., np.newaxis] + width[..., np.newaxis] * steps
-    terms = special.logsumexp(_log_chi(x, freedom) + slope[..., np.newaxis] * np.exp(x), axis=-1)
-    whole = 1.0 / math.sqrt(2.0 * freedom)
-    constant = special.logsumexp(_log_chi(whole * steps, freedom)) + math.log(whole)
-    return np.asarray(terms + np.log(width) - constant - 0.5 * shift**2)
+    terms = _log_sum(_log_chi(x, freedom) + slope[..., np.newaxis] * np.exp(x))
+    return np.asarray(terms + np.log(width) - _log_whole(freedom) - 0.5 * shift**2)
 
 
 @set_module("canaryproof.typing")
@@ -170,7 +180,7 @@ _UNEQUAL = 0.01
 
 def log_mean_ratio(sums: Array) -> Array:
     """Return the log of the mean of ratios over shares of noise, whose logs have been added up over rounds."""
-    return np.asarray(special.logsumexp(sums, axis=1) - math.log(len(_SHARES)))
+    return _log_sum(sums) - math.log(len(_SHARES))
 
 
 @set_module("canaryproof.typing")
