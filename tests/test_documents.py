@@ -32,9 +32,9 @@ from canaryproof.reports.claims import findings
 from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.check.documents import DOCUMENTS
 from canaryproof.verify.papers.claims.sentences import UNJUDGED
-from canaryproof.verify.papers.records.report_input import read_run
 from canaryproof.verify.papers.training import configuration
 from tests.faults import FAULTS
+from tests.published import published_run
 from tests.written import written
 
 ROOT = Path(__file__).parents[1]
@@ -185,20 +185,17 @@ def test_every_public_name_is_in_the_reference():
     assert missing == ["__version__"]
 
 
-PUBLISHED = read_run(ROOT / "reports/published")
-
-
 @pytest.mark.parametrize("heading", ["Six that matter", "More, with their evidence"])
 def test_findings_that_matter_begin_with_those_of_the_report(heading):
     text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    places = [section.index(result.id) for result in findings(PUBLISHED)]
+    places = [section.index(result.id) for result in findings(published_run())]
     assert places == sorted(places)
 
 
 def test_false_alarms_are_those_of_the_published_run():
     text = " ".join((ROOT / "docs/how/claim.md").read_text(encoding="utf-8").split())
-    assert f"run add up to {PUBLISHED.false_alarm_probability:.1g}," in text
+    assert f"run add up to {published_run().false_alarm_probability:.1g}," in text
 
 
 def test_table_2_is_that_of_the_published_page():

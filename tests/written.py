@@ -22,19 +22,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields
 from functools import cache
-from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 from canaryproof.reports.page import provenance
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, fault_map
 from canaryproof.verify.papers.check.documents import Voice, distinct, document_of, voice
 from canaryproof.verify.papers.check.results import Check, Result, Subject, Verdict
-from canaryproof.verify.papers.records.report_input import read_run
 from canaryproof.verify.papers.suites.catalogue import SUITES
 from canaryproof.verify.papers.training import configuration
+from tests.published import PUBLISHED, ROOT, published_rows, published_run
 
-ROOT = Path(__file__).parents[1]
-PUBLISHED = ROOT / "reports" / "published"
 DOCUMENTS = {
     "final": "Andrew et al., final version",
     "v1": "Andrew et al., first version",
@@ -126,17 +123,11 @@ def results_fields() -> str:
     return "\n".join(lines)
 
 
-def _run() -> dict[str, Any]:
-    """Return the published run."""
-    return read_run(PUBLISHED).to_json()
-
-
 def results(argument: str) -> str:
     """Return a table of some results of the published run: what each states, its verdict, and what was found."""
-    found = {result["id"]: result for result in _run()["results"]}
     lines = [_row("statement", "verdict", "what was found"), "|---|---|---|"]
     for name in argument.split():
-        result = found[name]
+        result = published_rows()[name]
         document = DOCUMENTS[name.partition(".")[0]] if result["subject"] == "document" else "this package"
         lines.append(_row(f"{document}: {result['statement']}", result["verdict"], result["finding"]))
     return "\n".join(lines)
@@ -144,12 +135,12 @@ def results(argument: str) -> str:
 
 def verdicts() -> str:
     """Return the counts of verdicts by document, of the published run."""
-    read = read_run(PUBLISHED).results
+    read = published_run().results
     stated = [result for result in read if result.subject is Subject.DOCUMENT and voice(result) is Voice.DOCUMENT]
     numbers = Counter((result.id.partition(".")[0], str(result.verdict)) for result in stated)
     once = Counter(str(places[0].verdict) for places in distinct(read).values())
     names = [str(verdict) for verdict in Verdict]
-    lines = [f"The table counts the published results: {provenance(read_run(PUBLISHED))}.", ""]
+    lines = [f"The table counts the published results: {provenance(published_run())}.", ""]
     lines += [_row("document", *names), "|---|" + "--:|" * len(names)]
     for document, title in DOCUMENTS.items():
         cells = (str(numbers.pop((document, name), 0)) for name in names)
@@ -168,7 +159,7 @@ def verdicts() -> str:
 
 def counts() -> str:
     """Return how many own checks hold and how many statements have which verdict, of the published run."""
-    run = read_run(PUBLISHED)
+    run = published_run()
     own = sum(result.subject is Subject.IMPLEMENTATION for result in run.results)
     statements = distinct(run.results)
     found = Counter(places[0].verdict for places in statements.values())
@@ -241,7 +232,7 @@ def elements(document: str) -> str:
     """Return what the ledger has of each algorithm, theorem, equation, table, figure and appendix of a document."""
     rows: dict[tuple[str, str], list[Result]] = {}
     sources = {check.id: check.source for checks in SUITES.values() for check in checks}
-    for result in read_run(PUBLISHED).results:
+    for result in published_run().results:
         if result.subject is Subject.DOCUMENT and result.id.partition(".")[0] == document:
             for element in elements_of(sources[result.id].removeprefix(document_of(result.id).name)):
                 rows.setdefault(element, []).append(result)

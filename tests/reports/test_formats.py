@@ -17,10 +17,9 @@ from canaryproof.reports import formats, html
 from canaryproof.reports.formats import Format, badge, comma_separated, latex, report
 from canaryproof.reports.pages import FILES, Chapter
 from canaryproof.verify.papers.check.results import Effort, Run, Subject, Verdict
-from canaryproof.verify.papers.records.report_input import Material, read_run
+from canaryproof.verify.papers.records.report_input import Material
+from tests.published import PUBLISHED, published_run
 from tests.reports.made_up import DESIGN, claim
-
-PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +56,7 @@ def test_results_keep_the_schema(material, schema):
 
 
 def test_the_published_run_keeps_the_schema(schema):
-    schema.validate(read_run(PUBLISHED).to_json())
+    schema.validate(published_run().to_json())
 
 
 @pytest.mark.parametrize(
@@ -132,7 +131,7 @@ def test_without_a_browser_there_is_no_pdf(material, monkeypatch):
 
 
 def test_a_run_in_which_nothing_could_be_judged_has_a_report():
-    document = read_run(PUBLISHED).to_json()
+    document = published_run().to_json()
     for result in document["results"]:
         result |= {"verdict": "inconclusive", "finding": "could not be judged: E: e", "evidence": {}, "design": None}
     made = report(Material(Run.from_json(document))).files

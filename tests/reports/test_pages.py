@@ -1,6 +1,5 @@
 import json
 from dataclasses import replace
-from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -24,8 +23,9 @@ from canaryproof.verify.papers.check.results import (
 )
 from canaryproof.verify.papers.claims import simulated_tables
 from canaryproof.verify.papers.records.output_files import write_files
-from canaryproof.verify.papers.records.report_input import Material, read_run
+from canaryproof.verify.papers.records.report_input import Material
 from canaryproof.verify.papers.suites import estimators
+from tests.published import published_run
 from tests.reports.made_up import claim, page_of
 
 
@@ -195,7 +195,7 @@ def test_chapters_have_names_labels_and_the_pictures_that_they_show(run):
 
 
 def test_chapters_come_in_the_order_in_which_they_are_read():
-    made = chapters(Material(read_run(Path(__file__).parents[2] / "reports" / "published")), {})
+    made = chapters(Material(published_run()), {})
     assert [(chapter.name, chapter.label) for chapter in made] == [
         ("convergence", "Convergence"),
         ("estimators", "Estimators"),

@@ -8,7 +8,6 @@ import json
 import math
 import re
 from datetime import date
-from pathlib import Path
 
 import pytest
 
@@ -18,40 +17,37 @@ from canaryproof.verify.papers.check.results import Context, Effort, Subject, pe
 from canaryproof.verify.papers.check.verdicts import is_fixed
 from canaryproof.verify.papers.claims.needs_data import NeedsData
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
-from canaryproof.verify.papers.records.report_input import read_record, read_run
+from canaryproof.verify.papers.records.report_input import read_record
 from canaryproof.verify.papers.records.training_record import ExperimentRecord
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.suites.catalogue import SUITES
+from tests.published import PUBLISHED, ROOT, published_rows, published_run
 
-ROOT = Path(__file__).parents[2]
-PUBLISHED = ROOT / "reports" / "published"
 DOCUMENTS = {name: str(verdict) for (_, name), verdict in expected.read().items()}
 OURS = {check.id for suite in SUITES for check in SUITES[suite] if check.subject is Subject.IMPLEMENTATION}
-RUN = read_run(PUBLISHED)
-RESULTS = {row["id"]: row for row in RUN.to_json()["results"]}
 SUMMARY = (PUBLISHED / "summary.md").read_text(encoding="utf-8")
 MAKE = '`make published` judges what is new; CHECKS="..." names more: ids, suites'
 
 
 def test_published_verdicts_are_the_expected_ones():
-    verdicts = {name: row["verdict"] for name, row in RESULTS.items() if row["subject"] == "document"}
+    verdicts = {name: row["verdict"] for name, row in published_rows().items() if row["subject"] == "document"}
     assert verdicts == DOCUMENTS, MAKE
 
 
 def test_published_findings_are_the_expected_ones():
     findings = expected.read_findings()
-    assert {name: RESULTS[name]["finding"] for name in findings} == findings, MAKE
+    assert {name: published_rows()[name]["finding"] for name in findings} == findings, MAKE
 
 
 def test_effects_that_tests_notice_are_positive():
-    designs = [row["design"]["alternative"] for row in RESULTS.values() if row["design"]]
+    designs = [row["design"]["alternative"] for row in published_rows().values() if row["design"]]
     effects = [float(size) for size in re.findall(r"(-?[\d.]+) (?:standard )?deviations", "\n".join(designs))]
     assert len(effects) > 30
     assert min(effects) > 0.0
 
 
 def test_published_checks_are_those_of_the_code():
-    assert {name for name, row in RESULTS.items() if row["subject"] == "implementation"} == OURS, MAKE
+    assert {name for name, row in published_rows().items() if row["subject"] == "implementation"} == OURS, MAKE
 
 
 @pytest.mark.parametrize("page", ["README.md", "reports/published/summary.md"])
@@ -63,9 +59,9 @@ def test_numbers_of_own_checks_are_those_of_the_code(page):
 
 
 def test_every_row_says_when_and_how_it_was_judged():
-    rows = [row["origin"] for row in RESULTS.values()]
-    assert {(row["level"], row["seed"]) for row in rows} == {(str(RUN.level), RUN.seed)}
-    dates = [date.fromisoformat(row["date"]) for row in rows]
+    origins = [row["origin"] for row in published_rows().values()]
+    assert {(row["level"], row["seed"]) for row in origins} == {(str(published_run().level), published_run().seed)}
+    dates = [date.fromisoformat(row["date"]) for row in origins]
     assert f"of {min(dates)} (" in SUMMARY or f"`, {min(dates)}." in SUMMARY
 
 
@@ -82,7 +78,7 @@ def test_results_that_pages_show_are_published():
     text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
     shown = [name for block in re.findall(r"<!-- written: results (.*?) -->", text) for name in block.split()]
     assert shown
-    assert set(shown) <= RESULTS.keys()
+    assert set(shown) <= published_rows().keys()
 
 
 def test_quoted_numbers_of_the_benchmark_are_published():
@@ -102,19 +98,21 @@ def test_quoted_numbers_of_the_benchmark_are_published():
 
 def test_published_statements_are_those_of_the_code():
     said = {check.id: (check.statement, check.source) for suite in SUITES.values() for check in suite}
-    assert said == {name: (row["statement"], row["source"]) for name, row in RESULTS.items()}, MAKE
+    assert said == {name: (row["statement"], row["source"]) for name, row in published_rows().items()}, MAKE
 
 
 def test_what_needs_data_is_published_with_its_commands():
     found = {c.id: c.judge(Context(Effort.QUICK, 0)) for c in SUITES["claims"] if isinstance(c.judge, NeedsData)}
     assert len(found) > 50
-    assert {name: one.finding for name, one in found.items()} == {name: RESULTS[name]["finding"] for name in found}
+    assert {name: one.finding for name, one in found.items()} == {
+        name: published_rows()[name]["finding"] for name in found
+    }
 
 
 @pytest.mark.parametrize("name", ["canife.section1.gap", "canife.section3.4.conservative", "review.users.languages"])
 def test_what_draws_nothing_that_it_tells_finds_what_is_published(name):
     (judge,) = (check.judge for check in SUITES["claims"] if check.id == name)
-    assert judge(Context(Effort.QUICK, 0)).finding == RESULTS[name]["finding"]
+    assert judge(Context(Effort.QUICK, 0)).finding == published_rows()[name]["finding"]
 
 
 # Judges that get nothing of the run.
@@ -133,7 +131,7 @@ def _near(found, there):
 
 
 def _differs(result):
-    found, there = json.loads(json.dumps(result.to_json())), RESULTS[result.id]
+    found, there = json.loads(json.dumps(result.to_json())), published_rows()[result.id]
     same = found["finding"] == there["finding"]
     return not same or not all(_near(found[key], there[key]) for key in ("evidence", "design"))
 
@@ -162,7 +160,7 @@ def _made():
     # Pictures are another library's, and take long: a page has their names and captions alone.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "svg", lambda _: "")
-        made = pages.markdown_of(RUN, "", {path.name: None for path in PUBLISHED.glob("*.svg")})
+        made = pages.markdown_of(published_run(), "", {path.name: None for path in PUBLISHED.glob("*.svg")})
     texts = {name: page.decode() for name, page in made.items() if name.endswith(".md")}
     for folder in ("", *sorted(f"{path.name}/" for path in PUBLISHED.iterdir() if path.is_dir())):
         for source, kind, module, page in (
