@@ -418,7 +418,11 @@ def _review_bound(row: AuditRow) -> ReviewedBound:
     condition = GAUSSIAN_CURVE if GAUSSIAN_CURVE in row.assumes else ""
     if row.coverage == Coverage.HEURISTIC:
         condition = row.assumes
-    return ReviewedBound(row.name, row.low, row.cap, f"{row.coverage}; needs {row.assumes}", condition)
+    return ReviewedBound(row.name, row.low, row.cap, f"{row.basis}; needs {row.assumes}", condition)
+
+
+# The cap of one-run where no canary is left out, of either kind.
+_ALL_GUESSED = "all canaries guessed"
 
 
 def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
@@ -429,7 +433,7 @@ def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
         shown: float(METHODS[name].values(sample.perfect_separation, delta, alpha)[0][0])
         for shown, name in names.items()
     }
-    return caps | {"one-run": steinke_bound(total, total, total, delta, alpha)}
+    return caps | {_ALL_GUESSED: steinke_bound(total, total, total, delta, alpha)}
 
 
 def _choices(sample: ScoreSample, delta: float, alpha: float) -> tuple[Choice, ...]:
@@ -529,7 +533,7 @@ def _of_counts(counts: tuple[GuessCount, ...], delta: float, alpha: float, tried
     curve = f"{GAUSSIAN_CURVE} and a declared number of guesses" if numbers is None else GAUSSIAN_CURVE
     level = alpha * (share if numbers else 1.0)
     bounds.append(ReviewedBound("one-run-gaussian", *_largest_gaussian(counts, delta, level), coins, curve))
-    caps = {"all guesses right": bounds[0].cap, "all canaries guessed": steinke_bound(most, most, most, delta, alpha)}
+    caps = {"all guesses right": bounds[0].cap, _ALL_GUESSED: steinke_bound(most, most, most, delta, alpha)}
     if numbers is None:
         caps["all guesses right, declared"] = bounds[1].cap
     choices = (Choice("the number of guesses", _largest(counts, delta, alpha)[0], None),) if numbers != 1 else ()
@@ -597,7 +601,7 @@ def _answer(reviewed: Review) -> str:
         case Opinion.CONDITIONAL:
             bound = next(each for each in reviewed.bounds if reported <= each.epsilon * (1.0 + _CLOSE))
             condition = bound.condition or "the bound was chosen before the scores were seen"
-            text = f"{subject} is supported under a condition alone: {condition} ({bound.name})."
+            text = f"{subject} is supported only under a condition: {condition} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
                 f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many canaries give "
@@ -608,7 +612,7 @@ def _answer(reviewed: Review) -> str:
             why = (
                 "no choice made on the scores explains it either."
                 if choice is None
-                else f"it takes {choice.name} chosen on the same scores."
+                else f"choosing {choice.name} on the same scores reaches it."
             )
             text = f"{subject} is not supported: {why}"
         case _:
@@ -623,7 +627,7 @@ def _coverage(bound: ReviewedBound) -> str:
 def _bound_line(bound: ReviewedBound, confidence: float) -> str:
     also = f"; and {bound.condition}" if bound.condition and bound.condition not in bound.basis else ""
     return (
-        f"{bound.name} ≥ {round_down(bound.epsilon)} at {percent(confidence)}, cap {number(bound.cap)}, "
+        f"{bound.name} ≥ {round_down(bound.epsilon)} at {percent(confidence)}, cap {round_down(bound.cap)}, "
         f"{bound.basis}{also}"
     )
 
