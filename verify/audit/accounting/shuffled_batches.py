@@ -28,7 +28,7 @@ from scipy import fft, special
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit.accounting.loss_distribution import power_of_spectrum
+from canaryproof.verify.audit.accounting.loss_distribution import power_of_spectrum, two_norm
 
 _ULP = 2.0**-53
 # Cells of the largest sum around each of its usual values, and deviations of noise that they cover.
@@ -184,9 +184,9 @@ def _epsilon_of_epochs(upper: Array, lower: Array, epochs: int, log_delta: float
     sums = np.roll(fft.irfft(power_of_spectrum(fft.rfft(weights), epochs), length), -start)
     # Errors in the 2-norm: of the epoch's transform, of its power and of the transform back.
     ulps = 14.0 * _ULP * math.log2(length)
-    spread = epochs * ulps * float(np.linalg.norm(weights))
+    spread = epochs * ulps * two_norm(weights)
     spread *= math.exp(min(700.0, spread * math.sqrt(length) + 2.0 * _ULP * epochs))
-    spread += (2.0 * math.sqrt(5.0) * _ULP * epochs + ulps) * (float(np.linalg.norm(sums)) + spread)
+    spread += (2.0 * math.sqrt(5.0) * _ULP * epochs + ulps) * (two_norm(sums) + spread)
     losses = grid.interval * (start + np.arange(length)) - epochs * shift
 
     def is_attained(epsilon: float) -> bool:
@@ -195,7 +195,7 @@ def _epsilon_of_epochs(upper: Array, lower: Array, epochs: int, log_delta: float
         above = losses[first:last] - epsilon
         shares = np.exp(-tilt * above) * -np.expm1(-above)
         value = float(sums[first:last] @ shares) * (1.0 - _ROUNDING)
-        value -= spread * float(np.linalg.norm(shares)) + 2.0 * math.exp(-_OUTSIDE)
+        value -= spread * two_norm(shares) + 2.0 * math.exp(-_OUTSIDE)
         exponent = epochs * (log - tilt * shift) - tilt * epsilon
         return value > 0.0 and exponent + math.log(value) - _ROUNDING * (1.0 + abs(exponent)) >= log_delta
 
