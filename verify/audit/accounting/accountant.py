@@ -858,6 +858,7 @@ def from_event(event: "DpEvent", *, neighbours: Neighbours = "add-or-remove") ->
     common = next(iter(noises)) if len(noises) == 1 else None
     # A training of which the best of many is released counts its rounds once.
     rounds = sum(count * sum(each for each, _ in _mechanisms(leaf)) for leaf, count in counts.items())
+    rules.ROUNDS.number("event: all rounds", max(1, rounds))
     claim = Claim(relation, common, rounds, event=whole)
     if claim.attacker == "known rounds":
         claim = Claim(relation, common, rounds, rounds, event=whole)

@@ -98,6 +98,13 @@ TABLE = {
     partial(from_event, event=Gaussian(1.0)): [
         ("event", 3, "event: must be a dp_accounting.DpEvent, not 3"),
         ("event", Gaussian(0.0), f"event: {NOISE} 0.0"),
+        (
+            "event",
+            dp_accounting.ComposedDpEvent(
+                [dp_accounting.SelfComposedDpEvent(Sampled(rate, Gaussian(1.0)), 2**62) for rate in (0.1, 0.2)]
+            ),
+            "event: all rounds: must be a whole number from 1 to 1e9, not 9223372036854775808",
+        ),
         *(
             (
                 "event",
