@@ -451,7 +451,27 @@ def _read(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries") -> t
             raise InputError(f"{path}: is of another release, or of another base: block {block} has other values")
     slices = tuple(part.stop - part.start for part in every[:done])
     facts = zeros, smallest or math.inf, near, largest, source.canary_norm
-    return ReleaseSums(products, square, along, canaries_square, *facts, slices, digests), done
+    sums = ReleaseSums(products, square, along, canaries_square, *facts, slices, digests)
+    if not _can_be(sums):
+        raise InputError(f"{path}: its sums cannot be those of a release")
+    return sums, done
+
+
+# Rounding may add so much to a sum, relative.
+_ROUNDING = 1e-6
+
+
+def _can_be(sums: ReleaseSums) -> bool:
+    """Tell whether sums of a file, which anybody can seal, can be of some release: signs, and Cauchy and Schwarz."""
+    own, squares = sums.products.square, sums.products.squares
+    with np.errstate(over="ignore", invalid="ignore"):
+        most = own if squares is None else own * squares
+        products = np.square(sums.products.products) <= most * (1.0 + _ROUNDING)
+        scale, number = np.square(sums.largest), sums.dim - sums.zeros
+        within = scale <= sums.square * (1.0 + _ROUNDING) and sums.square <= number * scale * (1.0 + _ROUNDING)
+        along = np.square(sums.along) <= sums.square * sums.canaries_square * (1.0 + _ROUNDING)
+    is_positive = own >= 0.0 and sums.largest >= 0.0 and (squares is None or bool((squares > 0.0).all()))
+    return bool(is_positive and products.all() and within and along)
 
 
 def _write(path: Path, source: ReadableRelease, canaries: "ReleaseCanaries", sums: ReleaseSums, done: int) -> None:

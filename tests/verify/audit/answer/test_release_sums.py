@@ -22,6 +22,7 @@ from canaryproof.verify.audit.answer import release_sums as module
 from canaryproof.verify.audit.answer.release_sums import all_sums, as_source, release_sums
 from canaryproof.verify.audit.answer.run_audit import audit_release
 from canaryproof.verify.audit.engine.executors import call
+from canaryproof.verify.audit.files import checkpoint
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.stored_release import open_release
 
@@ -262,6 +263,52 @@ def test_a_tampered_state_is_refused_by_its_name(name: str, change: Any, path: P
     np.savez(state, **arrays)
     with pytest.raises(InputError, match=r"state\.npz: its arrays are not those that were written$"):
         all_sums(open_release(path), canaries, state=state)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("products", lambda products: 1e6 * products),
+        *(("numbers", lambda numbers, i=i: numbers * np.where(np.arange(6) == i, -1.0, 1.0)) for i in (0, 1, 5)),
+        ("numbers", lambda numbers: numbers * [0.0, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        ("numbers", lambda numbers: numbers * [1.0, 0.0, 1.0, 1.0, 1.0, 1.0]),
+        ("numbers", lambda numbers: numbers * [1e4, 1.0, 1.0, 1.0, 1.0, 1.0]),
+        ("numbers", lambda numbers: numbers * [1.0, 1.0, 1.0, 1.0, 1.0, 1e300]),
+    ],
+)
+def test_sums_that_no_release_has_are_refused_though_they_are_sealed(
+    kind: type, name: str, change: Any, path: Path, tmp_path: Path
+) -> None:
+    canaries, state = kind(7, 20, DIM), tmp_path / "state.npz"
+    all_sums(open_release(path), canaries, state=state)
+    with np.load(state) as stored:
+        arrays = {each: stored[each] for each in stored.files if each not in ("description", "seal")}
+        description = json.loads(stored["description"].tobytes())
+    checkpoint.write(state, description, {**arrays, name: change(arrays[name])})
+    with pytest.raises(InputError, match=r"state\.npz: its sums cannot be those of a release$"):
+        all_sums(open_release(path), canaries, state=state)
+
+
+def test_a_state_of_zeros_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(slices, "BLOCK", BLOCK)
+    values, state = noise(4, DIM), tmp_path / "state.npz"
+    values[:BLOCK] = 0.0
+    np.save(tmp_path / "r.npy", values)
+    release, canaries = open_release(tmp_path / "r.npy"), OrthonormalCanaries(7, 20, DIM)
+    whole = all_sums(release, canaries, state=state)
+
+    def first(function: str, tasks: Iterable[tuple[int, tuple[Any, ...]]]) -> Iterator[tuple[int, Any]]:
+        for number, arguments in tasks:
+            if number == 1:
+                raise KeyboardInterrupt
+            yield number, call(function, arguments)
+
+    state.unlink()
+    with pytest.raises(KeyboardInterrupt):
+        all_sums(release, canaries, scoring=first, state=state)
+    assert all_sums(release, canaries, state=state).square == whole.square
 
 
 @pytest.mark.deep
