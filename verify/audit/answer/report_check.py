@@ -53,8 +53,9 @@ from canaryproof.verify.audit.rules import short_repr
 
 # The largest report that is read, in bytes.
 _LARGEST = 2**24
-# The most slices of a release that processes summed up.
-_MOST_SLICES = 2**12
+# The most slices of a release that processes summed up. Each costs some milliseconds however small it is: more than the
+# first number of them must have so many coordinates on average.
+_MOST_SMALL_SLICES, _MOST_SLICES, _SMALL_SLICE = 2**8, 2**12, 2**16
 # Relative differences up to this one may be due to other versions or another processor.
 _ROUNDING = 1e-9
 _EMBEDDED = re.compile(f"{re.escape(OPEN)}\n(.*)\n-->\n{SEAL}([0-9a-f]{{64}}) -->\n\\Z", re.DOTALL)
@@ -175,8 +176,13 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
 def _sum_slices(source: ReadableRelease, canaries: ReleaseCanaries, slices: Any) -> ReleaseSums:
     """Sum a release up by slices, as the process of each did."""
     numbers = slices if isinstance(slices, list) and all(type(number) is int for number in slices) else []
-    if not 1 <= len(numbers) <= _MOST_SLICES or min(numbers) < 1 or sum(numbers) != source.dim:
+    if not numbers or min(numbers) < 1 or sum(numbers) != source.dim:
         raise ValueError(f"audit.coordinates.slices: must be numbers of coordinates that sum to {source.dim:,}")
+    most = min(_MOST_SLICES, max(_MOST_SMALL_SLICES, source.dim // _SMALL_SLICE))
+    if len(numbers) > most:
+        raise ValueError(
+            f"audit.coordinates.slices: must be at most {most:,} of so few coordinates, not {len(numbers):,}"
+        )
     stops = list(itertools.accumulate(numbers))
     parts = (
         release_sums(ArrayRelease(source.read(stop - number, stop), source.canary_norm), canaries, stop - number)

@@ -361,6 +361,9 @@ def test_a_request_that_cannot_be_repeated_is_refused_with_its_field():
         asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": slices}})
         with pytest.raises(InputError, match=r"slices: must be numbers of coordinates that sum to 900$"):
             report_check.derive(asked, given)
+    asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": [1] * 256 + [DIM - 256]}})
+    with pytest.raises(InputError, match=r"slices: must be at most 256 of so few coordinates, not 257$"):
+        report_check.derive(asked, given)
     asked = SimpleNamespace(request=request, audit={"coordinates": {"slices": [400, 500]}})
     assert report_check.derive(asked, given).scores.observed == pytest.approx(result.scores.observed, abs=1e-12)
 
