@@ -16,7 +16,7 @@ from tests import own_sentences as finder
 PUBLISHED = finder.ROOT / "reports" / "published"
 ROWS = own_sentences.read()
 # How many checkable sentences have no row yet. Each row that is added lowers it.
-WITHOUT_A_ROW = 375
+WITHOUT_A_ROW = 337
 
 
 @cache

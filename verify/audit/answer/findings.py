@@ -90,6 +90,8 @@ class GateRule:
     applies: str
 
 
+# Where people find the bugs that are usually behind a question that failed.
+USUAL_BUGS = 'See "What went wrong?" in the documentation.'
 # The first rule that applies decides. Whoever changes one raises the version, which plans hold.
 RULES_VERSION = 2
 RULES = (

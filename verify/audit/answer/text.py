@@ -12,7 +12,16 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from canaryproof.verify.audit.answer.findings import RULES, Decision, Finding, GateOutcome, Quantity, Question, Status
+from canaryproof.verify.audit.answer.findings import (
+    RULES,
+    USUAL_BUGS,
+    Decision,
+    Finding,
+    GateOutcome,
+    Quantity,
+    Question,
+    Status,
+)
 from canaryproof.verify.audit.answer.judgement import NOISE_WARNINGS, clause
 from canaryproof.verify.audit.answer.misuse import MisuseWarning
 from canaryproof.verify.audit.answer.result import (
@@ -231,7 +240,8 @@ def _do(result: AuditResult) -> str:
     failed = [finding for finding in result.findings if finding.status is Status.FAILED]
     deciding = [finding.do for finding in failed or result.findings if is_open(finding, decision)]
     others = [finding.do for finding in result.findings if finding.status is Status.CANNOT_SAY]
-    return " ".join(dict.fromkeys(do for do in deciding or others if do))
+    usual = [USUAL_BUGS] if decision.outcome is GateOutcome.NOT_PASSED else []
+    return " ".join(dict.fromkeys(do for do in [*(deciding or others), *usual] if do))
 
 
 def _level(result: AuditResult) -> str:

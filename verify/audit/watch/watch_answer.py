@@ -5,7 +5,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from canaryproof.kernels.public import set_module
-from canaryproof.verify.audit.answer.findings import Decision, Finding, GateOutcome, Question, Status, decide
+from canaryproof.verify.audit.answer.findings import (
+    USUAL_BUGS,
+    Decision,
+    Finding,
+    GateOutcome,
+    Question,
+    Status,
+    decide,
+)
 from canaryproof.verify.audit.answer.instruments import LEVEL
 from canaryproof.verify.audit.answer.text import WIDTH, finding_lines, is_open, speaker, wrap
 from canaryproof.verify.audit.files.json_records import plain
@@ -102,6 +110,8 @@ class WatchAnswer:
         dos = dict.fromkeys(
             finding.do for finding in self.findings if finding.status is not Status.AS_CLAIMED and finding.do
         )
+        if self.decision.outcome is GateOutcome.NOT_PASSED:
+            dos[USUAL_BUGS] = None
         tests = f"{self.tests:,} tests in {self.looks} looks"
         level = f"at most {self.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
         blocks = [

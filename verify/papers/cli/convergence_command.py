@@ -54,16 +54,16 @@ def convergence_command(
 ) -> None:
     """Report how accurate the estimate is at your d and k, and how fast it converges.
 
-    Says within which share of epsilon 95 of 100 runs are, whether the dimension or the number of canaries is what
-    limits that, and how many canaries would make it 20, 10 and 5%. Then how far cosines are from normal, how dependent
-    they are, the errors and the coverage of each estimator, and the measured orders of convergence next to the
-    theorems'.
+    The answer says how close to epsilon 95 of 100 runs are, whether the dimension or the number of canaries limits the
+    accuracy, and how many canaries would bring it to 20, 10 and 5%. The tables show the error and the coverage of each
+    estimator, how far cosines are from normal and how much they depend on each other, and how fast all of this
+    converges, next to what the theorems say.
 
     D, K, epsilon and the noise multiplier may be given several times. By default they are those of Table 2 of the
-    paper (arXiv:2302.03098), which takes some 20 seconds.
+    paper (arXiv:2302.03098), which takes about 20 seconds.
 
-    With --out, the folder gets a page with pictures, and all numbers as CSV and JSON. Each part is kept as soon as it
-    is made, and an interrupted report goes on with --resume.
+    With --out, the folder gets a page with pictures, and the numbers as CSV and JSON. Each part is kept as soon as it
+    is made, so that --resume can go on with an interrupted report.
     """
     if resume and out is None:
         raise InputError("--resume: needs --out, the folder of the report to go on with")

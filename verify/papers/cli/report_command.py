@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 def report_command(run: Path, form: str | None, show: bool, out: Path | None) -> None:
     """Write the reports of a run anew.
 
-    RUN is a folder that "canaryproof verify --out" left. Everything is made from the results.json in it, or of an
-    interrupted run from its run.sqlite, and nothing is computed again. What "canaryproof benchmark --out" left in the
-    same folder, and "canaryproof train --out" in a folder in it, becomes a chapter of the report.
+    RUN is a folder that "canaryproof verify --out" left. The reports are made from its results.json, or from run.sqlite
+    if the run was interrupted, and nothing is computed again. If "canaryproof benchmark --out" left results in the same
+    folder, or "canaryproof train --out" in a folder in it, they become chapters of the report.
 
-    With md it is Markdown with pictures, summary.md first. With html it is one report.html, with its tables as CSV and
-    LaTeX, its pictures as SVG and PNG, a badge and BibTeX in the same folder. With json it is results.json and its
-    schema. With pdf it is report.html printed by Chromium, which must be installed.
+    The format md writes Markdown with pictures; begin with summary.md. The format html writes one report.html, and next
+    to it the tables as CSV and LaTeX, the pictures as SVG and PNG, a badge, and BibTeX. The format json writes
+    results.json and its schema. The format pdf has Chromium print report.html, so Chromium must be installed.
     """
     material = read_material(run)
     try:

@@ -66,14 +66,15 @@ def train_command(
     """Train with canaries and differential privacy, and audit what is released.
 
     CONFIG is the name of an experiment that comes with the package, or a TOML file. Algorithms 2 and 3 of
-    arXiv:2302.03098 are run on the same training: --out gets results.md with pictures, results.json, and for each
-    training its canaries' scores, which "canaryproof audit" takes. With a table [canife], CANIFE (arXiv:2210.02912)
-    audits the same training too, or instead.
+    arXiv:2302.03098 audit the same training. With a table [canife] in the file, CANIFE (arXiv:2210.02912) audits it as
+    well, or instead. The folder --out gets results.md with pictures, results.json, and the scores of each training's
+    canaries, which "canaryproof audit" reads.
 
-    What takes more than a minute or so is measured in pieces first, and its cost is printed on stderr.
+    If the experiment takes more than about a minute, it first measures some pieces, and prints on stderr what the whole
+    will cost.
 
-    A stopped experiment goes on to the same results.json with --resume, and loses at most half a minute, or with
-    --engine dask the trainings that are not done.
+    With --resume, a stopped experiment goes on and ends with the same results.json. At most half a minute of work is
+    lost, or with --engine dask the trainings that were not done.
     """
     configuration = read(config, size)
     missing = [name for name in _EXTRA if find_spec(name) is None]

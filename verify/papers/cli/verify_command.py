@@ -107,19 +107,20 @@ def verify_command(
     """Check the numerics, the algorithms, the printed tables and the proofs.
 
     SUITE is numerics, algorithm1, estimators, audit, theorems, bounds, claims, orthonormal, blindspots, training or
-    canife; all by default, but the last two only where the extra federated is installed. The exit status
-    is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected one. Where
-    printed numbers alone decide it, its sentence is expected too. A refuted statement that is expected to be refuted is
-    a finding and not a failure. A terminal gets a line a suite, with the seconds after which it was done, and what
-    matters most; a pipe a line a check before that.
+    canife. By default all suites run, but the last two only if the extra federated is installed.
 
-    With --data, claims on what the papers measured are judged by experiments in folders in DIR. The commands
-    "canaryproof train NAME --size full" and "canaryproof benchmark canife" leave them. A claim that is not judged says
-    which command decides it.
+    The exit status is 1 if a check of this package fails, or if a verdict on a document's statement is not the expected
+    one. A statement that is known to be refuted is a finding, not a failure. If printed numbers alone decide a
+    statement, the sentence about it has to be the expected one, too. On a terminal you see a line for each suite, with
+    the seconds after which it was done, and the most important findings. A pipe also gets a line for each check.
 
-    With --out, each result is kept in the folder's run.sqlite as soon as it is known. An interrupted run resumes with
-    --resume. A check that raises an error is not kept. NUMBA_NUM_THREADS sets how many processes
-    there are; results do not depend on it.
+    With --data, finished experiments in folders of DIR decide the claims on what the papers measured. The commands
+    "canaryproof train NAME --size full" and "canaryproof benchmark canife" make such folders. If a claim cannot be
+    judged, it says which command would decide it.
+
+    With --out, each result is kept in the folder's run.sqlite as soon as it is known, so that --resume can go on with
+    an interrupted run. A check that raises an error is not kept. NUMBA_NUM_THREADS sets the number of processes, on
+    which the results do not depend.
     """
     known = load(SUITES)
     for name in suites:
