@@ -39,7 +39,7 @@ _WRITTEN = re.compile(r"<!-- written: .*?<!-- end -->", re.DOTALL)
 # numpydoc's lists of parameters, returns and errors are no prose.
 _SECTION = re.compile(r"\n([A-Z][A-Za-z ]+)\n-{3,}\n")
 # A sentence that is at least as like a lost quote as this is taken for the same one, reworded.
-_ALIKE = 0.6
+_ALIKE = 0.8
 
 
 def _commands(command: click.Command, name: str = "canaryproof") -> Iterator[tuple[str, str]]:
@@ -98,14 +98,14 @@ def text_of(place: str) -> str:
 
 def stands(row: own_sentences.OwnSentence) -> bool:
     """Tell whether a quote stands in its place."""
-    return plain(row.quote) in text_of(row.place)
+    return plain(row.quote) in text_of(row.page)
 
 
 def without_a_row(rows: tuple[own_sentences.OwnSentence, ...]) -> list[tuple[str, str]]:
     """Return place and words of each checkable sentence that no row quotes, in whole or in part."""
     quotes: dict[str, list[str]] = {}
     for row in rows:
-        quotes.setdefault(row.place, []).append(plain(row.quote))
+        quotes.setdefault(row.page, []).append(plain(row.quote))
     return [
         (place, sentence)
         for place, text in texts().items()
@@ -119,9 +119,9 @@ def proposed(row: own_sentences.OwnSentence) -> tuple[str, str] | None:
     moved = [place for place in texts() if plain(row.quote) in text_of(place)]
     if moved:
         return moved[0], row.quote
-    here = [plain(sentence) for sentence in sentences(texts().get(row.place, ""), names=True)]
+    here = [plain(sentence) for sentence in sentences(texts().get(row.page, ""), names=True)]
     near = difflib.get_close_matches(plain(row.quote), here, n=1, cutoff=_ALIKE)
-    return (row.place, near[0]) if near else None
+    return (row.page, near[0]) if near else None
 
 
 def _mend(rows: tuple[own_sentences.OwnSentence, ...]) -> None:
@@ -129,7 +129,7 @@ def _mend(rows: tuple[own_sentences.OwnSentence, ...]) -> None:
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(own_sentences.FIELDS)
     for row in rows:
-        place, quote = row.place, row.quote
+        place, quote = row.page, row.quote
         if not stands(row):
             found = proposed(row)
             click.echo(f"{row.id}: {quote}\n  now {': '.join(found) if found else 'lost: mend or remove the row'}")

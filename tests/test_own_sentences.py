@@ -10,13 +10,13 @@ import pytest
 from canaryproof.verify.papers.check.results import Subject, Verdict
 from canaryproof.verify.papers.records.report_input import read_run
 from canaryproof.verify.papers.runs import expected, own_sentences
-from canaryproof.verify.papers.runs.own_sentences import Evidence, Kind
+from canaryproof.verify.papers.runs.own_sentences import Reason, ReasonKind
 from tests import own_sentences as finder
 
 PUBLISHED = finder.ROOT / "reports" / "published"
 ROWS = own_sentences.read()
 # How many checkable sentences have no row yet. Each row that is added lowers it.
-WITHOUT_A_ROW = 337
+WITHOUT_A_ROW = 342
 
 
 @cache
@@ -39,18 +39,18 @@ def own_checks():
     }
 
 
-def exists(evidence: Evidence) -> bool:
-    if evidence.kind is Kind.TEST:
+def exists(evidence: Reason) -> bool:
+    if evidence.kind is ReasonKind.TEST:
         path, _, name = evidence.text.partition("::")
         return (finder.ROOT / path).is_file() and name in functions(path)
-    if evidence.kind is Kind.THEOREM:
+    if evidence.kind is ReasonKind.THEOREM:
         return evidence.text in theorems()
-    if evidence.kind is Kind.PUBLISHED:
+    if evidence.kind is ReasonKind.PUBLISHED:
         return (PUBLISHED / evidence.text.split()[0]).is_file()
     if evidence.check_id is None:
         return True
     # A check of the package holds, or the run fails; of a document its verdict is reported.
-    if evidence.kind is Kind.CHECK:
+    if evidence.kind is ReasonKind.CHECK:
         return evidence.check_id in own_checks()
     return expected.read().get(evidence.check_id) is evidence.verdict
 
@@ -61,7 +61,7 @@ def test_ids_are_unique_and_begin_with_the_document():
 
 
 def test_each_quote_stands_in_its_place():
-    lost = [(row.id, row.place, finder.proposed(row)) for row in ROWS if not finder.stands(row)]
+    lost = [(row.id, row.page, finder.proposed(row)) for row in ROWS if not finder.stands(row)]
     assert lost == [], "python -m tests.own_sentences --mend takes the rows along"
 
 
@@ -76,7 +76,7 @@ def test_fewer_sentences_are_without_a_row():
 
 
 def test_a_statement_with_another_verdict_than_reported_is_refuted():
-    table = "id,place,quote,evidence\nown.a,README.md,it is refuted,statement {}\n"
+    table = "id,page,quote,evidence\nown.a,README.md,it is refuted,statement {}\n"
     suite, name = next(key for key, verdict in expected.read().items() if verdict is Verdict.REFUTED)
     for said, verdict in ((" refuted", Verdict.CONFIRMED), ("", Verdict.REFUTED)):
         (row,) = own_sentences.read(table.format(f"{suite}/{name}{said}"))
@@ -87,9 +87,9 @@ def test_a_statement_with_another_verdict_than_reported_is_refuted():
 @pytest.mark.parametrize(
     ("table", "rule"),
     [
-        ("id,place\n", "the columns must be id, place, quote, evidence"),
-        ("id,place,quote,evidence\nown.a,README.md,it holds,hope\n", "own.a: evidence must begin with check"),
-        ("id,place,quote,evidence\nown.a,README.md,it holds,\n", "own.a: evidence must begin with check"),
+        ("id,page\n", "the columns must be id, page, quote, evidence"),
+        ("id,page,quote,evidence\nown.a,README.md,it holds,hope\n", "own.a: evidence must begin with check"),
+        ("id,page,quote,evidence\nown.a,README.md,it holds,\n", "own.a: evidence must begin with check"),
     ],
 )
 def test_a_damaged_table_is_refused(table, rule):
@@ -98,7 +98,7 @@ def test_a_damaged_table_is_refused(table, rule):
 
 
 def row(place, quote):
-    return own_sentences.OwnSentence("own.a", place, quote, (Evidence(Kind.ARGUMENT, "a reason"),))
+    return own_sentences.OwnSentence("own.a", place, quote, (Reason(ReasonKind.ARGUMENT, "a reason"),))
 
 
 def test_a_row_serves_the_sentence_that_it_quotes_in_part(monkeypatch):

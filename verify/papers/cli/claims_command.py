@@ -132,7 +132,7 @@ def _document(identifier: str) -> str:
 def _own_row(own: own_sentences.OwnSentence) -> dict[str, str]:
     return {
         "id": own.id,
-        "place": own.place,
+        "page": own.page,
         "verdict": str(own.verdict),
         "statement": own.quote,
         "evidence": str(own),
@@ -210,7 +210,7 @@ def _print_own(identifier: str, *, every: bool, as_json: bool) -> None:
         return
     lines = []
     for row in chosen:
-        lines += [row.id, *screen.paragraph(row.place, "place      "), *screen.paragraph(row.quote, "sentence   ")]
+        lines += [row.id, *screen.paragraph(row.page, "page       "), *screen.paragraph(row.quote, "sentence   ")]
         for evidence in row.evidence:
             lines += screen.paragraph(evidence.words, "because    ")
             if evidence.check_id and len(chosen) == 1:

@@ -14,10 +14,10 @@ from canaryproof.verify.papers.check.results import Verdict
 from canaryproof.verify.papers.runs import expected
 
 TABLE = "own_sentences.csv"
-FIELDS = ["id", "place", "quote", "evidence"]
+FIELDS = ["id", "page", "quote", "evidence"]
 
 
-class Kind(StrEnum):
+class ReasonKind(StrEnum):
     """A reason why a sentence holds, by its kind."""
 
     CHECK = "check"  # of a suite, by its suite and id: ``check audit/audit.honest``
@@ -29,16 +29,16 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class Reason:
     """One reason for a sentence."""
 
-    kind: Kind
+    kind: ReasonKind
     text: str
 
     @property
     def check_id(self) -> tuple[str, str] | None:
         """Suite and id of a check or of a document's statement; None of other evidence."""
-        if self.kind not in (Kind.CHECK, Kind.STATEMENT):
+        if self.kind not in (ReasonKind.CHECK, ReasonKind.STATEMENT):
             return None
         suite, _, name = self.text.partition(" ")[0].partition("/")
         return suite, name
@@ -54,9 +54,9 @@ class Evidence:
         if self.check_id is not None:
             return f"{self.kind} {self.check_id[1]} is {self.verdict}"
         return {
-            Kind.THEOREM: f"Rocq has checked {self.text}",
-            Kind.TEST: f"tested by {self.text}",
-            Kind.PUBLISHED: f"measured: {self.text}",
+            ReasonKind.THEOREM: f"Rocq has checked {self.text}",
+            ReasonKind.TEST: f"tested by {self.text}",
+            ReasonKind.PUBLISHED: f"measured: {self.text}",
         }.get(self.kind, self.text)
 
     def __str__(self) -> str:
@@ -68,14 +68,14 @@ class OwnSentence:
     """A sentence of a page or of a command's help, and its evidence."""
 
     id: str
-    place: str  # a file of the repository, ``canaryproof audit --help``, or a public name
+    page: str  # a file of the repository, ``canaryproof audit --help``, or a public name
     quote: str
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Reason, ...]
 
     @property
     def verdict(self) -> Verdict:
         """Confirmed, unless a statement that it reports has another verdict than it says."""
-        reported = [each for each in self.evidence if each.kind is Kind.STATEMENT]
+        reported = [each for each in self.evidence if each.kind is ReasonKind.STATEMENT]
         verdicts = expected.read() if reported else {}
         agree = all(verdicts.get(each.check_id or ("", "")) is each.verdict for each in reported)
         return Verdict.CONFIRMED if agree else Verdict.REFUTED
@@ -94,11 +94,11 @@ def read(text: str | None = None) -> tuple[OwnSentence, ...]:
     return tuple(_sentence(*row) for row in rows)
 
 
-def _sentence(id: str, place: str, quote: str, evidence: str) -> OwnSentence:  # noqa: A002
+def _sentence(id: str, page: str, quote: str, evidence: str) -> OwnSentence:  # noqa: A002
     reasons = []
     for reason in evidence.split(" | "):
         kind, _, rest = reason.partition(" ")
-        if kind not in list(Kind) or not rest:
-            raise ValueError(f"{TABLE}: {id}: evidence must begin with {', '.join(Kind)}, not {reason!r}")
-        reasons.append(Evidence(Kind(kind), rest))
-    return OwnSentence(id, place, quote, tuple(reasons))
+        if kind not in list(ReasonKind) or not rest:
+            raise ValueError(f"{TABLE}: {id}: evidence must begin with {', '.join(ReasonKind)}, not {reason!r}")
+        reasons.append(Reason(ReasonKind(kind), rest))
+    return OwnSentence(id, page, quote, tuple(reasons))

@@ -87,13 +87,13 @@ def test_one_statement_is_judged_and_shown_with_its_evidence():
 
 
 def test_a_sentence_of_our_own_is_shown_with_what_it_rests_on():
-    row = next(row for row in own_sentences.read() if row.evidence[0].kind is own_sentences.Kind.STATEMENT)
+    row = next(row for row in own_sentences.read() if row.evidence[0].kind is own_sentences.ReasonKind.STATEMENT)
     document = json.loads(run(row.id, "--json").stdout)
     assert document == {
-        "id": row.id, "place": row.place, "verdict": "confirmed", "statement": row.quote, "evidence": str(row)
+        "id": row.id, "page": row.page, "verdict": "confirmed", "statement": row.quote, "evidence": str(row)
     }  # fmt: skip
     lines = run(row.id).stdout.splitlines()
-    assert lines[:2] == [row.id, f"place      {row.place}"]
+    assert lines[:2] == [row.id, f"page       {row.page}"]
     # The statement of a document that it reports is judged anew.
     assert any(line.startswith(f"judged now {row.evidence[0].verdict}: ") for line in lines)
     several = json.loads(run(row.id.rpartition(".")[0], "--json").stdout)
