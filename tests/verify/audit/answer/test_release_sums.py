@@ -291,6 +291,24 @@ def test_sums_that_no_release_has_are_refused_though_they_are_sealed(
         all_sums(open_release(path), canaries, state=state)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["one canary", "canaries without noise", "signs", "one coordinate"])
+def test_a_state_of_an_extreme_release_goes_on(kind: type, name: str, tmp_path: Path) -> None:
+    """Cauchy and Schwarz's inequalities are equations here."""
+    canaries, state = kind(7, 20, 5000), tmp_path / "state.npz"
+    values = {
+        "one canary": canaries.vector(3),
+        "canaries without noise": canaries.sum(),
+        "signs": np.sign(noise(4, 5000)),
+        "one coordinate": np.eye(1, 5000, 7)[0],
+    }[name]
+    np.save(tmp_path / "r.npy", values.astype(np.float32))
+    release = open_release(tmp_path / "r.npy")
+    whole = all_sums(release, canaries, state=state)
+    again = all_sums(release, canaries, scoring=unscored, state=state)
+    np.testing.assert_array_equal(again.products.products, whole.products.products)
+
+
 def test_a_state_of_zeros_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(slices, "BLOCK", BLOCK)
     values, state = noise(4, DIM), tmp_path / "state.npz"
