@@ -35,6 +35,8 @@ from canaryproof.kernels.arrays import Array, Complexes
 Pair = Literal["remove", "add", "replace", "mirrored"]
 
 _ULP = 2.0**-53
+# Relative distance to the solution in ε, of which rounding may add some, and the least number.
+_CLOSE, _TINY = 1e-11, 5e-324
 # Probability that any round's loss lies below the smallest of the grid, to which it is raised.
 _RAISED = 1e-12
 # Share of δ that tails and the window's top may take.
@@ -469,16 +471,24 @@ class LossDistribution:
         return float(special.logsumexp([each.log_delta(epsilon) for each in self._sums] + [self._log_rest]))
 
     def epsilon(self, delta: float) -> float:
-        """Return the least ε, to 1e-10, at which δ is known to be at most the given one; ∞ if there is none."""
+        """Return the least ε, to about 1e-10, at which δ is known to be at most the given one; ∞ if there is none."""
         log, low, high = math.log(delta), self.low, self._high
         if high <= low or self.log_delta(low) <= log:
             return low
         if self.log_delta(high) > log:
             return math.inf
-        while high - low > 1e-10 * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.log_delta(middle) > log else (low, middle)
-        return high
+
+        def excess(epsilon: float) -> float:
+            # It may be −∞ at the end.
+            return max(self.log_delta(epsilon), -1e9) - log
+
+        # As close to 0 as the solution may lie.
+        root = optimize.brentq(excess, low, high, xtol=_TINY, rtol=_CLOSE, maxiter=10_000)
+        # That is off to either side, by so much unless rounding adds to it.
+        step = _CLOSE * root + _TINY
+        while self.log_delta(solution := min(root + step, high)) > log:
+            step *= 2.0
+        return solution
 
 
 def _with_jumps(bulk: _Part, jump: _Part, jumps: int) -> tuple[list[_Part], float]:
