@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,16 @@ PARTICLES = """
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Parse a file once for all tests; none of them changes the tree."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def test_no_two_classes_have_one_name():
     places = defaultdict(list)
     for path in FILES:
-        for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        for statement in parsed(path).body:
             if isinstance(statement, ast.ClassDef):
                 places[statement.name].append(f"{path.relative_to(ROOT)}:{statement.lineno}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
@@ -103,7 +110,7 @@ def hidden(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_name_says_what_it_names_and_hides_none_of_its_module(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     every = (node for node in ast.walk(tree) if isinstance(node, Function | ast.ClassDef | ast.arg | ast.Name))
     empty = [(node.lineno, name(node)) for node in every if name(node).strip("_").lower() in EMPTY]
     assert empty == []
@@ -130,7 +137,7 @@ def functions(*rooms: str) -> Iterator[tuple[str, Function]]:
         place = path.relative_to(ROOT)
         if not any(place.is_relative_to(room) for room in rooms):
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = parsed(path)
         protocols = [
             node
             for node in ast.walk(tree)

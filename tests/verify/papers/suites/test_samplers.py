@@ -6,7 +6,7 @@ from canaryproof.verify.papers.check.results import Context, Effort, Verdict
 from canaryproof.verify.papers.suites import samplers
 from canaryproof.verify.papers.suites.samplers import SETTINGS
 
-CONTEXT = Context(Effort.QUICK, 7)
+CONTEXT = Context(Effort.SMOKE, 7)
 
 
 SAMPLERS = [check for check in samplers.CHECKS if check.id.startswith("algorithm1.samplers.")]
