@@ -117,21 +117,29 @@ class _Group(click.Group):
                 stream.reconfigure(errors="backslashreplace")
         words = list(sys.argv[1:] if args is None else args)
         with (
-            _patient_output(),
+            _patient_output() as lost_output,
             printable_streams(),
             _log_shown(),
             _insistent_interrupts(),
             _termination_interrupts() as terminations,
         ):
             status = _status(run, lambda message: _report_to_junit(words, message))
+            if (failure := lost_output()) is not None:
+                # A decision that is no success stands.
+                click.echo(f"Error: output: {failure.strerror or failure}", err=True)
+                status = status or UNWRITTEN
             sys.exit(TERMINATED if terminations and status == INTERRUPTED else status)
 
 
 class _PatientPipe(io.RawIOBase):
-    """A stream whose reader may go away: the unread text is dropped, and the command ends as it would have."""
+    """A stream that drops what cannot be written, so that the command ends as it would have, and keeps the reason.
+
+    That a reader went away is none.
+    """
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
+        self.failure: OSError | None = None
 
     def writable(self) -> bool:
         return True
@@ -147,15 +155,30 @@ class _PatientPipe(io.RawIOBase):
             return self._raw.write(data)
         except BrokenPipeError:
             return len(data)
+        except OSError as error:
+            self.failure = error
+            return len(data)
 
 
 @contextlib.contextmanager
-def _patient_output() -> Iterator[None]:
-    """Let the readers of stdout and stderr go away when they like, as ``| head -1`` does."""
+def _patient_output() -> Iterator[Callable[[], OSError | None]]:
+    """Let the readers of stdout and stderr go away when they like, as ``| head -1`` does.
+
+    Yields a function that says why stdout could not be written; None where it could.
+    """
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = map(_patient, before)
+    stdout = sys.stdout
+    raw = getattr(getattr(stdout, "buffer", None), "raw", None)
+
+    def failure() -> OSError | None:
+        if not isinstance(raw, _PatientPipe):
+            return None
+        stdout.flush()
+        return raw.failure
+
     try:
-        yield
+        yield failure
     finally:
         with contextlib.suppress(OSError):
             sys.stdout.flush()

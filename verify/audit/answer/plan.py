@@ -162,11 +162,20 @@ class AuditPlan:
         The lines.
         """
         option, kind = "", "Canaries"
-        held = "" if file is None else f" --plan {shlex.quote(file)} --report audit.html"
         if self.directions == ORTHONORMAL:
             option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
-        asked = gate_options(self.confidence, self.notice)
         inserted = f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))"
+        asked = f"{f' --dim {self.dim}' if self.all_rounds else ''} --delta {self.delta:g}"
+        asked += f" --noise-multiplier {self.release_noise:.6g}"
+        # The claim of a release's noise is computed from it. Of largest cosines nobody knows in how many rounds a
+        # canary was, so that an audit wants the claim itself, and holds it against the noise.
+        is_own = self.claim > self.release_epsilon * (1.0 + 1e-9)
+        asked += f" --claim {self.claim:.6g}" if is_own or self.all_rounds else ""
+        asked += " --neighbours replace" if self.neighbours == "replace" else ""
+        asked += gate_options(self.confidence, self.notice)
+        if file is not None:
+            # The plan has all of them, and its secret has the seed.
+            asked = f" --plan {shlex.quote(file)} --report audit.html"
         if self.all_rounds:
             return (
                 f"canaries = {kind}(seed={seed}, count={2 * self.count}, dim={self.dim})",
@@ -175,19 +184,10 @@ class AuditPlan:
                 "scores.add(flatten(delta), round=t)",
                 "observed, unobserved = np.split(scores.maxima, 2)",
                 'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
-                f"canaryproof audit rounds.npz --dim {self.dim} --delta {self.delta:g} --claim {self.claim:.6g}"
-                f"{asked}{held}",
+                f"canaryproof audit rounds.npz{asked}",
             )
-        neighbours = " --neighbours replace" if self.neighbours == "replace" else ""
-        # The claim of the noise itself is computed from it; a bare number would hide the mechanism.
-        claim = f" --claim {self.claim:.6g}" if self.claim > self.release_epsilon * (1.0 + 1e-9) else ""
-        audit = (
-            f"canaryproof audit release.npy --canaries {self.count} --canary-seed {seed}{option} "
-            f"--delta {self.delta:g} --noise-multiplier {self.release_noise:.6g}{claim}{neighbours}{asked}"
-        )
-        if file is not None:
-            # The plan has all of them, and its secret has the seed.
-            audit = f"canaryproof audit release.npy{held}"
+        made_from = f" --canaries {self.count} --canary-seed {seed}{option}"
+        audit = f"canaryproof audit release.npy{asked if file else made_from + asked}"
         if self.rounds == 1:
             made = (
                 f"canaryproof canaries --seed {seed} --count {self.count} --dim {self.dim}{option} --out canaries.npy"

@@ -198,7 +198,7 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
         dim=planned.dim,
         directions=planned.directions,
         neighbours=planned.neighbours,
-        noise_multiplier=None if planned.all_rounds else planned.release_noise,
+        noise_multiplier=planned.release_noise,
         rounds=planned.rounds if planned.all_rounds else None,
         participations=1 if planned.all_rounds else None,
         others_known=None,
@@ -319,13 +319,13 @@ def audit_options(path: Path) -> dict[str, Any]:
 def _mechanism_options(planned: PlanFile) -> dict[str, Any]:
     """Return the claim, unless it is that of the noise, and what scores do not say of themselves."""
     decided, numbers = planned.decided, planned.plan
-    if decided.score == Score.LARGEST:
-        return {"dim": decided.dim, "claim": decided.claim}
+    rounds_known = decided.score in (Score.LIKELIHOOD, Score.KNOWN_ROUNDS)
     try:
-        noise = numbers["release_epsilon" if decided.subject == "release" else "noise_epsilon"]
+        noise = numbers["noise_epsilon" if rounds_known else "release_epsilon"]
         claim = decided.claim if decided.claim is not None and decided.claim > noise * (1.0 + _DIGITS) else None
-        if decided.subject == "release":
-            return {"claim": claim}
+        if not rounds_known:
+            # Scores have neither a dimension nor a claim that follows from their noise.
+            return {"claim": claim} if decided.subject == "release" else {"claim": decided.claim, "dim": decided.dim}
         rate = numbers["mechanism"]["rate"]
     except (KeyError, TypeError) as error:
         raise ValueError(f"plan: has no number {error}") from None

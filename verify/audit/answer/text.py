@@ -127,8 +127,11 @@ def _ruling(result: AuditResult, decision: Decision) -> str:
     return f"nothing contradicts {claim}, {only}; whether the noise is there{where}"
 
 
-def _cause(result: AuditResult) -> str:
-    """Say what the decision rests on: what failed, what is open, or what would have been noticed."""
+def _cause(result: AuditResult, *, brief: bool = False) -> str:
+    """Say what the decision rests on: what failed, what is open, or what would have been noticed.
+
+    In brief it is the first clause of each finding.
+    """
     decision = result.decision
     if decision is None:
         return ""
@@ -139,7 +142,10 @@ def _cause(result: AuditResult) -> str:
     if decision.rule == RULES[0].name:
         failed = failed[:1]
     deciding = failed or [finding for finding in result.findings if is_open(finding, decision)]
-    return " ".join(f"{finding.question.capitalize()}: {finding.because}." for finding in deciding)
+    causes = [finding.because.partition("; ")[0] if brief else finding.because for finding in deciding]
+    return " ".join(
+        f"{finding.question.capitalize()}: {cause}." for finding, cause in zip(deciding, causes, strict=True)
+    )
 
 
 def _notice_sentence(result: AuditResult) -> str:
@@ -196,6 +202,11 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
     do = block("Do", _do(result))
     more = block("More", f"{calls.details} has all numbers, tests and blind spots; {calls.plot} draws them.")
     room = MOST_LINES - len(head) - len(rows) - len(before) - len(do) - len(more) - 2
+    if room < 0:
+        # The rows below have all clauses.
+        whole = len(head)
+        head = [*wrap(say(headline(result)), width), *wrap(say(_cause(result, brief=True)), width)]
+        room += whole - len(head)
     # The details have these, too.
     where_there_is_room: list[str] = []
     for label, text in (("Attacker", "" if wrong else meaning(result)), ("Level", _level(result))):

@@ -152,7 +152,10 @@ def test_all_rounds_have_a_claim_and_commands_of_their_own():
     assert f"OrthonormalCanaries(seed=7, count={2 * all_rounds().count}, dim=100000)" in all_rounds().commands()[0]
     # Beyond what a transform holds.
     assert "= Canaries(" in plan(1.54, 10**9, 4, claim=3.1, all_rounds=True).commands()[0]
-    assert all_rounds().commands()[-1] == "canaryproof audit rounds.npz --dim 100000 --delta 1e-06 --claim 3.1"
+    assert (
+        all_rounds().commands()[-1]
+        == "canaryproof audit rounds.npz --dim 100000 --delta 1e-06 --noise-multiplier 1.54 --claim 3.1"
+    )
 
 
 @pytest.mark.deep
@@ -239,7 +242,9 @@ def test_the_commands_have_the_figures_of_the_plan():
     *_, command = made_up(rounds=1).commands("SEED", "a plan.json")
     assert command == "canaryproof audit release.npy --plan 'a plan.json' --report audit.html"
     *_, command = made_up(all_rounds=True).commands()
-    assert command == "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --claim 4.125 --notice 0.45"
+    assert command == (
+        "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --noise-multiplier 3 --claim 4.125 --notice 0.45"
+    )
     made = made_up(rounds=1).commands()[0]
     assert made == "canaryproof canaries --seed 7 --count 229 --dim 12345 --out canaries.npy"
     for directions, name in (("independent", "Canaries"), ("orthonormal", "OrthonormalCanaries")):

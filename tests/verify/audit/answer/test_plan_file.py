@@ -271,6 +271,7 @@ LARGEST = {
     "subject": "scores",
     "score": "largest",
     "null_count": 23,
+    "noise_multiplier": 1.5,
     "directions": "orthonormal",
     "rounds": 4,
     "participations": 1,

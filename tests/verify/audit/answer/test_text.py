@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from canaryproof.kernels import exact_law
+from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.answer import page, text
 from canaryproof.verify.audit.answer.findings import Status
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, Withheld
 from canaryproof.verify.audit.answer.model_card import model_card
 from canaryproof.verify.audit.answer.report import ReportHeading, record
 from canaryproof.verify.audit.answer.result import AuditRow
-from canaryproof.verify.audit.answer.run_audit import audit, finish
+from canaryproof.verify.audit.answer.run_audit import audit, audit_release, finish
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit
 from canaryproof.verify.audit.answer.text import MOST_LINES, WIDTH, answer, details, summary
 from canaryproof.verify.audit.blindspots.fault_map import summary as mapped
@@ -85,6 +86,17 @@ def test_whatever_is_wrong_there_are_few_lines(found, count):
         left = [line for line in lines if "more, in the details." in line]
         assert left == ([] if shown == count else [f"Note      {count - shown} more, in the details."])
         assert case.details().count("Something") == 3 * count
+
+
+def test_a_release_that_fails_in_all_ways_is_answered_on_few_lines():
+    canaries = Canaries(seed=7, count=300, dim=10_000)
+    noise = np.random.default_rng(1).normal(0.0, 0.0154, 10_000)
+    found = audit_release(canaries.sum(np.arange(300)) + noise, canaries, 1e-6, noise_multiplier=1.54)
+    assert [str(finding.question) for finding in found.findings if finding.status is Status.FAILED] == ["noise", "leak"]
+    lines = summary(found).splitlines()
+    assert len(lines) <= MOST_LINES
+    # What the first lines leave out stands below.
+    assert "estimate" in " ".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import json
 import math
 import os
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ from click.testing import CliRunner
 from scipy import stats
 
 from canaryproof.kernels.canaries import Canaries
+from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant as accounting
 from canaryproof.verify.audit.answer.plan import plan
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
+from canaryproof.verify.audit.canaries.round_scores import RoundScores
 from canaryproof.verify.audit.files import writing
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.command_line import main
@@ -136,6 +139,68 @@ def test_every_row_of_a_plan_is_noticed_with_the_stated_probability(words, tmp_p
     assert stats.binom.cdf(absent, runs, POWER) > LEVEL
     # An honest release is refuted with 5% at most.
     assert stats.binom.cdf(present, runs, POWER) > LEVEL
+
+
+LINES = {
+    "release": (),
+    "release of rounds": ("--rounds", "4"),
+    "own claim": ("--claim", "5"),
+    "gate": ("--confidence", "0.999", "--notice", "0.8"),
+    "replace": ("--neighbours", "replace"),
+    "all rounds": ("--rounds", "4", "--all-rounds"),
+    "all rounds, own claim": ("--rounds", "4", "--all-rounds", "--claim", "5", "--confidence", "0.9"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_the_audit_line_of_a_plan_works_as_printed_and_says_what_is_claimed(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("--noise-multiplier", "1.54", "--dim", "2000", *LINES[name])
+    planned, printed = json.loads(run(*words, "--json").output), run(*words).output
+    # As a shell joins lines.
+    (line,) = (each.strip() for each in printed.replace("\\\n", " ").splitlines() if "canaryproof audit" in each)
+    # A claim never stands without the noise that it is of.
+    assert "--noise-multiplier" in line
+    assert ("--claim" in line) == ("own claim" in name or planned["all_rounds"])
+    rng = np.random.default_rng(3)
+    if planned["all_rounds"]:
+        np.savez("rounds.npz", **dict(zip(("observed", "unobserved"), cosines(planned, rng), strict=True)))
+    else:
+        made = Canaries if planned["directions"] == "independent" else OrthonormalCanaries
+        canaries = made(7, planned["count"], 2000).sum(np.arange(planned["count"]))
+        np.save("release.npy", canaries + rng.normal(0.0, planned["release_noise"], 2000))
+    result = CliRunner().invoke(main, [*shlex.split(line)[1:], "--json"])
+    assert result.exit_code == 0, result.output
+    found = json.loads(result.output)
+    assert (found["claim"], found["confidence"]) == (pytest.approx(planned["claim"], rel=1e-5), planned["confidence"])
+    assert found["decision"]["notice"] == planned["notice"]
+    accounting = next(finding for finding in found["findings"] if finding["question"] == "accounting")
+    assert accounting["status"] == "as claimed"
+    assert f"noise multiplier {planned['release_noise']:.4g}" in accounting["because"]
+
+
+def cosines(planned, rng):
+    """Largest cosines over rounds of canaries of which the first half takes part, each in one of them."""
+    scores = RoundScores(canaries := OrthonormalCanaries(7, 2 * planned["count"], 2000))
+    for t in range(planned["rounds"]):
+        total = canaries.sum(np.arange(t, planned["count"], planned["rounds"]))
+        scores.add(total + rng.normal(0.0, planned["noise_multiplier"], 2000), round=t)
+    return np.split(scores.maxima, 2)
+
+
+def test_an_audit_of_all_rounds_takes_its_options_from_the_plan(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("--noise-multiplier", "1.54", "--dim", "2000", "--rounds", "4", "--all-rounds")
+    printed = run(*words, "--out", "plan.json", "--canary-seed", "7").output
+    planned = json.loads(Path("plan.json").read_text())["plan"]
+    np.savez(
+        "rounds.npz", **dict(zip(("observed", "unobserved"), cosines(planned, np.random.default_rng(3)), strict=True))
+    )
+    assert "canaryproof audit rounds.npz --plan plan.json --report audit.html" in printed
+    result = CliRunner().invoke(main, ["audit", "rounds.npz", "--plan", "plan.json", "--json"])
+    found = json.loads(result.output)
+    assert {finding["question"]: finding["status"] for finding in found["findings"]}["plan"] == "as claimed"
+    assert found["claim"] == pytest.approx(planned["claim"])
 
 
 def test_a_job_plans_trains_gates_reports_and_checks_and_runs_twice(tmp_path, monkeypatch):
