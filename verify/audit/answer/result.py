@@ -505,7 +505,8 @@ class AuditResult:
             crowding = 0.0 if self.dim is None or self.scores.record is not None else others / self.dim
             whole = math.sqrt(noise**2 + crowding)
             share = self.bound_test(self.claim).noticed_share(whole)
-            shares.append(math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise)
+            # Where the whole noise is noticed, rounding may make more of it.
+            shares.append(min(1.0, math.sqrt(max(0.0, ((share or 0.0) * whole) ** 2 - crowding)) / noise))
         if (crowd := self._crowd(self.claim)) is not None and self.dim is not None:
             shares.append(crowd[0].noticed_share(crowd[1], self.dim, self.level))
         return math.sqrt(max(0.0, max(shares) ** 2 - self.masking_variance)) or None

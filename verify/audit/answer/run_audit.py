@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @set_module("canaryproof")
 @dataclass(frozen=True, repr=False)
 class Audit(AuditResult):
-    """An audit of one run; ``print`` shows it in at most 25 lines.
+    """An audit of one run; ``print`` shows it in some 25 lines.
 
     Attributes
     ----------

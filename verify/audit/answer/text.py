@@ -1,4 +1,4 @@
-"""The text of an audit: in a sentence, in at most 25 lines, and in full."""
+"""The text of an audit: in a sentence, in some 25 lines, and in full."""
 
 import io
 import math
@@ -127,11 +127,8 @@ def _ruling(result: AuditResult, decision: Decision) -> str:
     return f"nothing contradicts {claim}, {only}; whether the noise is there{where}"
 
 
-def _cause(result: AuditResult, *, brief: bool = False) -> str:
-    """Say what the decision rests on: what failed, what is open, or what would have been noticed.
-
-    In brief it is the first clause of each finding.
-    """
+def _cause(result: AuditResult) -> str:
+    """Say what the decision rests on: what failed, what is open, or what would have been noticed."""
     decision = result.decision
     if decision is None:
         return ""
@@ -142,10 +139,7 @@ def _cause(result: AuditResult, *, brief: bool = False) -> str:
     if decision.rule == RULES[0].name:
         failed = failed[:1]
     deciding = failed or [finding for finding in result.findings if is_open(finding, decision)]
-    causes = [finding.because.partition("; ")[0] if brief else finding.because for finding in deciding]
-    return " ".join(
-        f"{finding.question.capitalize()}: {cause}." for finding, cause in zip(deciding, causes, strict=True)
-    )
+    return " ".join(f"{finding.question.capitalize()}: {finding.because}." for finding in deciding)
 
 
 def _notice_sentence(result: AuditResult) -> str:
@@ -180,7 +174,7 @@ def shown_bound(bound: AuditRow) -> str:
 
 
 def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *, shell: bool = False) -> str:
-    """Print the result in at most 25 lines of 80 columns, or more lines of fewer columns, the decision first.
+    """Print the result in some 25 lines of 80 columns, or more lines of fewer columns, the decision first.
 
     Calls that print more are named as a shell has them, or as Python does.
     """
@@ -202,11 +196,6 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
     do = block("Do", _do(result))
     more = block("More", f"{calls.details} has all numbers, tests and blind spots; {calls.plot} draws them.")
     room = MOST_LINES - len(head) - len(rows) - len(before) - len(do) - len(more) - 2
-    if room < 0:
-        # The rows below have all clauses.
-        whole = len(head)
-        head = [*wrap(say(headline(result)), width), *wrap(say(_cause(result, brief=True)), width)]
-        room += whole - len(head)
     # The details have these, too.
     where_there_is_room: list[str] = []
     for label, text in (("Attacker", "" if wrong else meaning(result)), ("Level", _level(result))):

@@ -94,9 +94,8 @@ def test_a_release_that_fails_in_all_ways_is_answered_on_few_lines():
     found = audit_release(canaries.sum(np.arange(300)) + noise, canaries, 1e-6, noise_multiplier=1.54)
     assert [str(finding.question) for finding in found.findings if finding.status is Status.FAILED] == ["noise", "leak"]
     lines = summary(found).splitlines()
-    assert len(lines) <= MOST_LINES
-    # What the first lines leave out stands below.
-    assert "estimate" in " ".join(lines)
+    # What failed is said in full, on one screen all the same.
+    assert len(lines) <= 30
 
 
 @pytest.mark.parametrize(

@@ -120,7 +120,9 @@ def test_participations_are_those_of_the_canary_that_took_part_most_often(gate):
     assert (status, statuses["sampling"]) == (1, "failed")
 
 
-def test_a_bare_claim_of_a_record_says_of_no_sampling(gate):
-    status, _, statuses = gate("rounds.json", *DELTA, "--claim", 8)
-    assert (statuses["sampling"], statuses["accounting"]) == ("not looked at", "not looked at")
-    assert status in (1, 3)
+def test_a_bare_claim_is_held_against_the_noise_and_the_rate_of_the_record(gate):
+    epsilon = cp.accounting.poisson(NOISE, rate=0.5, rounds=ROUNDS).epsilon(1e-5)
+    for claim, accounting in ((epsilon, "as claimed"), (8, "failed")):
+        status, _, statuses = gate("rounds.json", *DELTA, "--claim", claim)
+        assert (statuses["sampling"], statuses["accounting"]) == ("as claimed", accounting)
+        assert (status == 1) == (accounting == "failed")

@@ -80,7 +80,7 @@ def test_a_claim_is_its_documents():
     for document in DOCUMENTS:
         # Sources begin with the name, and pages with the title: both say which version it is.
         assert document_of(document.claim("a", "b", "c", judged).id) is document
-    assert [document.id for document in DOCUMENTS] == ["final", "v1", "submission", "review", "canife"]
+    assert [document.id for document in DOCUMENTS] == ["final", "v1", "submission", "review", "canife", "own"]
 
 
 def drawn(*levels):
