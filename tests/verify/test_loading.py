@@ -83,8 +83,8 @@ def test_an_audit_of_cosines_loads_few_of_our_modules_and_no_tables(tmp_path):
     # Seven of them have a few lines each: kernels.arrays, kernels.public, successors, files.errors, files.writing,
     # markup.digits and accounting.sampling. Four make the findings and the decision,
     # two let nothing drive the terminal and take a watch's record, and one knows the names of other tools' columns.
-    # One tells the kinds of input apart, one has the bounds that are proven however scores depend on each other, and one
-    # reads scores from a file of any form.
+    # One tells the kinds of input apart, one has the bounds that are proven however scores depend on each other,
+    # and one reads scores from a file of any form.
     assert len(ours) <= 67, ours
     study = ("canaryproof.verify.papers", "canaryproof.proofs_check", "canaryproof.reports")
     assert not [name for name in ours if name.startswith(study)]
