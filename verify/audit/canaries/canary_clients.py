@@ -72,8 +72,9 @@ class CanaryClients:
 
     Attributes
     ----------
-    canaries, participation
-        As given; of ``ShardedCanaries`` the whole canaries.
+    canaries, participation, noise_multiplier
+        As given; of ``ShardedCanaries`` the whole canaries. The noise multiplier is that of all rounds: set it to None
+        where rounds differ in it.
     rounds
         Number of rounds added so far.
 
@@ -112,7 +113,7 @@ class CanaryClients:
         self._included = checked_inclusion(participation, canaries.count)
         if noise_multiplier is not None:
             noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
-        self._noise_multiplier = noise_multiplier
+        self.noise_multiplier = noise_multiplier
         rate = getattr(participation, "canary_sampling", SCHEDULED).rate
         # The rate at which rounds are drawn; None where they are drawn otherwise.
         self._rate = None if rate is None else float(rate)
@@ -302,7 +303,7 @@ class CanaryClients:
             correlation=self._correlation,
             pairs=int(self._likeness[1]) or None,
             kurtosis=self._kurtosis,
-            noise_multiplier=self._noise_multiplier,
+            noise_multiplier=self.noise_multiplier,
             rate=self._rate,
         )
         inclusion = self.participation.inclusion
@@ -526,6 +527,8 @@ class CanaryClients:
         if int(state["residual"]) not in _RESIDUALS:
             raise InputError(f"{target}: residual: must be one of {', '.join(map(str, _RESIDUALS))}")
         self.rounds, self._zero, self._product, self._scores = rounds, zero, float(state["product"]), scores
+        # Likelihood ratios go on with the noise that they were begun with, and so does the record.
+        self.noise_multiplier = self.noise_multiplier if scores.sampling is None else scores.sampling.noise_multiplier
         self._sum = self._final = self._evidence = None
         self._cosines, self._lengths, self._whole = state["cosines"], state["lengths"], state["whole"]
         self._rest, self._likeness = state["rest"], state["likeness"]

@@ -120,9 +120,9 @@ class InsertedCanaries:
             self._scored = slice(*ends)
             canaries = ShardedCanaries(canaries, [self._scored], self._add_up)
         self._initial = self._parameters()
-        noise = self.noise_multiplier or None
-        self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=noise)
-        self.unknown_data = CanaryClients(canaries, participation, noise_multiplier=noise)
+        self._noise = self.noise_multiplier or None
+        self.canary_clients = CanaryClients(canaries, participation, noise_multiplier=self._noise)
+        self.unknown_data = CanaryClients(canaries, participation, noise_multiplier=self._noise)
         # The sum of others' clipped gradients in the step that is being taken; None if it has no canaries.
         self._others: NDArray[np.floating] | None = None
 
@@ -241,6 +241,9 @@ class InsertedCanaries:
         """Score what a step releases, after the noise."""
         if self._others is None:
             return
+        if (self.noise_multiplier or None) != self._noise:
+            # A scheduler changes the noise, which the record of all rounds does not have then.
+            self.canary_clients.noise_multiplier = self.unknown_data.noise_multiplier = None
         now, released = self.canary_clients.rounds, -self._vector([_local(param.grad) for param in self._params])
         self.canary_clients.add(released, now, self._others)
         self.unknown_data.add(released, now)

@@ -165,6 +165,19 @@ class TestSigns:
         assert canary_clients.warnings() == ()
 
 
+def test_a_record_has_the_noise_of_its_likelihoods(tmp_path):
+    drawn = bernoulli(0, 0.5, ROUNDS, 4, Insertion(COUNT, observed=OBSERVED))
+    begun = CanaryClients(CANARIES, drawn, noise_multiplier=2.0)
+    begun.add(deltas()[0], 0)
+    begun.save(tmp_path / "state")
+    for other in (2.0, 3.0, None):
+        resumed = CanaryClients(CANARIES, drawn, noise_multiplier=other)
+        resumed.load(tmp_path / "state")
+        assert resumed.scores("likelihood").record.noise_multiplier == 2.0
+    begun.noise_multiplier = None
+    assert begun.scores("likelihood").record.noise_multiplier is None
+
+
 def test_a_table_has_a_row_a_round(tmp_path):
     clients = CanaryClients(CANARIES, scheduled(), block=3, keep_table=True)
     for t, row in enumerate(deltas()):
