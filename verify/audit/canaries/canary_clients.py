@@ -114,10 +114,11 @@ class CanaryClients:
         if noise_multiplier is not None:
             noise_multiplier = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
         self.noise_multiplier = noise_multiplier
-        rate = getattr(participation, "canary_sampling", SCHEDULED).rate
-        # The rate at which rounds are drawn; None where they are drawn otherwise.
-        self._rate = None if rate is None else float(rate)
-        sampling = None if noise_multiplier is None or not self._rate else SampledTrace(self._rate, noise_multiplier)
+        rate = float(getattr(participation, "canary_sampling", SCHEDULED).rate or 0.0)
+        # Clients who are drawn without replacement leak more than the canaries, each of which has a coin of its own.
+        is_poisson = getattr(participation, "client_sampling", SCHEDULED).kind == "poisson"
+        self._rate = rate if rate and is_poisson else None
+        sampling = SampledTrace(rate, noise_multiplier) if rate and noise_multiplier is not None else None
         self._held, self._sharded = canaries, canaries if isinstance(canaries, ShardedCanaries) else None
         block = block if self._sharded is None else 1
         self._scores = RoundScores(self.canaries, block, sampling, keep_table=keep_table)

@@ -68,7 +68,7 @@ class RoundsRecord:
     noise_multiplier
         Noise multiplier of a round that the training loop was given; None where it was not.
     rate
-        Rate at which the schedule draws a canary's rounds, each independently; None of other schedules.
+        Rate at which the schedule draws clients and canaries by Poisson sampling; None of other schedules.
     """
 
     score: Score

@@ -247,6 +247,24 @@ def test_scheduled_rounds_keep_the_noise_that_the_loop_was_given(tmp_path):
         clients.scores("likelihood")
 
 
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        cp.uniform(40, cohort=10, rounds=4, seed=1, canaries=cp.Insertion(40, observed=20)),
+        cp.bernoulli(40, 0.0, rounds=4, seed=1, canaries=cp.Insertion(40, observed=20)),
+        cp.shuffled_epochs(40, 10, epochs=1, seed=1, canaries=cp.Insertion(40, observed=20)),
+    ],
+    ids=["fixed-batches", "nobody", "shuffled"],
+)
+def test_only_poisson_sampling_has_a_rate_that_a_bare_claim_is_held_against(schedule):
+    # Batches of fixed size have a larger ε than Poisson sampling at their rate.
+    clients = CanaryClients(cp.Canaries(0, 40, 500), schedule, noise_multiplier=1.0)
+    rng = np.random.default_rng(0)
+    for t in range(4):
+        clients.add(rng.normal(size=500) + clients.total(t, 1.0), t)
+    assert clients.scores("largest").record.rate is None
+
+
 def test_a_bare_claim_is_held_against_the_mechanism_that_options_state():
     trained_scores = trained(0)
     scores = with_record(trained_scores, replace(trained_scores.record, noise_multiplier=None, rate=None))
