@@ -36,7 +36,7 @@ _NO_MEMORY = "not enough memory"
 COMMANDS = {
     "audit": ("audit.cli.audit_command", "Estimate epsilon from one run, and bound it from below."),
     "benchmark": ("papers.cli.benchmark_command", "Measure this package and others on this machine."),
-    "canaries": ("audit.cli.audit_command", "Write canaries for your own mechanism."),
+    "canaries": ("audit.cli.canaries_command", "Write canaries for your own mechanism."),
     "check-report": (
         "audit.cli.check_report_command",
         "Compute every number of an audit's report again, and say which differ.",

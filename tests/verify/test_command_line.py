@@ -27,8 +27,7 @@ from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.answer.text import answer, summary
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
-from canaryproof.verify.audit.cli import audit_command as audit_commands
-from canaryproof.verify.audit.cli import progress
+from canaryproof.verify.audit.cli import audit_command, canaries_command, progress
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.audit.files.errors import OutputError
 from canaryproof.verify.audit.markup.digits import round_to_error
@@ -418,7 +417,7 @@ def test_a_file_that_appears_meanwhile_is_not_replaced(folder: Path, monkeypatch
 
     names = {path.name for path in folder.iterdir()}
     arguments = ("canaries", "--seed", 1, "--count", 3, "--dim", 5, "--out")
-    monkeypatch.setattr(audit_commands, "check_output", lambda *_, **__: None)
+    monkeypatch.setattr(canaries_command, "check_output", lambda *_, **__: None)
     assert refusal(*arguments, "c.npy") == "c.npy: File exists"
     monkeypatch.setattr(os, "link", no_links)
     assert "c.npy: exists by now" in refusal(*arguments, "c.npy")
@@ -565,7 +564,7 @@ def test_the_answer_is_printed_though_its_files_cannot_be_written(
     def fail(path: Path, *_: object, **__: object) -> None:
         raise OutputError(f"{path}: No space left on device")
 
-    monkeypatch.setattr(audit_commands, "write_output", fail)
+    monkeypatch.setattr(audit_command, "write_output", fail)
     result = call(*GATE, claim, "--report", "r.html", "--plot", "p.svg", "--junit", "j.xml")
     # A failed gate stays one.
     assert (result.exit_code, result.stdout) == (status, answer_alone)

@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from scipy import special
+
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
 from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, largest_noise, visible_norm
 from canaryproof.verify.audit.answer.recorded import has_larger_rate, holds, least_noise_share, mechanism_text
@@ -135,7 +137,7 @@ class _ScoresJudge:
             numbers=numbers,
         )
 
-    _check_accounting = "Claim this ε, or check the noise multiplier that the claim was computed from."
+    _check_accounting = "Claim the ε that follows from the noise, or check the noise multiplier behind the claim."
 
     @property
     def _has_open_mechanism(self) -> bool:
@@ -231,7 +233,7 @@ class _ReleaseJudge(_ScoresJudge):
             )
             do = f"Leave {_ENOUGH_DIRECTIONS} directions or more without a canary."
             return Finding(Question.INPUT, Status.CANNOT_SAY, because, noticed, do, numbers)
-        because = f"the {result.count:,} canaries are in it, with {seen} (1 is right)"
+        because = f"the {result.count:,} canaries are in it, with norm {_norm_interval(norm, error)}, where 1 is right"
         return Finding(Question.INPUT, Status.AS_CLAIMED, because, noticed, numbers=numbers)
 
     def noise(self) -> Finding:
@@ -254,8 +256,8 @@ class _ReleaseJudge(_ScoresJudge):
                 f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
             )
             do = (
-                "Check that the release and the multiplier are in units of the canary norm, and that no weight decay "
-                "has shrunk the release; if so, noise is missing."
+                "Check that release and multiplier are in units of the canary norm, and that no weight decay shrank "
+                "the release. If they are and none did, noise is missing."
             )
             quantity = Quantity("p-value of the length", warning.p_value)
             return Finding(Question.NOISE, Status.FAILED, because, noticed, do, (*numbers, quantity))
@@ -270,7 +272,7 @@ class _ReleaseJudge(_ScoresJudge):
         data = result.request.data_norm
         share = least_noise_share(claimed, dim, data, EACH_LEVEL)
         enough = share >= result.request.notice
-        because = f"the release is no shorter than the claimed noise, with data of norm {number(data)} at most"
+        because = f"the release is not shorter than the claimed noise allows, with data of norm {number(data)} at most"
         do = "" if enough else "Audit a release with less data, or each round."
         status = Status.AS_CLAIMED if enough else Status.CANNOT_SAY
         return Finding(Question.NOISE, status, because, _noise_share_text(result, share), do, numbers)
@@ -422,6 +424,13 @@ def _refuted_noise(result: "AuditResult", numbers: tuple[Quantity, ...]) -> Find
     return Finding(Question.NOISE, Status.FAILED, because, noticed, do, numbers)
 
 
+def _norm_interval(norm: float, error: float) -> str:
+    """Write the canaries' norm with its 95% interval; a norm is never below 0."""
+    half = float(special.ndtri(0.975)) * error
+    value, low, high = (round_to_error(each, error) for each in (norm, max(norm - half, 0.0), norm + half))
+    return f"{value} (95%: {low} to {high})"
+
+
 def _noise_share_text(result: "AuditResult", share: float | None) -> str:
     noise = "the claimed noise" if result.noise_multiplier is not None else "the noise that such an ε needs"
     # A share that is rounded up might not have been noticed.
@@ -481,11 +490,12 @@ def _weak_text(result: "AuditResult") -> str:
         return "more than the claimed noise is seen, which would have hidden missing noise"
     bound, share = result.bound, result.noticed_share
     if bound is not None and result.claim is not None and bound.cap <= result.claim:
-        return f"a bound from so few scores ends at {round_down(bound.cap)}"
+        return f"from so few scores no bound can be above {round_down(bound.cap)}"
     if share is None:
         return "how much missing noise it would have noticed is not known"
-    left = f"{math.floor(100.0 * share)}% of it were left"
-    return f"missing noise would be noticed only if at most {left}, and {percent(result.request.notice)} is asked for"
+    left = f"{math.floor(100.0 * share)}% of it is left"
+    asked = percent(result.request.notice)
+    return f"missing noise would be noticed only where at most {left}; the gate asks that {asked} be noticed"
 
 
 def _more_power(result: "AuditResult") -> str:

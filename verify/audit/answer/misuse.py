@@ -690,8 +690,8 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "order",
             "The observed scores lie below the unobserved ones. A canary's trace should only raise its score.",
-            "Swap observed and unobserved if they are the wrong way round. Negate scores that a trace lowers, such as "
-            "losses.",
+            "Swap observed and unobserved if they are the wrong way round. Negate the scores if a trace lowers "
+            "them, as it does losses.",
             p_value,
             withholds=Withheld.ALL,
         )
@@ -711,8 +711,8 @@ def _sign_warning(message: str, p_value: float) -> MisuseWarning:
     return MisuseWarning(
         "sign",
         message,
-        "Check signs: a release must contain plus the canaries, not minus; so must a model delta and not a gradient. "
-        "Audit scores that are no cosines as scores of any kind.",
+        "Check the sign: canaries must have been added and not subtracted. The change of a model by its training has "
+        "this sign, a gradient the other. Scores that are no cosines are audited as scores of any kind.",
         p_value,
         withholds=Withheld.ALL,
     )
@@ -1011,12 +1011,11 @@ def _other_units(facts: _Facts, message: str, weight: float, p_value: float) -> 
     # Independent canaries were taken out of each other's scores with the norm 1. What that leaves of them is noise.
     left = 0.0 if facts.dim is None else facts.count * ((weight - 1.0) / (facts.residual_norm or math.inf)) ** 2
     crowded = left > CROWD
-    nothing = "no estimate means anything" if crowded else "the estimate called norm means nothing"
     return MisuseWarning(
         "units",
         message,
-        f"Divide the release by the canaries' norm in it, some {number(weight)}; if they were inserted with norm 1, "
-        f"find out why. Until then {nothing}.",
+        f"Find out why. A release in another unit is mended by dividing it by {number(weight)}; canaries that entered "
+        "with another norm, or several times, are a fault of the training or of its audit.",
         p_value,
         withholds=Withheld.ESTIMATE if crowded else Withheld.NOTHING,
     )

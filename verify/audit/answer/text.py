@@ -133,7 +133,11 @@ def _cause(result: AuditResult) -> str:
     if decision is None:
         return ""
     if decision.outcome is GateOutcome.PASSED:
-        asked = f" To notice {percent(decision.notice)} was asked for." if decision.notice != NOTICE else ""
+        asked = (
+            f" The gate asked for {percent(decision.notice)}, not the usual {percent(NOTICE)}."
+            if decision.notice != NOTICE
+            else ""
+        )
         return _notice_sentence(result) + asked
     failed = [finding for finding in result.findings if finding.status is Status.FAILED]
     if decision.rule == RULES[0].name:

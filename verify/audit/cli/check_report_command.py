@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canaryproof.verify.audit.cli.audit_command import read_scores
+from canaryproof.verify.audit.cli.audit_inputs import read_scores
 from canaryproof.verify.audit.cli.options import FilePath, one_line
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import ScoreKind

@@ -1,14 +1,20 @@
 """Options, exit statuses and the printing of a line, which commands of both storeys share."""
 
+import contextlib
+import errno
+import os
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal, InvalidOperation
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.filesize import decimal
 
 from canaryproof.verify.audit.files.errors import InputError, extra
-from canaryproof.verify.audit.rules import printable
+from canaryproof.verify.audit.rules import NumberRange, printable
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.engine.cluster import Cluster
@@ -32,6 +38,24 @@ class FilePath(click.Path):
         if not str(value):
             self.fail("must not be empty", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def number_of(rule: NumberRange) -> Callable[[str], float]:
+    """Return a converter to a number that keeps a rule; 1e6 is a whole one too."""
+
+    def number(text: str) -> float:
+        with contextlib.suppress(InvalidOperation, ValueError):
+            value = Decimal(text) if rule.whole else float(text)
+            if value in rule:
+                return int(value) if rule.whole else float(value)
+        raise click.BadParameter(rule.objection(text))
+
+    if rule.whole:
+        number.__name__ = "integer"
+    return number
+
+
+SEED = number_of(NumberRange("be a whole number from 0 to 2^64 - 1", 0, 2**64 - 1, whole=True))
 
 
 class EngineLost(click.ClickException):
@@ -76,6 +100,23 @@ def columns_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def check_output(out: Path, suffixes: tuple[str, ...], size: int, *, overwrite: bool) -> None:
+    """Refuse a file that exists and is not to be replaced, that has another suffix, or for which there is no room."""
+    try:
+        if out.suffix.lower() not in suffixes:
+            raise InputError(f"{out}: the file's name must end in {' or '.join(suffixes)}")
+        if os.path.lexists(out) and not (overwrite and (out.is_file() or out.is_symlink())):
+            raise InputError(f"{out}: must not exist already, unless with --overwrite")
+        # A disk also has room where a file stands in place of the folder.
+        if out.parent.exists() and not out.parent.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        free = shutil.disk_usage(out.parent).free
+    except OSError as error:
+        raise InputError(f"{out}: {error.strerror or error}") from error
+    if size > free:
+        raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
 
 
 def write_after_answer(status: int, files: Iterable[tuple[Path | None, Callable[[Path], object]]]) -> int:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from canaryproof.verify.audit.cli.audit_command import SEED, check_output
-from canaryproof.verify.audit.cli.options import FilePath, one_line, overwrite_option
+from canaryproof.verify.audit.cli.options import SEED, FilePath, check_output, one_line, overwrite_option
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.writing import write_output
 

@@ -230,8 +230,12 @@ TABLE = {
         ("engine", "dask://", "--engine: must be local, dask or dask://HOST:PORT, not 'dask://'"),
         ("dim", 3, "--dim: must not be given with --canaries, as a released vector has its own length"),
         ("kind", "any", "--kind: must not be given with --canaries"),
+        ("inclusion", "coin", "--inclusion: must not be given with --canaries, as all of them are in the release"),
+        ("inserted", 5, "--inserted: must not be given with --canaries, as others are taken out of each score"),
+        ("unobserved", "c.npy", "--unobserved: must not be given with --canaries"),
+        ("id", "a", "--id: must not be given with --canaries, as a released vector has no columns"),
         *(
-            (option, 0.5 if option == "rate" else 3, "--rate, --rounds and --participations: are for scores with ")
+            (option, 0.5 if option == "rate" else 3, f"--{option}: is for scores with a record of rounds")
             for option in MECHANISM
         ),
         ("file", "zero.npy", "zero.npy: the release must not be the zero vector"),

@@ -120,7 +120,7 @@ def test_audit_and_review_say_the_same_of_a_file(form, name, tmp_path, monkeypat
         assert finding["do"] in reviewed["withheld"]
 
 
-WRONG = {"losses": "Negate", "copies": "Give each canary's score once", "negative cosines": "Check signs"}
+WRONG = {"losses": "Negate", "copies": "Give each canary's score once", "negative cosines": "Check the sign"}
 
 
 def rates(observed, unobserved, thresholds):
