@@ -40,6 +40,8 @@ from canaryproof.verify.audit.canaries.whitened_clients import WhitenedClients a
 from canaryproof.verify.audit.files.errors import InputError as InputError
 from canaryproof.verify.audit.files.stored_release import open_release as open_release
 from canaryproof.verify.audit.watch.entry import watch as watch
+from canaryproof.verify.papers.canife.own_model import audit_canife as audit_canife
+from canaryproof.verify.papers.canife.own_model import design_canary as design_canary
 from canaryproof.verify.papers.comparison.canife_laws import benchmark_canife as benchmark_canife
 from canaryproof.verify.papers.convergence.report import convergence as convergence
 

@@ -59,6 +59,9 @@ from canaryproof.verify.audit.files.stored_release import StoredRelease as Store
 from canaryproof.verify.audit.files.stored_release import Tensor as Tensor
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer as WatchAnswer
 from canaryproof.verify.audit.watch.watching import Watch as Watch
+from canaryproof.verify.papers.canife.own_model import CanifeAudit as CanifeAudit
+from canaryproof.verify.papers.canife.own_model import CanifeRound as CanifeRound
+from canaryproof.verify.papers.canife.own_model import DesignedCanary as DesignedCanary
 from canaryproof.verify.papers.records.canife_comparison import CanifeComparison as CanifeComparison
 from canaryproof.verify.papers.records.canife_outcomes import ComparedOutcome as ComparedOutcome
 from canaryproof.verify.papers.records.convergence_record import ConvergenceSetting as ConvergenceSetting
