@@ -19,7 +19,7 @@ are the normal law's, are too large rather than too small.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -217,7 +217,8 @@ def misuse(
     inserted
         Number of canaries that are noise to each other, as of ``Scores``.
     is_sum
-        Whether the release is one noisy sum, which is no shorter than its noise. A difference of models may be.
+        Whether the release is one noisy sum, which is no shorter than its noise. A difference of models may be, and its
+        canaries may have other weights than 1.
 
     Returns
     -------
@@ -249,12 +250,20 @@ def misuse(
     warnings += _zeros(facts)
     # Each test presupposes the null hypotheses of those before it.
     for judge in (_outside, _repetition_warnings, _order, _null_law, _spread, _valleys, _trace):
-        warnings += judge(facts)
+        warnings += [warning if facts.is_sum else _of_a_difference(warning) for warning in judge(facts)]
         if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
     else:
         warnings += _crowd(facts, inserted) if record is None else []
     return tuple(sorted(warnings, key=lambda warning: list(Withheld)[::-1].index(warning.withholds)))
+
+
+def _of_a_difference(warning: MisuseWarning) -> MisuseWarning:
+    """Name first what changes the weights of canaries in an honest difference of models."""
+    if warning.kind not in {"absent", "missing", "wide", "clusters", "units"}:
+        return warning
+    what_to_do = f"Audit the rounds if weight decay or momentum weighs them differently. If not: {warning.what_to_do}"
+    return replace(warning, what_to_do=what_to_do)
 
 
 def _crowd(facts: _Facts, inserted: int | None) -> Iterator[MisuseWarning]:
@@ -962,8 +971,8 @@ def _release(facts: _Facts, dim: int, norm: float, scale: float) -> Iterator[Mis
     if not _has_trace(facts):
         yield MisuseWarning(
             "absent",
-            f"The canaries are not in this release: their trace is {_trace_text(facts)}, and in a release of this "
-            f"norm it would be {number(expected)}.",
+            f"The canaries are {'not' if facts.is_sum else 'hardly'} in this release: their trace is "
+            f"{_trace_text(facts)}, and in a release of this norm it would be {number(expected)}.",
             "Check the canary seed, the order of the coordinates, the file, and that the release is in units of the "
             "canary norm.",
             p_value,

@@ -196,7 +196,8 @@ class AuditPlan:
         return (
             f"canaries = {kind}(seed={seed}, count={self.count}, dim={self.dim})",
             inserted,
-            'np.save("release.npy", (final - initial) / canary_norm)',
+            "released += flatten(noisy) / clip_norm",
+            'np.save("release.npy", released)',
             audit,
         )
 
@@ -222,13 +223,15 @@ class AuditPlan:
         if self.all_rounds:
             scored = f"Each of {self.rounds:,} rounds, all of which the attacker sees,"
         else:
-            scored = "The release" + (f", the sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
+            scored = "The release" + (f", one noisy sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
         neighbours = ", neighbours: replace" if self.neighbours == "replace" else ""
         yield from wrap(
             f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}{neighbours}. {scored} has noise of "
             f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {number(self.release_epsilon)} for "
             "a client who takes part once."
         )
+        if self.rounds > 1 and not self.all_rounds:
+            yield "Will the change of a model be audited instead? Plan that with --difference."
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
         others = ", and as many that never do" if self.all_rounds else ""
@@ -252,7 +255,8 @@ class AuditPlan:
         yield ""
         yield from self._table()
         yield ""
-        yield "Lines that carry it out" + ("; t is the number of the round:" if self.rounds > 1 else ":")
+        meaning = "t is the number of the round" if self.all_rounds else "noisy is the sum of round t with its noise"
+        yield "Lines that carry it out" + (f"; {meaning}:" if self.rounds > 1 else ":")
         for line in self.commands(seed, file):
             parts = wrap(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
             yield "  " + " \\\n    ".join(parts)
@@ -327,7 +331,9 @@ def plan(
     confidence: float = CONFIDENCE,
     notice: float = NOTICE,
 ) -> AuditPlan:
-    """Plan an audit before the run.
+    """Plan, before the run, an audit of one noisy sum, or of canaries' largest cosines.
+
+    The change of a model is no such sum where weight decay or momentum weighs rounds differently: take ``plan_rounds``.
 
     Parameters
     ----------

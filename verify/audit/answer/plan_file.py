@@ -57,6 +57,8 @@ class Decided:
     rounds, participations, others_known
         Rounds of the training, those of a canary, and whether others' updates are known; None where rounds are drawn,
         or it is not recorded.
+    difference
+        Whether the release is a difference of two models, and not one noisy sum; None of scores.
     kind, inclusion, bounds, force
         Arguments of the audit; without names of bounds the default one decides.
     notice, ask
@@ -79,6 +81,7 @@ class Decided:
     rounds: Count | None
     participations: Count | None
     others_known: bool | None
+    difference: bool | None
     kind: str
     inclusion: str
     bounds: tuple[str, ...]
@@ -188,6 +191,7 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
             rounds=claim.rounds,
             participations=claim.participations,
             others_known=planned.known,
+            difference=None,
             kind=str(ScoreKind.COSINE if exact else ScoreKind.ANY),
             **asked,
         )
@@ -202,6 +206,8 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
         rounds=planned.rounds if planned.all_rounds else None,
         participations=1 if planned.all_rounds else None,
         others_known=None,
+        # The difference of two models is planned by its rounds.
+        difference=None if planned.all_rounds else False,
         kind=str(ScoreKind.COSINE),
         **asked,
     )
@@ -229,6 +235,7 @@ def _decisions_of_audit(result: AuditResult) -> Decided:
         rounds=None if record is None else record.rounds,
         participations=None if record is None else record.participations,
         others_known=None if traces is None else traces.residual,
+        difference=None if canaries is None else request.is_difference,
         kind=str(result.scores.kind),
         inclusion=str(result.scores.inclusion),
         bounds=request.bounds,
@@ -386,7 +393,7 @@ def _open_fields(planned: Decided) -> list[str]:
     """Return the fields that a plan leaves open."""
     return [
         name
-        for name in ("rounds", "participations", "others_known", "noise_multiplier")
+        for name in ("rounds", "participations", "others_known", "difference", "noise_multiplier")
         if getattr(planned, name) is None
     ]
 
@@ -412,6 +419,7 @@ _NAMES = {
     "claim": "claimed ε",
     "noise_multiplier": "noise multiplier",
     "others_known": "knowledge of others' updates",
+    "difference": "difference of models",
     "bounds": "lower bounds",
     "force": "force",
     "notice": "share of the noise to be noticed",

@@ -125,6 +125,7 @@ class RequestRecord:
     rounds: Count | None
     participations: Count | None
     data_norm: float | None
+    difference: bool
     notice: float
     ask: tuple[str, ...]
     canaries: CanarySource | None
@@ -346,6 +347,7 @@ def _request(result: AuditResult) -> RequestRecord:
         rounds=asked.rounds,
         participations=asked.participations,
         data_norm=asked.data_norm,
+        difference=asked.difference,
         notice=asked.notice,
         ask=tuple(map(str, asked.ask)),
         canaries=None
@@ -503,7 +505,7 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     given += [("ask", question) for question in asked.ask]
     given += [("bound", name) for name in asked.bounds]
     line = "".join(f" --{option} {_quote(str(value))}" for option, value in given)
-    return line + (" --force" if asked.force else "")
+    return line + (" --difference" if asked.difference else "") + (" --force" if asked.force else "")
 
 
 def _quote(word: str) -> str:

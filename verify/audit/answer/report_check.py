@@ -162,7 +162,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
         coordinates = report.audit.get("coordinates") if isinstance(report.audit, dict) else None
         slices = coordinates.get("slices") if isinstance(coordinates, dict) else None
         source = given if slices is None else _sum_slices(as_source(given), canaries, slices)
-        options |= {"neighbours": asked.neighbours, "data_norm": asked.data_norm}
+        options |= {"neighbours": asked.neighbours, "data_norm": asked.data_norm, "difference": asked.difference}
         result = audit_release(source, canaries, **options)
         # A report of an array in memory names no file.
         of_array = coordinates is None and report.input.file is None

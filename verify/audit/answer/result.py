@@ -186,7 +186,7 @@ class Request:
 
     Attributes
     ----------
-    claim, noise_multiplier, bounds, force, neighbours, rate, rounds, participations, data_norm, notice, ask
+    claim, noise_multiplier, bounds, force, neighbours, rate, rounds, participations, data_norm, difference, notice, ask
         As given to ``audit`` or ``audit_release``; neighbours are None where they are those of the scores or the claim.
     canaries
         The canaries of a release; None where scores were given.
@@ -212,13 +212,14 @@ class Request:
     rounds: int | None = None
     participations: int | None = None
     data_norm: float | None = None
+    difference: bool = False
     notice: float = NOTICE
     ask: tuple[Question, ...] = ()
 
     @property
     def is_difference(self) -> bool:
         """Whether the release is a difference of two models, which is no single noisy sum."""
-        return self.stored is not None and self.stored.base_path is not None
+        return self.difference or (self.stored is not None and self.stored.base_path is not None)
 
 
 # A trace is taken to be seen from this number of standard errors on.

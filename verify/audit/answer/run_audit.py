@@ -320,6 +320,7 @@ def audit_release(
     scoring: "Scoring | None" = None,
     *,
     data_norm: float | None = None,
+    difference: bool = False,
     notice: float = NOTICE,
     ask: Sequence[str] = (),
 ) -> Audit:
@@ -352,6 +353,9 @@ def audit_release(
     data_norm
         The most that others' data sum to in the release, in canary norms, if that is known: only then can the release
         show that the claimed noise is there.
+    difference
+        Whether the release is the difference of two models, as one that was opened with a base is anyhow. Weight decay
+        makes it shorter than the noise that went into it, and its canaries too, so that its length is not tested.
     notice, ask
         As for ``audit``.
 
@@ -421,6 +425,7 @@ def audit_release(
     request = Request(
         *(claim, noise_multiplier, names, force, neighbours, canaries, sums.digest, stored, slices),
         data_norm=None if data_norm is None else _LENGTH.number("data_norm", data_norm),
+        difference=difference,
         notice=rules.SHARE.number("notice", notice),
         ask=_check_questions(ask),
     )

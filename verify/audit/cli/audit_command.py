@@ -83,6 +83,12 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
 @skip_option
 @click.option("--base", type=FilePath(), help="Checkpoint that is subtracted from FILE: the model before training.")
 @click.option(
+    "--difference",
+    is_flag=True,
+    default=False,
+    help="FILE is the difference of two models, as with --base: do not test its length.",
+)
+@click.option(
     "--state", type=FilePath(), help="File that keeps what was scored; the same command resumes from it if killed."
 )
 @engine_option

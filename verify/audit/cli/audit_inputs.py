@@ -109,7 +109,7 @@ def _audit_release(file: Path, options: Mapping[str, Any]) -> "Audit":
 
     _check_bounds(options["bounds"])
     scoring = None if workers is None else _executor_scoring(workers.results)
-    asked = _pick(options, (*_ASKED, "state", "neighbours", "data_norm"))
+    asked = _pick(options, (*_ASKED, "state", "neighbours", "data_norm", "difference"))
     try:
         with show_progress("scoring canaries", options["count"] * len(blocks(release.dim))) as advance:
             canaries = make_canaries(options["directions"], options["seed"], options["count"], release.dim)
@@ -148,7 +148,7 @@ def _check_bounds(names: tuple[str, ...]) -> None:
         raise InputError(str(error)) from error
 
 
-_OF_RELEASES = ("directions", "canary_norm", "only", "skip", "base", "state", "engine_name", "data_norm")
+_OF_RELEASES = ("directions", "canary_norm", "only", "skip", "base", "state", "engine_name", "data_norm", "difference")
 _SCORES = AuditInput(
     dict.fromkeys(_OF_RELEASES, "must be given with --canaries and --canary-seed alone"), _audit_scores
 )

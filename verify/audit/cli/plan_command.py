@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--data-norm",
     type=float,
-    help="With either: norm of the others' clipped sum in a round, in clip norms; 0 by default.",
+    help="With these: norm of the others' clipped sum in a round, in clip norms; 0 by default.",
 )
 @click.option(
     "--neighbours",
@@ -47,6 +47,11 @@ if TYPE_CHECKING:
     default=0.5,
     show_default=True,
     help="Share of the claimed noise that the audit's gate asks to be noticed.",
+)
+@click.option(
+    "--difference",
+    is_flag=True,
+    help="The change of a model will be released, which may be no plain sum: plan for its rounds.",
 )
 @click.option("--all-rounds", is_flag=True, help="Plan for an attacker who sees each round (Algorithm 3).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -72,6 +77,7 @@ def plan_command(
     neighbours: "Neighbours",
     confidence: float,
     notice: float,
+    difference: bool,
     all_rounds: bool,
     as_json: bool,
     out: Path | None,
@@ -83,18 +89,20 @@ def plan_command(
     Says how many canaries see which fault with probability 90%, and what they cost in time and in accuracy. Says what
     no number of them sees, and the lines that carry the plan out.
 
-    The audit is that of the released vector: what all rounds together added to the model. With --all-rounds it is that
-    of each canary's largest cosine with any round. Each canary takes part in one round, with the clip norm. With --rate
-    or --participations canaries take part as clients do, and the noise is measured in each round.
+    The audit is that of the released vector, one noisy sum of all rounds. With --all-rounds it is that of each canary's
+    largest cosine with any round. Each canary takes part in one round, with the clip norm. With --rate or
+    --participations canaries take part as clients do, and the noise is measured in each round. So it is with
+    --difference, where each takes part in one round unless one of these is given: weight decay and momentum make the
+    change of a model another vector than the sum of its rounds.
 
     With --out the plan is decided: publish the file before the run, and keep the other one with the seed and a nonce.
     Then "audit --plan" says whether the audit is as planned.
     """
-    known = rate is not None or participations is not None
+    known = rate is not None or participations is not None or difference
     if known and all_rounds:
-        raise InputError("--all-rounds: must not be given with --rate or --participations")
+        raise InputError("--all-rounds: must not be given with --rate, --participations or --difference")
     if data_norm is not None and not known:
-        raise InputError("--data-norm: must be given with --rate or --participations")
+        raise InputError("--data-norm: must be given with --rate, --participations or --difference")
     if seed is not None and out is None:
         raise InputError("--canary-seed: must be given with --out")
     secret = None if out is None else out.with_name(f"{out.stem}.secret.json")

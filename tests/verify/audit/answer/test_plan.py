@@ -296,10 +296,11 @@ FAULTS = (
 PAGES = [
     (
         {},
-        f"{CLAIMED}. The release, the sum of 16 rounds, {NOISE} Take 229 canaries. With probability 90%, "
+        f"{CLAIMED}. The release, one noisy sum of 16 rounds, {NOISE} Will the change of a model be audited instead? "
+        "Plan that with --difference. Take 229 canaries. With probability 90%, "
         "170 canaries: you would notice that they are missing from the release; "
         f"230 canaries: you would notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
-        "Lines that carry it out; t is the number of the round:",
+        "Lines that carry it out; noisy is the sum of round t with its noise:",
     ),
     (
         {"rounds": 1, "neighbours": "replace", "seeing": None},

@@ -86,6 +86,39 @@ def test_a_plan_whose_own_lines_are_carried_out_is_kept(name, tmp_path):
     assert comparison.secret == SECRET
 
 
+def trained(planned, decay):
+    """Train with weight decay by the lines of a plan of a sum; return that sum, and the change of the model."""
+    names = {"np": np, "flatten": cp.flatten, "clip_norm": 2.0, "released": 0.0, "Canaries": cp.Canaries}
+    made, inserted, added, *_ = planned.commands(SECRET.seed)
+    exec(made, names)
+    rng, model = np.random.default_rng(0), np.zeros(DIM)
+    for t in range(planned.rounds):
+        names |= {"t": t, "total": np.zeros(DIM)}
+        exec(inserted, names)
+        names["noisy"] = names["total"] + 2.0 * planned.noise_multiplier * rng.normal(size=DIM)
+        exec(added, names)
+        model = (1.0 - decay) * model - 0.1 * names["noisy"]
+    return names["canaries"], names["released"], model / (-0.1 * 2.0)
+
+
+@pytest.mark.parametrize(("rounds", "decay"), [(50, 0.05), (200, 0.01)])
+def test_weight_decay_is_never_taken_for_missing_noise(rounds, decay):
+    planned = plan(0.2, DIM, rounds=rounds, delta=1e-4)
+    canaries, released, change = trained(planned, decay)
+    whole, shrunk, mistaken = (
+        cp.audit_release(vector, canaries, 1e-4, noise_multiplier=planned.release_noise, difference=difference)
+        for vector, difference in ((released, False), (change, True), (change, False))
+    )
+    assert whole.decision.outcome == "PASSED"
+    assert whole.warnings == ()
+    assert shrunk.decision.outcome == "CANNOT SAY"
+    assert "less-noise" not in [warning.kind for warning in shrunk.warnings]
+    assert shrunk.finding("noise").status != "failed"
+    assert {warning.kind for warning in mistaken.warnings} & {"less-noise", "units"}
+    for warning in shrunk.warnings:
+        assert warning.what_to_do.startswith("Audit the rounds if weight decay or momentum")
+
+
 # What an auditor may change after the run, with the part that is named.
 CHANGES = {
     "seed of the canaries": lambda release: cp.audit_release(*other(release, 6), 1e-4, noise_multiplier=1.0),
@@ -109,6 +142,9 @@ CHANGES = {
     ),
     "questions that are asked": lambda release: cp.audit_release(
         *other(release), 1e-4, noise_multiplier=1.0, ask=["input"]
+    ),
+    "difference of models": lambda release: cp.audit_release(
+        *other(release), 1e-4, noise_multiplier=1.0, difference=True
     ),
     "subject": lambda release: cp.audit(
         cp.Scores(other(release)[1].cosines(release), dim=DIM), 1e-4, claim=PLANNED.claim
@@ -266,7 +302,13 @@ ONCE, TWICE, DRAWN = (
         cp.accounting.poisson(1.5, rate=0.5, rounds=4),
     )
 )
-RELEASE = {"subject": "release", "score": "cosine with the release", "noise_multiplier": 3.0, "kind": "cosine"}
+RELEASE = {
+    "subject": "release",
+    "score": "cosine with the release",
+    "noise_multiplier": 3.0,
+    "difference": False,
+    "kind": "cosine",
+}
 LARGEST = {
     "subject": "scores",
     "score": "largest",
@@ -306,7 +348,8 @@ ROUNDS = {
 def test_a_plan_decides_what_its_audit_is_held_against(planned, decided, tmp_path):
     found = json.loads(written(planned, tmp_path).read_text())["decided"]
     always = {"count": 23, "dim": DIM, "delta": 1e-4, "confidence": 0.95, "claim": 3.25, "neighbours": "add-or-remove"}
-    left_open = dict.fromkeys(("null_count", "noise_multiplier", "rounds", "participations", "others_known"))
+    names = ("null_count", "noise_multiplier", "rounds", "participations", "others_known", "difference")
+    left_open = dict.fromkeys(names)
     options = {
         "directions": "independent",
         "inclusion": "fixed",

@@ -165,7 +165,9 @@ def test_copies_with_ids_are_audited_and_reviewed_as_if_each_stood_there_once():
 
 @pytest.mark.usefixtures("folder")
 def test_the_lines_of_a_release_repeat_it():
-    path = audited("audit.json", *RELEASE, "--neighbours", "replace", "--directions", "orthonormal", "--force")
+    options = ("--neighbours", "replace", "--directions", "orthonormal", "--difference", "--force")
+    path = audited("audit.json", *RELEASE, *options)
+    assert json.loads(path.read_text())["request"]["difference"] is True
     again, check = json.loads(path.read_text())["repeat"]
     assert call(*again.split()[1:]).exit_code == 0
     assert are_of_one_audit(path, Path("again-audit.json"))

@@ -55,6 +55,15 @@ def test_all_rounds_are_planned_for():
     assert len(found["commands"]) == 7
 
 
+def test_the_change_of_a_model_is_planned_by_its_rounds():
+    words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5")
+    assert "Will the change of a model be audited instead? Plan that with --difference." in run(*words).output
+    found = json.loads(run(*words, "--difference", "--json").output)
+    assert found == json.loads(run(*words, "--participations", "1", "--json").output)
+    drawn = json.loads(run(*words, "--difference", "--rate", "0.5", "--json").output)
+    assert drawn == json.loads(run(*words, "--rate", "0.5", "--json").output)
+
+
 def test_neighbours_are_those_of_python():
     words = ("--noise-multiplier", "1.54", "--dim", "1e5", "--neighbours", "replace")
     assert "neighbours: replace" in run(*words).output

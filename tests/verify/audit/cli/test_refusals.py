@@ -158,6 +158,7 @@ TABLE = {
                 "directions": "orthonormal",
                 "engine": "dask",
                 "data_norm": 3,
+                "difference": True,
             }.items()
         ),
         *((option, 0.5 if option == "rate" else 3, f"c.npy: {OF_RECORDS}") for option in MECHANISM),
@@ -284,10 +285,10 @@ TABLE = {
         ("neighbours", "replace", "--neighbours: must be add-or-remove for all rounds, not replace"),
     ],
     command("plan", **ROUNDS): [
-        ("data_norm", 3, "--data-norm: must be given with --rate or --participations"),
+        ("data_norm", 3, "--data-norm: must be given with --rate, --participations or --difference"),
     ],
     command("plan", **ROUNDS, rate=1): [
-        ("all_rounds", True, "--all-rounds: must not be given with --rate"),
+        ("all_rounds", True, "--all-rounds: must not be given with --rate, --participations or --difference"),
         ("rate", 2, "--rate: must lie above 0 and be at most 1, not 2.0"),
     ],
     command("self-test", file="t.py:f", **SELF_TEST): [
