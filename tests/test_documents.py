@@ -244,6 +244,18 @@ def test_faults_are_counted(page):
         ),
         ("ε̂ is *3.4* (*95%* interval *2.8 to 8.5*)", "how/audit.md", "estimate 3.4 (95%: 2.8 to 8.5)"),
         ("ε̂ is *4.30* (*95%* interval *3.99 to 4.61*)", "start.md", "estimate 4.30 (95%: 3.99 to 4.61)"),
+        ("If only *83%* of the noise had been added", "start.md", "If only 83% of the claimed noise had been added"),
+        (
+            "at least *42.3* with *97.5%* confidence",
+            "start.md",
+            "at least 42.3 proven, whatever the scores' dependence",
+        ),
+        ("If only *96%* of the claimed noise had", "how/watch.md", "If only 96% of the claimed noise had been added"),
+        (
+            "By the noise measured ε is 5.63, and at least 5.42",
+            "how/watch.md",
+            "by the noise measured ε is 5.63, and at least 5.42",
+        ),
     ],
 )
 def test_sentences_to_report_have_the_numbers_of_other_pages(said, page, shown):
