@@ -159,7 +159,7 @@ AUDITORS := $(patsubst other_tools/%.txt,.venv-auditors/%/installed,$(wildcard o
 auditors: $(STAMP)
 	-$(MAKE) --keep-going $(AUDITORS)
 	$(BIN)/python -m other_tools --level full --out runs/auditors
-	cp runs/auditors/auditors.md runs/auditors/auditors-*.svg reports/published
+	cp runs/auditors/auditors*.md runs/auditors/auditors-*.svg reports/published
 
 .venv-auditors/%/installed: other_tools/%.txt
 	$(PYTHON) -m venv $(@D)

@@ -15,7 +15,11 @@ from canaryproof.verify.papers.runs.run_file import RunFile
 from canaryproof.verify.papers.runs.run_plan import run_plan
 from other_tools import accountants, auditors, page
 
-SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}
+SUITES = {
+    "auditors": auditors.CHECKS,
+    "dependence": auditors.DEPENDENCE_CHECKS,
+    "accountants": accountants.CHECKS,
+}
 
 
 @click.command("other_tools")
@@ -26,9 +30,10 @@ SUITES = {"auditors": auditors.CHECKS, "accountants": accountants.CHECKS}
 def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
     """Measure other people's auditing tools and accountants, and this package's in the same way.
 
-    SUITE is auditors or accountants; both by default. The exit status is 1 if a method of this package fails.
+    SUITE is auditors, dependence (the same on scores that depend on each other) or accountants; all by default. The
+    exit status is 1 if a method of this package fails.
     """
-    prepare(out, (RESULTS, page.PAGE))
+    prepare(out, (RESULTS, page.PAGE, page.DEPENDENCE))
     plan = Plan("other_tools.__main__:SUITES", tuple(dict.fromkeys(suites or SUITES)), Context(Effort(level), seed))
     with (
         RunFile(None, plan.origin, plan.checks) as file,

@@ -1,8 +1,10 @@
-"""Suite ``auditors``: answers of other people's auditing tools, and of this package's, on mechanisms whose ε is known.
+"""Answers of other people's auditing tools, and of this package's, on mechanisms whose ε is known.
 
-All methods get the same scores. Each canary takes part by a fair coin of its own, and each score is independent of the
-others, as the methods' proofs need it. What a method's documentation calls its number decides what is judged: a lower
-bound is held to its confidence; an estimate is measured, and no more.
+All methods get the same scores, and each canary takes part by a fair coin of its own. In the suite ``auditors`` each
+score is independent of the others, as most methods' proofs need it. In ``dependence`` the scores of a run depend on
+each other, and methods whose proofs do not rest on the coins get canaries that all take part, and draws from the null's
+known law. What a method's documentation calls its number decides what is judged: a lower bound is held to its
+confidence; an estimate is measured, and no more.
 
 One method, or one cell of it::
 
@@ -28,7 +30,7 @@ from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
-from canaryproof.verify.papers.suites import bounds
+from canaryproof.verify.papers.suites import bounds, bounds_dependence
 from other_tools.process import LIMIT, EndedToolError, MissingToolError, ask, today
 
 ALPHA, DELTA = 0.05, 1e-5
@@ -45,21 +47,32 @@ _DOUBTFUL = 0.01
 
 @dataclass(frozen=True)
 class AuditedMechanism:
-    """A mechanism whose ε is known: laws of a canary's score, with it and without it."""
+    """A mechanism whose ε is known."""
 
     name: str
     nominal: float  # ε that it is made for
     delta: float  # δ that is asked about
     epsilon: float  # ε at that δ
-    # Draw scores of canaries that took part, and that did not.
-    draw: Callable[[np.random.Generator, tuple[int, ...]], Array]
-    draw_null: Callable[[np.random.Generator, tuple[int, ...]], Array]
-    # A threshold that is chosen in advance, for methods that take counts: halfway between the laws' medians.
+    # Draw the scores of an audit by which canaries take part.
+    draw: Callable[[np.random.Generator, NDArray[np.bool_]], Array]
+    # A threshold that is chosen in advance, for methods that take counts: halfway between the laws' medians; of
+    # scores that depend on each other, half of the mean trace.
     threshold: float
+    is_gaussian: bool = False  # whether its trade-off curve is Gaussian
+    has_coins: bool = True  # else all take part, and the law of a score without its canary, N(0, 1), is known
+
+
+_Law = Callable[[np.random.Generator, tuple[int, ...]], Array]
+
+
+def _independent(one: _Law, other: _Law) -> Callable[[np.random.Generator, NDArray[np.bool_]], Array]:
+    """Return what draws each score by itself, from the law of those that take part or of the others."""
+    return lambda rng, inside: np.where(inside, one(rng, inside.shape), other(rng, inside.shape))
 
 
 def _of_bounds(made: bounds.ScoredMechanism, threshold: float) -> AuditedMechanism:
-    return AuditedMechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), made.draw, made.draw_null, threshold)
+    draw = _independent(made.draw, made.draw_null)
+    return AuditedMechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), draw, threshold)
 
 
 def _gaussian(nominal: float) -> AuditedMechanism:
@@ -82,9 +95,8 @@ def _worst_case(nominal: float) -> AuditedMechanism:
     def draw_scores(probabilities: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.choice(4, size=shape, p=probabilities).astype(np.float64)
 
-    return AuditedMechanism(
-        "worst case", nominal, _WORST_DELTA, nominal, partial(draw_scores, law), partial(draw_scores, law[::-1]), 1.5
-    )
+    draw = _independent(partial(draw_scores, law), partial(draw_scores, law[::-1]))
+    return AuditedMechanism("worst case", nominal, _WORST_DELTA, nominal, draw, 1.5)
 
 
 def cauchy_epsilon(shift: float, delta: float) -> float:
@@ -117,19 +129,32 @@ def _cauchy(nominal: float) -> AuditedMechanism:
         nominal,
         DELTA,
         cauchy_epsilon(shift, DELTA),
-        lambda rng, shape: shift + rng.standard_cauchy(shape),
-        lambda rng, shape: rng.standard_cauchy(shape),
+        _independent(
+            lambda rng, shape: shift + rng.standard_cauchy(shape), lambda rng, shape: rng.standard_cauchy(shape)
+        ),
         0.5 * shift,
     )
 
 
 def _identical(_: float) -> AuditedMechanism:
-    def draw_zeros(_: np.random.Generator, shape: tuple[int, ...]) -> Array:
-        return np.zeros(shape)
-
-    return AuditedMechanism("identical scores", 0.0, DELTA, 0.0, draw_zeros, draw_zeros, 0.5)
+    return AuditedMechanism("identical scores", 0.0, DELTA, 0.0, lambda _, inside: np.zeros(inside.shape), 0.5)
 
 
+def _dependent(made: bounds_dependence.DependentScores, words: str, _: float) -> AuditedMechanism:
+    epsilon = made.epsilon(DELTA, 2 * _COUNT)
+    return AuditedMechanism(
+        made.name + words,
+        round(epsilon, 3),
+        DELTA,
+        epsilon,
+        made.draw_audit,
+        0.5 * made.mean_trace,
+        is_gaussian=not made.is_conditional,
+        has_coins=not words,
+    )
+
+
+ALL_IN = ", all in"
 _EPSILONS, _OTHER_EPSILONS = (0.0, 0.5, 1.0, 3.0, 10.0), (1.0, 3.0)
 _OTHERS: dict[str, Callable[[float], AuditedMechanism]] = {
     "Laplace": lambda nominal: _of_bounds(bounds.laplace(nominal), 0.5 * nominal),
@@ -138,7 +163,16 @@ _OTHERS: dict[str, Callable[[float], AuditedMechanism]] = {
     "rounded Gaussian": _rounded,
     "Cauchy": _cauchy,
 }
-_MAKERS = {"Gaussian": _gaussian, **_OTHERS, "identical scores": _identical}
+_MAKERS: dict[str, Callable[[float], AuditedMechanism]] = {
+    "Gaussian": _gaussian,
+    **_OTHERS,
+    "identical scores": _identical,
+    **{
+        made.name + words: partial(_dependent, made, words)
+        for made in bounds_dependence.MECHANISMS
+        for words in ("", ALL_IN)
+    },
+}
 # Numbers of canaries on average on either side, and the most audits of each; with other mechanisms than the Gaussian
 # one there are 100 canaries.
 _RUNS = {
@@ -166,15 +200,16 @@ class ToolAuditor:
     # Probability with which the number may be above ε, as documented; None if it promises none.
     alpha: float | None = ALPHA
     gaussian_only: bool = False  # whether it assumes a Gaussian trade-off curve
+    any_dependence: bool = False  # whether its proof rests on coins, and covers scores that depend on each other
     counts: bool = False  # whether it takes counts, and no scores
     # CPU seconds of a call at k = 100 in its slowest cell, as measured before the run.
     seconds: float = 0.002
 
     @property
     def id(self) -> str:
-        """Id of its check."""
+        """Its part of the ids of checks."""
         words = "".join(letter if letter.isalnum() else " " for letter in f"{self.tool} {self.name}".lower()).split()
-        return f"auditors.{'-'.join(words)}"
+        return "-".join(words)
 
 
 _JAX = "jax_privacy/auditing.py, CanaryScoreAuditor"
@@ -199,6 +234,7 @@ METHODS = (
         "epsilon_one_run",
         "“Computes lower bound on epsilon for a single round of auditing”",
         f"{_JAX}.epsilon_one_run",
+        any_dependence=True,
     ),
     ToolAuditor(
         "jax-privacy",
@@ -207,6 +243,7 @@ METHODS = (
         f"{_JAX}.epsilon_one_run_fdp",
         gaussian_only=True,
         seconds=0.06,
+        any_dependence=True,
     ),
     ToolAuditor(
         "jax-privacy",
@@ -228,6 +265,7 @@ METHODS = (
         "eps_delta",
         "“Epsilon lower bound at the given (δ, significance)”, “Mechanism-agnostic”",
         f"{_OPAKE}/_eps_delta.py, EpsDeltaMethod.epsilon_at; _estimate.py, OneRunEstimate.eps_delta",
+        any_dependence=True,
     ),
     ToolAuditor(
         "opake-auditing",
@@ -236,6 +274,7 @@ METHODS = (
         f"{_OPAKE}/_gdp.py, GdpMethod.epsilon_at",
         gaussian_only=True,
         seconds=1.1,
+        any_dependence=True,
     ),
     ToolAuditor(
         "privacyguard-platform",
@@ -293,7 +332,8 @@ METHODS = (
     *(
         ToolAuditor(
             "canaryproof", name, "lower bound with confidence 1 − α", _CATALOGUE,
-            gaussian_only=name in ("one-run-gaussian", "gaussian-dp"), seconds=seconds,
+            gaussian_only=name in ("one-run-gaussian", "gaussian-dp"), any_dependence=name.startswith("one-run"),
+            seconds=seconds,
         )
         for name, seconds in (
             ("fixed-sequence", 0.03),
@@ -333,12 +373,20 @@ def _settings(method: ToolAuditor, level: Effort) -> Iterator[tuple[str, float, 
 
 def cells(method: ToolAuditor, level: Effort) -> list[AuditorCell]:
     """Return the cells that a method is judged on, with as many audits as its budget allows."""
-    settings = list(_settings(method, level))
+    settings = [(mechanism(name, nominal), count) for name, nominal, count in _settings(method, level)]
+    return _budgeted(method, level, settings)
+
+
+def dependent_cells(method: ToolAuditor, level: Effort) -> list[AuditorCell]:
+    """Return the cells whose scores depend on each other; of a method for Gaussian curves, those that have one."""
+    words = "" if method.any_dependence else ALL_IN
+    made = [mechanism(each.name + words, 0.0) for each in bounds_dependence.MECHANISMS]
+    return _budgeted(method, level, [(each, _COUNT) for each in made if each.is_gaussian or not method.gaussian_only])
+
+
+def _budgeted(method: ToolAuditor, level: Effort, settings: list[tuple[AuditedMechanism, int]]) -> list[AuditorCell]:
     share = min(1.0, BUDGET[level] / (len(settings) * method.seconds * _RUNS[level][_COUNT]))
-    return [
-        AuditorCell(mechanism(name, nominal), count, max(LEAST, math.ceil(share * _RUNS[level][count])))
-        for name, nominal, count in settings
-    ]
+    return [AuditorCell(made, count, max(LEAST, math.ceil(share * _RUNS[level][count]))) for made, count in settings]
 
 
 @cache
@@ -357,8 +405,13 @@ def draw(context: Context, cell: AuditorCell) -> tuple[Array, NDArray[np.bool_]]
     scores, inside = [], []
     for rng in (np.random.default_rng(seed) for seed in key.spawn(cell.runs)):
         coins = rng.random(2 * cell.count) < 0.5
-        inside.append(coins)
-        scores.append(np.where(coins, made.draw(rng, coins.shape), made.draw_null(rng, coins.shape)))
+        if made.has_coins:
+            inside.append(coins)
+            scores.append(made.draw(rng, coins))
+        else:
+            every = np.ones_like(coins)
+            inside.append(np.concatenate([every, ~every]))
+            scores.append(np.concatenate([made.draw(rng, every), rng.standard_normal(every.size)]))
     return np.array(scores), np.array(inside)
 
 
@@ -455,7 +508,9 @@ def label(row: Mapping[str, Any]) -> str:
     return f"{row['mechanism']}, ε = {row['truth']:.3g}, k = {row['count']:,}"
 
 
-def _judge(context: Context, method: ToolAuditor) -> Outcome:
+def _judge(context: Context, method: ToolAuditor, dependent: bool) -> Outcome:
+    chosen = (dependent_cells if dependent else cells)(method, context.level)
+    is_promise = method.alpha is not None and (method.any_dependence or not dependent)
     evidence: dict[str, Any] = {
         "tool": method.tool,
         "method": method.name,
@@ -463,9 +518,10 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
         "source": method.source,
         "promise": method.alpha,
         "gaussian_only": method.gaussian_only,
+        "any_dependence": method.any_dependence,
     }
     try:
-        version, rows = measure(context, method, cells(method, context.level))
+        version, rows = measure(context, method, chosen)
     except MissingToolError as reason:
         return Outcome(Verdict.NEEDS_DATA, str(reason), {**evidence, "missing": str(reason)})
     except EndedToolError as reason:
@@ -486,7 +542,7 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
     # Where even a cell in which all audits fail would not show it, nothing is decided.
     if failed == calls or alpha ** max(row["runs"] for row in rows) >= level:
         verdict = Verdict.INCONCLUSIVE
-    elif method.alpha is None:
+    elif not is_promise:
         verdict = Verdict.CONFIRMED if wrong else Verdict.INCONCLUSIVE
     elif wrong:
         verdict = Verdict.REFUTED
@@ -514,26 +570,34 @@ def _judge(context: Context, method: ToolAuditor) -> Outcome:
             "least": LEAST,
             "declared": method.seconds,
             "cells": rows,
-            "inputs": answers(method),
+            **({} if dependent else {"inputs": answers(method)}),
         },
         design,
     )
 
 
-def _check(method: ToolAuditor) -> Check:
-    if method.alpha is None:
+def _check(method: ToolAuditor, *, dependent: bool = False) -> Check:
+    at_most = f"is above ε by more than {SLACK:g} in at most {method.alpha or ALPHA:.1%} of audits"
+    if dependent:
+        statement = f"{at_most}, however the scores of a run depend on each other"
+        if method.alpha is None or not method.any_dependence:
+            statement = f"needs scores that do not depend on each other: not always it {at_most}"
+    elif method.alpha is None:
         statement = (
             f"is an estimate, to be read as such: as a 95% lower bound it fails in more than {ALPHA:.0%} of audits"
         )
     else:
-        statement = f"is above ε by more than {SLACK:g} in at most {method.alpha:.1%} of audits"
+        statement = at_most
     own = method.tool == "canaryproof"
     subject = Subject.IMPLEMENTATION if own else Subject.TOOL
     source = "verify.audit.bounds" if own else f"{method.tool}: {method.source}"
-    return Check(method.id, subject, source, f"{method.name} {statement}", partial(_judge, method=method))
+    suite = "dependence" if dependent else "auditors"
+    judge = partial(_judge, method=method, dependent=dependent)
+    return Check(f"{suite}.{method.id}", subject, source, f"{method.name} {statement}", judge)
 
 
 CHECKS = tuple(_check(method) for method in METHODS)
+DEPENDENCE_CHECKS = tuple(_check(method, dependent=True) for method in METHODS)
 
 
 def main(tool: str, name: str, *rest: str) -> str:
@@ -548,7 +612,7 @@ def main(tool: str, name: str, *rest: str) -> str:
         except (MissingToolError, EndedToolError) as reason:
             raise SystemExit(str(reason)) from None
     level = Effort(rest[-1]) if rest and rest[-1] in BUDGET else Effort.QUICK
-    chosen = cells(method, level)
+    chosen = [*cells(method, level), *dependent_cells(method, level)]
     if len(rest) >= 3:
         where = (rest[0], float(rest[1]), int(rest[2]))
         chosen = [cell for cell in chosen if (cell.mechanism.name, cell.mechanism.nominal, cell.count) == where]

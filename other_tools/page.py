@@ -1,4 +1,4 @@
-"""The page of the suites ``auditors`` and ``accountants``: other people's tools and this package's, measured alike."""
+"""Pages on other people's tools and this package's, measured alike: auditors and accountants, and dependent scores."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 from canaryproof.verify.audit.markup.figures import BLUE, GREY, ORANGE, STYLE, svg
 from canaryproof.verify.audit.markup.markdown import table, without_tags
 from canaryproof.verify.papers.check.results import Result, Run
+from other_tools import auditors
 
 PAGE, COVERAGE, ERRORS = "auditors.md", "auditors-coverage.svg", "auditors-accountants.svg"
+DEPENDENCE = "auditors-dependence.md"
 _SUITES = ("auditors", "accountants")
 # How opaque cells of few audits are.
 _PALE = 0.35
@@ -44,6 +46,23 @@ Methods that assume a Gaussian trade-off curve are measured on Gaussian mechanis
 audits of a method take some {budget:g} CPU seconds in all, by the seconds of a call that the suite declares. So methods
 whose calls take long get fewer audits, at least {least} a cell, and the slowest fewer cells. *x of n* has the number of
 audits; the limits show how much it decides."""
+_DEPENDENCE = """\
+canaryproof {version}, `python -m other_tools dependence --level {level} --seed {seed}`, {date}.
+The scores of one run depend on each other, so that a bound that treats them as independent may be above the true ε in
+more audits than it promises. *Covered* says whether the method's proof allows such dependence: it does where it rests
+on a fair coin for each canary. Such methods get 200 canaries with a coin each. The others get 200 canaries that all
+take part, and 200 draws from the law of a score without its canary, N(0, 1), which every mechanism here has. A method
+that is not covered keeps its promise where scores are independent ([the auditors, audited](auditors.md)), and here by
+luck alone. δ = 1e-5 and α = 0.05.
+
+- **scale drawn once a run**: a run draws its trace, 2 with probability 0.3 and 0.5 otherwise, for all canaries.
+- **two states**: an (ε, 0)-private mechanism with ε = 1. In one state of a run all scores show their canaries, with
+  twice the ε; the fewer canaries are left out, the likelier it is.
+- **equicorrelated**: Gaussian noise of correlation 0.5 between all canaries, with a trace of 0 or 1.
+- **comonotone**: all canaries have the same noise, and no trace.
+
+An entry is the number of audits whose value is more than {slack:g} above ε, with Clopper and Pearson's 95% limits of
+the share. The first row has ε. Methods that assume a Gaussian trade-off curve are measured where there is one."""
 _INPUTS = """\
 Methods that take counts of one threshold (`Explicit`, `privacy-estimates`) get the one halfway between the medians of
 the two laws, chosen in advance. Only `FDPAnalysisNode` takes a number of guesses: the highest tenth of the
@@ -169,9 +188,45 @@ def _results(run: Run, suite: str) -> list[Result]:
 
 def render(run: Run) -> dict[str, str]:
     """Make the page and its pictures, by file name; nothing where no tool is measured."""
-    if not any(_measured(run, suite) for suite in _SUITES):
-        return {}
-    return {PAGE: without_tags(text(run)), **{name: svg(figure) for name, figure in figures(run).items()}}
+    pages = {PAGE: text(run)} if any(_measured(run, suite) for suite in _SUITES) else {}
+    if audits := _measured(run, "dependence"):
+        pages[DEPENDENCE] = dependence(run, audits)
+    return {name: without_tags(made) for name, made in pages.items()} | {
+        name: svg(figure) for name, figure in figures(run).items()
+    }
+
+
+def dependence(run: Run, audits: Sequence[Mapping[str, Any]]) -> str:
+    """Render the page of methods on scores that depend on each other."""
+    truths = {_without_coins(row): row["truth"] for measured in audits for row in measured["cells"]}
+    about = _DEPENDENCE.format(
+        version=run.version,
+        level=run.level,
+        seed=run.seed,
+        date=max(measured["date"] for measured in audits),
+        slack=audits[0]["slack"],
+    )
+    rows = [("ε", "", "", *(f"{truth:.3g}" for truth in truths.values()))]
+    for measured in audits:
+        cells = {_without_coins(row): row for row in measured["cells"]}
+        covered = "yes" if measured["any_dependence"] else "no"
+        rows.append((_tool(measured), measured["method"], covered, *(_above(cells.get(name)) for name in truths)))
+    parts = ["# Auditors on scores that depend on each other", about, *_missing(run, ("dependence",))]
+    return "\n\n".join([*parts, table(("tool", "method", "covered", *truths), rows)]) + "\n"
+
+
+def _without_coins(row: Mapping[str, Any]) -> str:
+    """Return the mechanism's name, whoever takes part."""
+    return str(row["mechanism"]).removesuffix(auditors.ALL_IN)
+
+
+def _above(row: Mapping[str, Any] | None) -> str:
+    if row is None:
+        return ""
+    if _failed(row) == row["runs"]:
+        return "no number"
+    low, high = row["interval"]
+    return f"{row['above']} of {row['runs']} [{low:.0%}, {high:.0%}]"
 
 
 def _measured(run: Run, suite: str) -> list[Mapping[str, Any]]:
@@ -185,7 +240,7 @@ def text(run: Run) -> str:
     parts = [
         "# The auditors, audited",
         _ABOUT.format(version=run.version, level=run.level, seed=run.seed, date=date),
-        *_missing(run),
+        *_missing(run, _SUITES),
     ]
     if audits:
         parts += [
@@ -229,9 +284,9 @@ def text(run: Run) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _missing(run: Run) -> Iterator[str]:
+def _missing(run: Run, suites: Sequence[str]) -> Iterator[str]:
     skipped = [(f"`{result.evidence['tool']}`", result.evidence["missing"])
-               for suite in _SUITES for result in _results(run, suite) if "missing" in result.evidence]  # fmt: skip
+               for suite in suites for result in _results(run, suite) if "missing" in result.evidence]  # fmt: skip
     if skipped:
         yield "Not measured:"
         yield table(("tool", "reason"), list(dict.fromkeys(skipped)))

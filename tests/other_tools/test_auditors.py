@@ -58,8 +58,8 @@ def test_cauchy_noise_has_its_epsilon(shift):
 
 def test_the_worst_case_has_its_epsilon_and_delta():
     made = mechanism("worst case", 1.0)
-    one, other = (np.bincount(of(np.random.default_rng(1), (200_000,)).astype(int), minlength=4) / 200_000
-                  for of in (made.draw, made.draw_null))  # fmt: skip
+    one, other = (np.bincount(made.draw(np.random.default_rng(1), np.full(200_000, inside)).astype(int), minlength=4)
+                  / 200_000 for inside in (True, False))  # fmt: skip
     # At its ε, δ is what it was made with; four standard errors.
     assert np.maximum(one - math.e * other, 0.0).sum() == pytest.approx(made.delta, abs=0.006)
     assert one[0] == 0.0 == other[3]
@@ -68,7 +68,7 @@ def test_the_worst_case_has_its_epsilon_and_delta():
 @pytest.mark.parametrize("name", ["Gaussian", "Laplace", "rounded Gaussian", "Cauchy"])
 def test_the_threshold_is_between_the_laws(name):
     made, rng = mechanism(name, 3.0), np.random.default_rng(2)
-    one, other = (float(np.median(of(rng, (4001,)))) for of in (made.draw, made.draw_null))
+    one, other = (float(np.median(made.draw(rng, np.full(4001, inside)))) for inside in (True, False))
     assert other < made.threshold < one
 
 
@@ -100,6 +100,28 @@ def test_audits_cost_what_their_budget_allows(level):
         least += sum(cell.runs * method.seconds for cell in chosen)
     # Minutes: of both levels together with what the accountants take, less than half an hour.
     assert least <= {Effort.QUICK: 6.0, Effort.FULL: 20.0}[level] * 60.0
+
+
+def test_all_methods_get_dependent_scores_of_a_curve_that_they_assume():
+    for method in METHODS:
+        chosen = auditors.dependent_cells(method, Effort.FULL)
+        names = {cell.mechanism.name.removesuffix(auditors.ALL_IN) for cell in chosen}
+        assert names >= {"equicorrelated, trace 0", "equicorrelated, trace 1", "comonotone, trace 0"}
+        assert method.gaussian_only == ("two states" not in names)
+        assert {cell.mechanism.has_coins for cell in chosen} == {method.any_dependence}
+        assert auditors.LEVEL / len(names) > auditors.ALPHA**auditors.LEAST
+
+
+def test_scores_of_a_run_depend_on_each_other():
+    for name, size in (("comonotone, trace 0", 40), ("comonotone, trace 0, all in", 80)):
+        made = mechanism(name, 0.0)
+        scores, inside = draw(CONTEXT, AuditorCell(made, 20, 2))
+        assert made.epsilon == 0.0
+        assert scores.shape == (2, size)
+        # All that takes part is the same in a run, and other in the next one.
+        assert [len(set(s[i])) for s, i in zip(scores, inside, strict=True)] == [1, 1]
+        assert scores[0][inside[0]][0] != scores[1][inside[1]][0]
+        assert (inside.sum(axis=1) == 40).all() == (not made.has_coins)
 
 
 def test_the_fewest_audits_can_decide():

@@ -50,6 +50,24 @@ def run():
     )  # fmt: skip
 
 
+def test_scores_that_depend_on_each_other_have_a_page_of_their_own():
+    of = {"version": "1.2", "date": "2026-11-23", "slack": 0.01}
+    every = [cell("two states", 80, truth=1.0), cell("comonotone, trace 0", 100, raised=100, truth=0.0)]
+    rows = (
+        result("dependence", "for all", **of, any_dependence=False, cells=every),
+        result("dependence", "for Gaussians", **of, any_dependence=True, cells=every[1:]),
+        result("dependence", "gone", missing="a-tool is not installed"),
+    )
+    made = render(Run("0.1", Effort.QUICK, 5, rows))
+    assert list(made) == [page.DEPENDENCE]
+    lines = made[page.DEPENDENCE].splitlines()
+    assert "| tool | method | covered | two states | comonotone, trace 0 |" in lines
+    assert "| ε |  |  | 1 | 0 |" in lines
+    assert "| a-tool 1.2 | for all | no | 80 of 100 [40%, 90%] | no number |" in lines
+    assert "| a-tool 1.2 | for Gaussians | yes |  | no number |" in lines
+    assert "| `a-tool` | a-tool is not installed |" in lines
+
+
 def test_the_scoreboard_has_a_row_for_each_method(run):
     made = page.text(run)
     assert "quick --seed 5`, 2026-11-23." in made

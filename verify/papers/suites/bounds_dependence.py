@@ -30,6 +30,11 @@ class DependentScores:
     draw: Callable[[np.random.Generator, NDArray[np.bool_]], Array]  # From who takes part, shape (runs, canaries)
     epsilon: Callable[[float, int], float]  # ε at δ, by the number of canaries
     is_conditional: bool  # Whether the null is that given all else
+    mean_trace: float
+
+    def draw_audit(self, rng: np.random.Generator, included: NDArray[np.bool_]) -> Array:
+        """Draw the scores of one run, shape (canaries,)."""
+        return np.asarray(self.draw(rng, included[np.newaxis])[0])
 
 
 def _gaussian(delta: float, mu: float) -> float:
@@ -78,16 +83,19 @@ def _epsilon_at_correlation(mu: float, delta: float, count: int) -> float:
 
 
 MECHANISMS = (
-    DependentScores("scale drawn once a run", _scale, _epsilon_of_scale, is_conditional=True),
-    DependentScores("two states", _two_states, lambda _, __: _PURE, is_conditional=True),
+    DependentScores(
+        "scale drawn once a run", _scale, _epsilon_of_scale, True, _SHARE * _LARGE + (1.0 - _SHARE) * _SMALL
+    ),
+    DependentScores("two states", _two_states, lambda _, __: _PURE, True, 0.0),
     *(
         DependentScores(
             f"equicorrelated, trace {mu:g}",
             partial(_shared_noise, mu, _CORRELATION),
             partial(_epsilon_at_correlation, mu),
             is_conditional=False,
+            mean_trace=mu,
         )
         for mu in (0.0, 1.0)
     ),
-    DependentScores("comonotone, trace 0", partial(_shared_noise, 0.0, 1.0), lambda _, __: 0.0, is_conditional=False),
+    DependentScores("comonotone, trace 0", partial(_shared_noise, 0.0, 1.0), lambda _, __: 0.0, False, 0.0),
 )
