@@ -268,7 +268,7 @@ def source(argument: str) -> str:
         tree = ast.parse(text)
         function = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == name)
         text = ast.get_source_segment(text, function) or ""
-    return _code(text, "python" if path.endswith(".py") else "yaml")
+    return _code(text, {"py": "python", "bib": "bibtex"}.get(path.rpartition(".")[2], "yaml"))
 
 
 def docstring(argument: str) -> str:

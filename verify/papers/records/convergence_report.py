@@ -150,8 +150,8 @@ class ConvergenceReport:
             sentence = f"it takes {counts} canaries to be within {percent_up(reached)}{order}"
             if reached > accuracies[0]:
                 next_best = max(accuracy for accuracy in accuracies if accuracy < reached)
-                why = "as canaries are noise to each other"
-                sentence = f"No number of them brings it within {percent_up(next_best)} {dimensions}, {why}; {sentence}"
+                most = f"No number of canaries brings it within {percent_up(next_best)} {dimensions}"
+                sentence = f"{most}, as they are noise to each other; {sentence}"
         return f"{sentence[0].upper()}{sentence[1:]}{self._without_others()}."
 
     def _without_others(self) -> str:
