@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from canaryproof import replay
+from canaryproof import SamplingTests, replay, seed_tests
 from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
 from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.suites.instruments import (
@@ -23,7 +23,10 @@ from canaryproof.verify.papers.suites.instruments import (
     EXPECTED,
     FAULTS,
     HONEST,
+    LAYERS,
     NOISE_MULTIPLIER,
+    POPULATION,
+    RATE,
     SEEN,
     inspected,
     replayed,
@@ -96,6 +99,24 @@ def not_finite(updates):
     return clipped(updates[finite]) + updates[~finite].sum(axis=0)
 
 
+def drawn_twice(number, seed):
+    """Draw members with replacement."""
+    return np.random.default_rng([seed, number, 1]).integers(POPULATION, size=round(EXPECTED))
+
+
+def coupled(examples):
+    """Clip gradients of a loss that compares each example with the mean of its batch."""
+    outputs = np.array([np.tanh(each) for each in examples]).reshape(-1, DIM)
+    return clipped(outputs + outputs.mean(axis=0)) if len(outputs) else np.zeros(DIM)
+
+
+def padded_texts(texts):
+    """Clip gradients of texts' means over the length of the longest one in the batch."""
+    longest = max(map(len, texts), default=0)
+    rows = [np.bincount(text, minlength=DIM) / longest for text in texts]
+    return clipped(4.0 * np.array(rows)) if rows else np.zeros(DIM)
+
+
 MORE = {
     "dilution": replace(HONEST, noise=less(0.5)),
     "noise-per-client": replace(HONEST, noise=less(EXPECTED**-0.5)),
@@ -107,6 +128,7 @@ MORE = {
     "memorised": replace(HONEST, total=one_counts_four_times),
     "centred": replace(HONEST, total=centred),
     "slightly-long": replace(HONEST, total=slightly_long),
+    "drawn-twice": replace(HONEST, drawn=drawn_twice),
 }
 # Faults that show where a step has such a member or none, and so in a replay alone.
 STEPS = {
@@ -128,14 +150,47 @@ def of_step(name):
     ).has_failed
 
 
+def of_examples(name):
+    """Tell whether a replay sees a loss that couples examples, whose gradients are clipped one by one."""
+    rng = np.random.default_rng(0)
+    if name == "coupled-loss":
+        return replay(coupled, list(rng.normal(size=(20, DIM))), 1.0, extremes={"far": np.full(DIM, 9.0)}).has_failed
+    texts = [rng.integers(DIM, size=8) for _ in range(20)]
+    return replay(padded_texts, texts, 1.0, extremes={"long": rng.integers(DIM, size=4096)}).has_failed
+
+
+def of_two_seeds(training):
+    """Tell whether two trainings, a round each with another seed, see a part without noise or the same members."""
+    batch, records = np.random.default_rng(0).normal(size=(20, DIM)) / DIM**0.5, []
+    for seed in range(2):
+        records.append(SamplingTests(RATE, POPULATION))
+        records[-1].add(training.drawn(0, seed))
+    releases = [training.release(batch, training.noise(0, seed)) for seed in range(2)]
+    parts = [dict(enumerate(np.split(each, np.cumsum(LAYERS)[:-1]))) for each in releases]
+    before = {name: np.zeros(len(each)) for name, each in parts[0].items()}
+    return any(test.has_failed for test in (*seed_tests(before, *parts), records[0].compare(records[1])))
+
+
+# Faults that two trainings see, and those of examples.
+PAIRS = {
+    "moved-without-noise": replace(HONEST, noise=lambda number, seed: noise(number, seed) * (np.arange(DIM) < 1920)),
+    "unseeded": replace(HONEST, drawn=lambda number, _: HONEST.drawn(number, 0)),
+}
+EXAMPLES = ("coupled-loss", "long-texts")
+
+
 def cells(name):
     """Return the cells of a row; nothing if it has no simulation."""
     if name in STEPS:
         return {"replay": 1} if of_step(name) else {}
+    if name in EXAMPLES:
+        return {"replay": 1} if of_examples(name) else {}
+    if name in PAIRS:
+        return {"two seeds": 1} if of_two_seeds(PAIRS[name]) else {}
     training = FAULTS.get(name) or MORE.get(name)
     if training is None:
         return None
-    first = {}
+    first = {"two seeds": 1} if of_two_seeds(training) else {}
     for column, each in sights(name, training, CONTEXT).items():
         noticed = [sight.rounds for sight in each if sight.noticed >= SEEN * sight.runs]
         first |= {column: noticed[0]} if noticed else {}

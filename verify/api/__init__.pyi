@@ -11,6 +11,7 @@ from canaryproof.verify.audit.answer.inspection import Inspection as Inspection
 from canaryproof.verify.audit.answer.inspection import self_test as self_test
 from canaryproof.verify.audit.answer.instruments import ResidualTests as ResidualTests
 from canaryproof.verify.audit.answer.instruments import SamplingTests as SamplingTests
+from canaryproof.verify.audit.answer.instruments import seed_tests as seed_tests
 from canaryproof.verify.audit.answer.jax_inspection import JaxInspection as JaxInspection
 from canaryproof.verify.audit.answer.model_card import model_card as model_card
 from canaryproof.verify.audit.answer.plan import plan as plan

@@ -24,13 +24,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import fft, optimize, special
 
-from canaryproof.kernels.arrays import Array, Complexes
+from canaryproof.kernels.arrays import Array, Complexes, two_norm
 
 Pair = Literal["remove", "add", "replace", "mirrored"]
 
@@ -235,11 +234,6 @@ def _parts(rounds: Rounds, log_share: float) -> tuple[_Part, float]:
     above = _Segment(rounds, 0.5, high, "ratio", -math.inf)
     at_zero = (1.0 - rate) * float(special.erf(0.5 / sigma / math.sqrt(2.0)))
     return _Part((above, below), at_zero, rounds.count), away
-
-
-def two_norm(values: NDArray[Any]) -> float:
-    """Return the 2-norm without BLAS, whose threads take most of the time where others use the processor."""
-    return math.sqrt(float(np.square(values).sum()))
 
 
 def _nodes(edges: Array, points: Array, weights: Array) -> tuple[Array, Array]:

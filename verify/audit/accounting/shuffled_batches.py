@@ -27,8 +27,8 @@ import numpy as np
 from scipy import fft, special
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit.accounting.loss_distribution import power_of_spectrum, two_norm
+from canaryproof.kernels.arrays import Array, two_norm
+from canaryproof.verify.audit.accounting.loss_distribution import power_of_spectrum
 
 _ULP = 2.0**-53
 # Cells of the largest sum around each of its usual values, and deviations of noise that they cover.

@@ -2,8 +2,8 @@
 
 An attacker has scores. An auditor of one's own training also has the sum of the clipped updates. What a round releases
 less that sum is the noise in all coordinates (``ResidualTests``). The auditor also has the record of who took part
-(``SamplingTests``). Every test here holds its level of 1e-6 exactly or by a bound, at any dimension and number of
-rounds.
+(``SamplingTests``). Whoever can train twice sees what was moved without noise (``seed_tests``). Every test here holds
+its level of 1e-6 exactly or by a bound, at any dimension and number of rounds.
 
 Signs. Given their absolute values, the coordinates of normal noise have independent fair signs. Along the coordinates
 i, i + L, i + 2L, … the products of two neighbours have independent fair signs too. So Hoeffding's inequality bounds a
@@ -20,7 +20,7 @@ most the binomial's of the same mean (Hoeffding 1956).
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize, special, stats
 
-from canaryproof.kernels.arrays import Array, Ints, floating, precision
+from canaryproof.kernels.arrays import Array, Ints, floating, on_host, precision
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, rounds_p_value
@@ -48,8 +48,12 @@ _FEWEST_COORDINATES = 32
 _LAGS = 64
 # Limits on the absolute value of a coordinate, in standard deviations.
 _LIMITS = np.arange(16) / 4.0
+# Coordinates that are compared with the limits at a time, so that they stay in the processor's cache.
+_BLOCK = 2**14
 # A generator of honest noise takes at least so many values: jax's normal numbers of 32 bits take some 2²³.
 _LEAST_STATES = 2**20
+# Noise leaves a number at the value that it has with another seed with this probability at most.
+_SAME = 1.0 / 16.0
 _TOLERANCE = rules.NumberRange("lie between 0 and 0.5", 0.0, 0.5)
 _RATE = rules.NumberRange("lie strictly between 0 and 1", 0.0, 1.0, open=True)
 MEMBERS = rules.NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
@@ -142,11 +146,14 @@ class ResidualTests:
         # Strongest correlation of two rounds, and how many pairs were compared. Sums of products and of their squares
         # at each lag.
         self._compared = min(-(-self.dim // max(1, self.dim // _SAMPLE)), _SAMPLE)
-        self._first, self._last = np.empty((2, 0, 2, self._compared))
+        self._first, self._last = np.empty((2, 2, _LAGS, self._compared), np.float32)
+        # Coordinates of the rounds whose span is tested, and inner products of these.
+        self._spanned, self._gram = np.empty((_SPANNED, self._compared)), np.zeros((_SPANNED, _SPANNED))
         self._strongest, self._pairs = 0.0, 0
         self._products, self._product_squares = np.zeros((2, _LAGS))
         # Coordinates above each limit, the positive ones of these, and the least and the most that are expected.
         self._above, self._positive, self._least, self._most = np.zeros((4, len(_LIMITS)))
+        self._expected: dict[float, list[Array]] = {}
         self._lag, self._lags = 0.0, 0
         # Repetitions, how many are expected at most, and among how many coordinates.
         self._repeated, self._repeats, self._drawn = 0, 0.0, 0
@@ -165,10 +172,7 @@ class ResidualTests:
     @property
     def noticed_share(self) -> float:
         """Largest share of the claimed noise that is noticed with probability 90%; nan before the first round."""
-        freedom = self.rounds * self.dim
-        if not freedom:
-            return math.nan
-        return (1.0 - self.tolerance) * math.sqrt(stats.chi2.ppf(LEVEL, freedom) / stats.chi2.ppf(_POWER, freedom))
+        return noticed_share(self.rounds * self.dim, self.tolerance) if self.rounds else math.nan
 
     def add(self, residual: ArrayLike, resolution: float | None = None) -> None:
         """Add a round's residual: the release minus everything that was summed.
@@ -205,7 +209,9 @@ class ResidualTests:
         self._sums.append(np.add.reduceat(vector, self._starts))
         deviations = np.repeat(np.sqrt(np.maximum(squares / self._sizes, np.finfo(float).tiny)), self._sizes)
         scaled = vector / deviations
-        self._compare_rounds(scaled[:: max(1, self.dim // _SAMPLE)][:_SAMPLE].copy())
+        sample = scaled[:: max(1, self.dim // _SAMPLE)][:_SAMPLE].copy()
+        self._compare_rounds(sample)
+        self._keep_products(sample)
         self._count(scaled, resolution / deviations.min())
         # A transform a round would be most of the cost. Noise that repeats itself does so in the rounds 1, 2, 4, … too.
         if largest and self.rounds & (self.rounds - 1) == 0:
@@ -243,8 +249,7 @@ class ResidualTests:
         yield self._values()
 
     def _shorter(self, dim: int, parts: int) -> str:
-        level = LEVEL / parts
-        share = (1.0 - self.tolerance) * math.sqrt(stats.chi2.ppf(level, dim) / stats.chi2.ppf(_POWER, dim))
+        share = noticed_share(dim, self.tolerance, LEVEL / parts)
         return f"noise of at most {share:.4g} of the claim"
 
     def _least_of(self, part: str, squares: Array, dims: Ints) -> InstrumentTest:
@@ -291,15 +296,27 @@ class ResidualTests:
 
     def _count(self, scaled: Array, resolution: float) -> None:
         """Count coordinates above each limit; a rounding error may move the limit."""
-        # The number of limits that a coordinate is above, and 0 for none of them.
-        passed = np.minimum(np.ceil(np.abs(scaled) / _LIMITS[1]), len(_LIMITS)).astype(np.int8)
-        for counts, numbers in ((self._above, passed), (self._positive, passed[scaled > 0.0])):
-            exactly = np.bincount(numbers, minlength=len(_LIMITS) + 1)
-            counts += exactly[:0:-1].cumsum()[::-1]
-        for sign, expected in ((1.0, self._least), (-1.0, self._most)):
-            limits = np.maximum(_LIMITS + sign * resolution, 0.0)
-            for size in self._sizes:
-                expected += size * special.betaincc(0.5, 0.5 * max(size - 1, 1e-300), np.minimum(limits**2 / size, 1.0))
+        for start in range(0, len(scaled), _BLOCK):
+            block = scaled[start : start + _BLOCK]
+            positive = np.array([np.count_nonzero(block > limit) for limit in _LIMITS])
+            self._positive += positive
+            self._above += positive + [np.count_nonzero(block < -limit) for limit in _LIMITS]
+        # Rounded up by 4% at most, so that few of them differ: with more of an error no limit is refuted sooner.
+        rounded = 2.0 ** (math.ceil(16.0 * math.log2(resolution)) / 16.0) if resolution else 0.0
+        if rounded not in self._expected:
+            self._expected[rounded] = [self._beyond_limits(each) for each in (rounded, -rounded)]
+        least, most = self._expected[rounded]
+        self._least += least
+        self._most += most
+
+    def _beyond_limits(self, moved: float) -> Array:
+        """Return how many coordinates of a round are expected above each limit, where all of these are moved."""
+        sizes, ways = np.unique(self._sizes, return_counts=True)
+        limits = np.maximum(_LIMITS + moved, 0.0)
+        shares = np.minimum(limits**2 / sizes[:, np.newaxis], 1.0)
+        return np.asarray(
+            (ways * sizes) @ special.betaincc(0.5, 0.5 * np.maximum(sizes - 1, 1e-300)[:, np.newaxis], shares)
+        )
 
     def _law(self) -> InstrumentTest:
         number = self.rounds * self.dim
@@ -337,23 +354,30 @@ class ResidualTests:
 
     def _compare_rounds(self, sample: Array) -> None:
         """Compare a round with the first rounds and with the last ones, so that each costs the same."""
-        now, both = self.rounds - 1, np.array([sample, sample**2])
+        now, single = self.rounds - 1, sample.astype(np.float32)
+        both = np.array([single, single**2])
         lags = min(now, _LAGS)
-        for others in (self._first[: now - lags], self._last[:lags]):
-            if not len(others):
+        for others in (self._first[:, : now - lags], self._last[:, :lags]):
+            if not others.shape[1]:
                 continue
-            products, squares = np.matmul(others.transpose(1, 0, 2), both[:, :, np.newaxis])[..., 0]
+            products, squares = np.matmul(others, both[:, :, np.newaxis])[..., 0].astype(np.float64)
             ratios = np.abs(products) / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
-            self._strongest, self._pairs = max(self._strongest, float(ratios.max())), self._pairs + len(others)
+            self._strongest, self._pairs = max(self._strongest, float(ratios.max())), self._pairs + len(ratios)
         if lags:
             # The round before has lag 1. The last products are those with the last rounds.
             order = (now - 1 - np.arange(lags)) % _LAGS
             self._products[:lags] += products[order]
             self._product_squares[:lags] += squares[order]
         if now < _LAGS:
-            self._first = np.concatenate([self._first, both[np.newaxis]])
-            self._last = np.concatenate([self._last, both[np.newaxis]])
-        self._last[now % _LAGS] = both
+            self._first[:, now] = both
+        self._last[:, now % _LAGS] = both
+
+    def _keep_products(self, sample: Array) -> None:
+        """Keep the inner products of a round with those before, of the rounds whose span is tested."""
+        now = self.rounds - 1
+        if now < _SPANNED:
+            self._spanned[now] = sample
+            self._gram[now, : now + 1] = self._gram[: now + 1, now] = self._spanned[: now + 1] @ sample
 
     def _between(self) -> InstrumentTest:
         lags = min(_LAGS, self.rounds - 1)
@@ -365,9 +389,9 @@ class ResidualTests:
     def _span(self) -> InstrumentTest:
         if self._compared < _FEWEST_COORDINATES:
             return InstrumentTest("span", "There are too few coordinates for a test of the rounds' span.", None)
-        samples = self._first[: min(_SPANNED, self._compared - 1), 0]
-        p_value = float(rounds_p_value(samples @ samples.T, 1.0, samples.shape[1]))
-        observed = f"The noise of the first {len(samples)} rounds is compared with the span of those before."
+        count = min(self.rounds, _SPANNED, self._compared - 1)
+        p_value = float(rounds_p_value(self._gram[:count, :count], 1.0, self._compared))
+        observed = f"The noise of the first {count} rounds is compared with the span of those before."
         return InstrumentTest("span", observed, p_value, "noise in a space of few dimensions")
 
     def _repeat(self, vector: Array, resolution: float) -> None:
@@ -398,6 +422,85 @@ class ResidualTests:
         least = float(stats.binom.isf(LEVEL, self._drawn, self._repeats / self._drawn)) + 1.0
         # The mean of a Poisson number that is at least so large with a probability of 90%.
         return 0.5 * self._drawn**2 / self.rounds / float(stats.gamma.ppf(_POWER, least))
+
+
+def noticed_share(freedom: int, tolerance: float = 0.01, level: float = LEVEL) -> float:
+    """Return the largest share of claimed noise that a test of so many numbers notices with probability 90%."""
+    ends = stats.chi2.ppf(level, freedom) / stats.chi2.ppf(_POWER, freedom)
+    return float((1.0 - tolerance) * math.sqrt(ends))
+
+
+def upper_limit(share: float, freedom: int) -> float:
+    """Return the upper limit of a deviation at the level 1e-6, by the law of a sum of squares."""
+    return share * math.sqrt(freedom / float(special.chdtri(freedom, 1.0 - LEVEL)))
+
+
+@set_module("canaryproof")
+def seed_tests(
+    before: Mapping[str, ArrayLike], first: Mapping[str, ArrayLike], second: Mapping[str, ArrayLike]
+) -> tuple[InstrumentTest, ...]:
+    """Test whether everything that a training moves is noised, by two trainings with other seeds of their noise.
+
+    Take one step from the same parameters with the same batch, twice, and set the generator of the noise to another
+    seed in between. What the step moves and both leave at the very same numbers has no noise in it, such as a layer
+    that a second optimizer trains, or a statistic that a normalisation keeps. After more steps it would differ too, as
+    its gradients depend on what was noised.
+
+    Parameters
+    ----------
+    before
+        All that the training releases, by name, before the step: parameters and buffers, of any shapes.
+    first, second
+        The same after it, with one seed and another.
+
+    Returns
+    -------
+    A test of each name, in the order of ``before``, at level 1e-6. Where nothing moved, there is no p-value.
+
+    Raises
+    ------
+    ValueError
+        If the names or the shapes differ.
+
+    Notes
+    -----
+    The null hypothesis is noise that leaves each number at one value with a probability of at most 1/16, independently.
+    Normal noise does so if its deviation is five times the spacing of the number format or more. Where numbers of 16
+    bits are trained, take those of 32 bits that the optimizer keeps.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import canaryproof as cp
+    >>> def step(seed):
+    ...     rng = np.random.default_rng(seed)
+    ...     return {"body": rng.normal(size=100), "head": np.full(10, 0.3)}  # the head's step has no noise
+    >>> before = {"body": np.zeros(100), "head": np.zeros(10)}
+    >>> [test.name for test in cp.seed_tests(before, step(0), step(1)) if test.has_failed]
+    ['head']
+    """
+    tests = []
+    for argument, values in (("first", first), ("second", second)):
+        if values.keys() != before.keys():
+            raise ValueError(f"{argument}: must have the names of before, {rules.short_repr([*before])}")
+    for name in before:
+        start, one, other = (np.atleast_1d(on_host(values[name])) for values in (before, first, second))
+        if not start.shape == one.shape == other.shape:
+            raise ValueError(
+                f"{name}: must have one shape in all three, not {start.shape}, {one.shape} and {other.shape}"
+            )
+        moved = (one != start) | (other != start)
+        count, same = int(np.count_nonzero(moved)), int(np.count_nonzero(moved & (one == other)))
+        fewest = int(stats.binom.isf(LEVEL, count, _SAME)) + 1
+        tests.append(
+            InstrumentTest(
+                name,
+                f"{same:,} of {count:,} numbers that moved are the same with another seed of the noise.",
+                float(stats.binom.sf(same - 1, count, _SAME)) if count else None,
+                f"{fewest:,} numbers that moved without noise" if fewest <= count else "",
+            )
+        )
+    return tuple(tests)
 
 
 @set_module("canaryproof")
@@ -443,7 +546,11 @@ class SamplingTests:
         self._last = np.full(self.members, -1, np.int64)
         # For each round, at the lags 1, 2, …: how many members of the earlier round are in it too.
         self._returned: list[Ints] = []
+        # Rounds in which a member was drawn more than once, and how often that happened.
+        self._twice: list[tuple[int, int]] = []
+        # Of the record so far, and of each round by itself.
         self._digest = hashlib.sha256()
+        self._digests: list[bytes] = []
 
     @property
     def rounds(self) -> int:
@@ -461,7 +568,11 @@ class SamplingTests:
         Raises
         ------
         ValueError
-            If one is out of its range or drawn twice.
+            If one is out of its range.
+
+        Notes
+        -----
+        Poisson sampling draws nobody twice: where a member is, the test ``drawn once`` fails.
         """
         numbers = np.asarray(drawn)
         if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
@@ -469,20 +580,25 @@ class SamplingTests:
         numbers = numbers.astype(np.int64)
         if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.members):
             raise ValueError(f"drawn: must lie between 0 and {self.members - 1}")
-        if len(np.unique(numbers)) != len(numbers):
-            raise ValueError("drawn: a member is drawn twice in a round")
+        once = np.unique(numbers)
+        if len(once) < len(numbers):
+            self._twice.append((self.rounds, len(numbers) - len(once)))
+        numbers = once
         now, last = self.rounds, self._last[numbers]
         since = (now - last).astype(np.uint64)
         # The last round of a member joins those before it; what lies further back than all lags leaves.
         history = (self._history[numbers] << np.uint64(1)) | np.uint64(1)
         history = np.where(since <= _LAGS, history << (np.minimum(since, _LAGS) - np.uint64(1)), np.uint64(0))
         history[last < 0] = 0
-        lags = np.arange(min(_LAGS, now), dtype=np.uint64)
-        self._returned.append(np.array([np.count_nonzero(history >> lag & np.uint64(1)) for lag in lags], np.int64))
+        # Little-endian, so that the first bit is the lag 1.
+        bits = np.unpackbits(history.astype("<u8").view(np.uint8).reshape(-1, 8), axis=1, bitorder="little")
+        self._returned.append(bits.sum(axis=0, dtype=np.int64)[: min(_LAGS, now)])
         self._history[numbers], self._last[numbers] = history, now
         self._counts[numbers] += 1
         self._sizes.append(len(numbers))
-        self._digest.update(np.sort(numbers).astype("<i8").tobytes() + b"round")
+        record = numbers.astype("<i8").tobytes()
+        self._digest.update(record + b"round")
+        self._digests.append(hashlib.sha256(record).digest())
 
     def tests(self, *, notices: bool = True) -> tuple[InstrumentTest, ...]:
         """Return the tests of the rounds so far; none before the first.
@@ -498,7 +614,63 @@ class SamplingTests:
         """
         return tuple(self._tests(notices=notices)) if self.rounds else ()
 
+    def compare(self, other: "SamplingTests") -> InstrumentTest:
+        """Compare this record with that of another training, round by round.
+
+        Independent draws are next to never equal. Equal ones are of a generator that every training sets to one state:
+        whoever knows it knows who takes part.
+
+        Parameters
+        ----------
+        other
+            The record of another training, with the same rate and members.
+
+        Returns
+        -------
+        The test of the rounds that both have.
+
+        Raises
+        ------
+        ValueError
+            If the other has another rate or number of members.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import canaryproof as cp
+        >>> records = [cp.SamplingTests(rate=0.1, members=1000) for _ in range(2)]
+        >>> for record in records:
+        ...     rng = np.random.default_rng(0)  # each training begins with this seed
+        ...     for t in range(20):
+        ...         record.add(np.flatnonzero(rng.random(1000) < 0.1))
+        >>> records[0].compare(records[1]).observed
+        'The same members were drawn in 20 of 20 rounds of both trainings.'
+        """
+        if (other.rate, other.members) != (self.rate, self.members):
+            raise ValueError(
+                f"other: must have the rate {self.rate:g} and {self.members:,} members, not {other.rate:g} and "
+                f"{other.members:,}"
+            )
+        pairs = list(zip(self._digests, other._digests, strict=False))
+        same = sum(first == second for first, second in pairs)
+        # Each member is drawn in both rounds, or in neither.
+        chance = math.exp(self.members * math.log1p(-2.0 * self.rate * (1.0 - self.rate)))
+        return InstrumentTest(
+            "equal records",
+            f"The same members were drawn in {same} of {len(pairs)} rounds of both trainings.",
+            float(stats.binom.sf(same - 1, len(pairs), chance)) if pairs else None,
+        )
+
     def _tests(self, *, notices: bool) -> Iterator[InstrumentTest]:
+        if self._twice:
+            # No claim of Poisson sampling has such a round.
+            many = sum(count for _, count in self._twice)
+            yield InstrumentTest(
+                "drawn once",
+                f"Members were drawn twice in a round {many} time{'s' if many > 1 else ''}, for the first time in "
+                f"round {self._twice[0][0]}.",
+                0.0,
+            )
         rng = np.random.default_rng(int.from_bytes(self._digest.digest(), "big"))
         sizes = np.asarray(self._sizes)
         normal = _normal(sizes, self.members, self.rate, rng)

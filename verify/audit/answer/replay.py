@@ -22,6 +22,8 @@ TOLERANCE = 1e-3
 _EXAMPLES = 100
 # Batches that are drawn besides the whole have at most so many members.
 _MOST = 64
+# What a step raises for a batch that it does not take: torch raises RuntimeError for an empty one.
+_REFUSALS = (ArithmeticError, ValueError, LookupError, RuntimeError)
 _NEIGHBOURS = ("add-or-remove", "replace")
 _SENSITIVITY = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
 
@@ -148,7 +150,7 @@ def replay(
     Notes
     -----
     The batch of the whole comes first. Then parts of it, in other orders, are drawn and shrunk by Hypothesis, with a
-    fixed key. A step that raises an error for a member refuses it; that is reported, and is no fault.
+    fixed key. A step that raises an error for a member, or without any, refuses that; it is reported, and is no fault.
 
     Examples
     --------
@@ -177,7 +179,10 @@ def replay(
         )
     cases = tuple(steps.compare(name, whole) for name in chosen)
     broken = [case.member for case in cases if case.is_excessive]
-    return Replay(limit, neighbours, cases, _smallest(steps, len(members), broken, cases))
+    smallest = _smallest(steps, len(members), broken, cases)
+    if neighbours == "add-or-remove" and (refusal := steps.refusal(())):
+        cases += (Replayed("no member at all", (), math.nan, limit, refusal),)
+    return Replay(limit, neighbours, cases, smallest)
 
 
 @dataclass(frozen=True)
@@ -211,14 +216,22 @@ class _Steps:
             raise ValueError(f"step: must return a vector of numbers, not {array.dtype} of shape {array.shape}")
         return array, precision(release) if array.dtype.kind == "f" else 0.0
 
+    def refusal(self, numbers: Sequence[int]) -> str:
+        """Return what the step raises for some members; empty if it releases."""
+        try:
+            self.release(numbers)
+        except _REFUSALS as error:
+            return _words(error)
+        return ""
+
     def compare(self, name: str, numbers: tuple[int, ...]) -> Replayed:
         """Run a step with and without a member; in place of the first one, where it replaces."""
         rest = numbers[1:] if self.neighbours == "replace" else numbers
-        without, _ = self.release(numbers)
         try:
+            without, _ = self.release(numbers)
             with_it, spacing = self.release(rest, [self.extremes[name]])
-        except (ArithmeticError, ValueError) as error:
-            return Replayed(name, rest, math.nan, self.sensitivity, f"{type(error).__name__}: {error}")
+        except _REFUSALS as error:
+            return Replayed(name, rest, math.nan, self.sensitivity, _words(error))
         if with_it.shape != without.shape:
             raise ValueError(f"step: must return vectors of one shape, not {without.shape} and {with_it.shape}")
         with np.errstate(all="ignore"):
@@ -287,6 +300,10 @@ def _extremes(members: Any) -> dict[str, NDArray[Any]]:
 def _unit(vector: Array) -> Array:
     length = float(np.linalg.norm(vector))
     return np.asarray(vector / length if length else vector)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
 
 
 def _are_same(first: NDArray[Any], second: NDArray[Any]) -> bool:

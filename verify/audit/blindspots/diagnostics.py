@@ -44,18 +44,21 @@ def rounds_p_value(gram: ArrayLike, noise_multiplier: float, dim: int, data_norm
     stochastic bound. It is a noncentral F variable with t and d − t degrees of freedom and noncentrality
     (data_norm/σ)², whatever the rounds before were. Fisher's sum of logarithms combines the rounds' p-values.
     """
-    products = np.asarray(gram, dtype=np.float64)
+    # Inner products of what is left of each round outside of the span of those before: Gauss's elimination.
+    left = np.array(gram, dtype=np.float64)
+    squares = np.diagonal(left, axis1=-2, axis2=-1).copy()
     noncentrality = (data_norm / noise_multiplier) ** 2
-    rounds = products.shape[-1]
-    logs = np.zeros(products.shape[:-2])
-    for before in range(1, rounds):
-        with_them, square = products[..., :before, before], products[..., before, before]
-        inverse = np.linalg.pinv(products[..., :before, :before], hermitian=True)
-        inside = np.einsum("...i,...ij,...j->...", with_them, inverse, with_them)
+    rounds = left.shape[-1]
+    logs = np.zeros(left.shape[:-2])
+    for before in range(rounds):
+        square, outside = squares[..., before], left[..., before, before]
         # A round without noise is outside any span, and within it too.
-        outside = np.maximum(np.maximum(square - inside, 1e-12 * square), np.finfo(float).tiny)
-        ratio = (inside / before) / (outside / (dim - before))
-        tail = 1.0 - special.ncfdtr(before, dim - before, noncentrality, ratio)
-        with np.errstate(divide="ignore"):
-            logs += np.log(np.clip(tail, 0.0, 1.0))
+        least = np.maximum(1e-12 * square, np.finfo(float).tiny)
+        if before:
+            ratio = ((square - outside) / before) / (np.maximum(outside, least) / (dim - before))
+            tail = 1.0 - special.ncfdtr(before, dim - before, noncentrality, ratio)
+            with np.errstate(divide="ignore"):
+                logs += np.log(np.clip(tail, 0.0, 1.0))
+        pivot = np.where(outside > least, outside, np.inf)
+        left -= left[..., :, before, np.newaxis] * (left[..., before, :] / pivot[..., np.newaxis])[..., np.newaxis, :]
     return np.asarray(special.chdtrc(2.0 * (rounds - 1), -2.0 * logs))

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-# Parts of a self-test, and attackers' audits at known rounds, with all others' data.
-INSTRUMENTS = ("residual", "canaries", "sampling record", "replay")
+# Two trainings with other seeds, parts of a self-test, and attackers' audits at known rounds, with all others' data.
+INSTRUMENTS = ("two seeds", "residual", "canaries", "sampling record", "replay")
 AUDITS = {"audit, 100 canaries": 100, "audit, 10 canaries": 10}
 COLUMNS = (*INSTRUMENTS, *AUDITS)
 
@@ -69,5 +69,5 @@ def summary() -> str:
     tested = sum(fault.instrument is not None for fault in faults)
     return (
         f"Of {len(faults)} faults in the documentation's map of faults, {count} canaries at known rounds notice "
-        f"{seen}, and the instruments of a self-test notice {tested}."
+        f"{seen}, and an auditor's instruments notice {tested}."
     )

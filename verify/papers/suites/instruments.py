@@ -15,7 +15,7 @@ from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.answer.inspection import Inspection
 from canaryproof.verify.audit.answer.replay import replay
-from canaryproof.verify.audit.blindspots.fault_map import AUDITS, INSTRUMENTS, fault_map
+from canaryproof.verify.audit.blindspots.fault_map import AUDITS, fault_map
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.files.json_records import to_document
@@ -37,8 +37,9 @@ _ROUNDS = (1, 2, 4, 8, 16, 32)
 # Tests of an inspection by instrument; all others are of the residual.
 _TESTS = {
     "canaries": ("clipping", "divisor"),
-    "sampling record": ("batch size", "spread of batch sizes", "participations", "returns"),
+    "sampling record": ("drawn once", "batch size", "spread of batch sizes", "participations", "returns"),
 }
+_INSPECTED = ("residual", *_TESTS)
 _SPLITS = np.cumsum(LAYERS)[:-1]
 
 Vectors = Array
@@ -209,9 +210,9 @@ def inspected(training: SimulatedTraining, rounds: Sequence[int], seed: int) -> 
 
 
 def _smallest(inspection: Inspection) -> dict[str, float]:
-    p_values = {name: [1.0] for name in INSTRUMENTS[:-1]}
+    p_values = {name: [1.0] for name in _INSPECTED}
     for test in inspection.tests():
-        name = next((name for name, tests in _TESTS.items() if test.name in tests), INSTRUMENTS[0])
+        name = next((name for name, tests in _TESTS.items() if test.name in tests), _INSPECTED[0])
         p_values[name].append(1.0 if test.p_value is None else test.p_value)
     return {name: min(values) for name, values in p_values.items()}
 
@@ -260,7 +261,7 @@ def sights(name: str, training: SimulatedTraining, context: Context) -> dict[str
     rounds = [training.rounds] if quick else _ROUNDS
     if training.sees != "replay" or not quick:
         runs = [inspected(training, rounds, seed) for seed in seeds]
-        for instrument in INSTRUMENTS[:-1] if not quick else [training.sees]:
+        for instrument in _INSPECTED if not quick else [training.sees]:
             noticed = ((t, sum(run[t][instrument] <= LEVEL for run in runs)) for t in rounds)
             seen[instrument] = tuple(InstrumentSight(t, number, len(runs)) for t, number in noticed)
     if training.sees == "replay" or not quick:

@@ -203,8 +203,8 @@ def test_what_is_refused_changes_nothing():
     tests, sampling = cp.ResidualTests(1.0, DIM), cp.SamplingTests(0.5, 10)
     with pytest.raises(ValueError, match="residual: must be finite"):
         tests.add(np.full(DIM, math.nan))
-    with pytest.raises(ValueError, match="drawn twice"):
-        sampling.add([1, 1])
+    with pytest.raises(ValueError, match="drawn: must lie between 0 and 9"):
+        sampling.add([1, 10])
     assert (tests.rounds, sampling.rounds) == (0, 0)
 
 
@@ -636,9 +636,11 @@ def test_a_rounding_error_moves_each_limit_by_itself():
     parts = np.split(vector, [100])
     # In deviations of the layer that has the smallest one.
     moved = 0.01 / min(math.sqrt(np.mean(part**2)) for part in parts)
+    rounded = 2.0 ** (math.ceil(16.0 * math.log2(moved)) / 16.0)
+    assert moved <= rounded < 1.045 * moved
     for limit, least, most in zip(np.arange(16) / 4.0, tests._least, tests._most, strict=True):
         for expected, sign in ((least, 1.0), (most, -1.0)):
-            moved_limit = max(0.0, limit + sign * moved)
+            moved_limit = max(0.0, limit + sign * rounded)
             tails = [size * stats.beta.sf(moved_limit**2 / size, 0.5, 0.5 * (size - 1)) for size in (100, 200)]
             assert expected == pytest.approx(sum(tails), rel=1e-9)
 
@@ -654,7 +656,7 @@ def test_rounds_are_compared_with_the_first_and_the_last_ones_alone():
         assert [test.name for test in tests.tests() if test.has_failed] == ["repeats between rounds"], earlier
     # All pairs of the first 65 rounds, and each later one with the first 64 and the last 64.
     assert tests._pairs == sum(min(t, 64) + min(64, max(0, t - 64)) for t in range(150))
-    assert len(tests._first) == len(tests._last) == 64
+    assert tests._first.shape[1] == tests._last.shape[1] == 64
 
 
 def test_returns_are_counted_as_by_sets_at_every_lag():
@@ -668,3 +670,102 @@ def test_returns_are_counted_as_by_sets_at_every_lag():
     assert found == [
         (lag, len(sets[t - lag]), len(sets[t - lag] & sets[t])) for t in range(140) for lag in range(1, min(t, 64) + 1)
     ]
+
+
+def test_a_member_drawn_twice_fails_the_record_and_counts_once():
+    once, twice = cp.SamplingTests(RATE, MEMBERS), cp.SamplingTests(RATE, MEMBERS)
+    for t in range(6):
+        drawn = poisson([3, t])
+        once.add(drawn)
+        twice.add(np.append(drawn, drawn[:2]) if t in (2, 4) else drawn)
+    test, *others = twice.tests()
+    assert (test.name, test.has_failed) == ("drawn once", True)
+    assert test.observed == "Members were drawn twice in a round 4 times, for the first time in round 2."
+    # All other tests are of who was there.
+    assert tuple(others) == once.tests()
+    assert not any(other.has_failed for other in others)
+
+
+def records(*seeds, rounds=20):
+    made = []
+    for seed in seeds:
+        made.append(cp.SamplingTests(RATE, MEMBERS))
+        for t in range(rounds):
+            made[-1].add(poisson([seed, t]))
+    return made
+
+
+def test_two_records_of_one_seed_are_equal_and_of_two_seeds_are_not():
+    first, again, other = records(4, 4, 5)
+    test = first.compare(again)
+    assert (test.name, test.has_failed) == ("equal records", True)
+    assert test.observed == "The same members were drawn in 20 of 20 rounds of both trainings."
+    assert not first.compare(other).has_failed
+    # A training that begins anew from its first state is the same for as long as it goes.
+    (short,) = records(4, rounds=3)
+    assert first.compare(short).has_failed
+    assert "in 3 of 3 rounds" in short.compare(first).observed
+    assert first.compare(cp.SamplingTests(RATE, MEMBERS)).p_value is None
+    # Of few members independent records are equal often: each of two is drawn in both rounds or in none.
+    few = [cp.SamplingTests(0.5, 2) for _ in range(2)]
+    for record in few:
+        for drawn in ([0], [1], []):
+            record.add(np.array(drawn, int))
+    assert few[0].compare(few[1]).p_value == pytest.approx(0.25**3)
+    with pytest.raises(ValueError, match=r"other: must have the rate 0.1 and 800 members, not 0.5 and 2"):
+        first.compare(few[0])
+
+
+def test_what_moves_without_noise_is_named():
+    rng = np.random.default_rng(6)
+    before = {"body": rng.normal(size=(20, 5)), "head": rng.normal(size=8), "frozen": rng.normal(size=9), "one": 0.5}
+
+    def step(seed, head=0.0):
+        drawn = np.random.default_rng(seed)
+        moved = {"body": drawn.normal(size=(20, 5)), "head": 0.1 + head * drawn.normal(size=8), "frozen": 0, "one": 0.1}
+        return {name: before[name] - moved[name] for name in before}
+
+    tests = {test.name: test for test in cp.seed_tests(before, step(1), step(2))}
+    assert list(tests) == list(before)
+    assert refuted(tests) == {"head"}
+    assert tests["head"].observed == "8 of 8 numbers that moved are the same with another seed of the noise."
+    assert tests["head"].p_value == pytest.approx(16.0**-8)
+    # What did not move needs no noise, and one number alone may be the same by chance.
+    assert (tests["frozen"].p_value, tests["one"].p_value) == (None, 1 / 16)
+    assert tests["one"].notices == ""
+    assert not refuted({test.name: test for test in cp.seed_tests(before, step(1, head=1.0), step(2, head=1.0))})
+    # The smallest number that is noticed, and one less.
+    fewest = int(tests["body"].notices.split()[0])
+    for same, fails in ((fewest, True), (fewest - 1, False)):
+        other = step(2)
+        other["body"].flat[:same] = step(1)["body"].flat[:same]
+        assert (refuted({test.name: test for test in cp.seed_tests(before, step(1, 1.0), other)}) == {"body"}) is fails
+
+
+def test_honest_noise_of_five_spacings_is_not_refuted():
+    # In half precision the numbers between 1 and 2 are 2^-10 apart.
+    for seed in range(20):
+        before = {"p": np.full(1000, 1.5, np.float16)}
+        one, other = (
+            {"p": (1.4 + 5 * 2.0**-10 * np.random.default_rng([seed, i]).normal(size=1000)).astype(np.float16)}
+            for i in range(2)
+        )
+        (test,) = cp.seed_tests(before, one, other)
+        assert not test.has_failed
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"first": {"a": np.zeros(2)}}, "first: must have the names of before"),
+        ({"second": {"a": np.zeros(2), "b": np.zeros(3), "c": 1.0}}, "second: must have the names of before"),
+        (
+            {"second": {"a": np.zeros(2), "b": np.zeros(2)}},
+            r"b: must have one shape in all three, not \(3,\), \(3,\) and",
+        ),
+    ],
+)
+def test_parameters_of_other_names_or_shapes_are_refused(change, words):
+    given = {name: {"a": np.zeros(2), "b": np.zeros(3)} for name in ("before", "first", "second")}
+    with pytest.raises(ValueError, match=words):
+        cp.seed_tests(**{**given, **change})

@@ -224,7 +224,6 @@ TABLE = {
     sampling: [
         ("rate", 1.0, "rate: must lie strictly between 0 and 1"),
         ("drawn", (10,), "drawn: must lie between 0 and 9"),
-        ("drawn", (1, 1), "drawn twice"),
         ("drawn", (0.5,), "drawn: must be a list"),
     ],
     partial(cp.Inspection, **MECHANISM): [

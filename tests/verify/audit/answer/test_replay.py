@@ -180,3 +180,62 @@ def test_a_replay_prints_what_each_member_changes(neighbours):
         *beside,
     ]
     assert "and 2 others [7, 8]" in str(Replay(2.0, neighbours, cases, Replayed("five", (7, 8), 3.0, 2.1)))
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, RuntimeError, IndexError])
+def test_a_step_that_refuses_an_empty_batch_is_replayed_with_members(error):
+    def refuse(updates):
+        if not len(updates):
+            raise error("no gradients")
+        return updates
+
+    found = cp.replay(lambda updates: honest(refuse(updates)), UPDATES, 1.0 / MEMBERS)
+    assert not found.has_failed
+    assert str(found).splitlines()[-1] == f"  refused: no member at all ({error.__name__}: no gradients)"
+    # Beside one other at least.
+    found = cp.replay(lambda updates: refuse(updates).sum(axis=0), UPDATES, 1.0)
+    assert found.has_failed
+    assert len(found.smallest.batch) == 1
+    found = cp.replay(lambda updates: honest(refuse(updates)), UPDATES, 2.0 / MEMBERS, neighbours="replace")
+    assert "refused" not in str(found)
+
+
+EXAMPLES = list(np.random.default_rng(3).normal(size=(24, 6)))
+WEIGHTS = np.random.default_rng(4).normal(size=(DIM, 6)) / 10
+
+
+def contrasted(examples, is_coupled):
+    """Clip the gradients of a loss that pulls an example to itself and pushes it away from the others, if coupled."""
+    total = np.zeros(DIM)
+    outputs = [WEIGHTS @ each for each in examples]
+    for i, output in enumerate(outputs):
+        others = [np.tanh(output @ other) * other for j, other in enumerate(outputs) if j != i]
+        gradient = output - (np.mean(others, axis=0) if is_coupled and others else 0.0)
+        total += clipped(gradient[np.newaxis])[0]
+    return total
+
+
+def of_texts(texts, is_padded):
+    """Clip the gradients of texts' means: over their own lengths, or over that of the longest in the batch."""
+    longest = max(map(len, texts), default=0)
+    total = np.zeros(DIM)
+    for text in texts:
+        counts = np.bincount(text, minlength=DIM)
+        total += clipped(4.0 * counts[np.newaxis] / (longest if is_padded else len(text)))[0]
+    return total
+
+
+TEXTS = [np.random.default_rng(seed).integers(DIM, size=6) for seed in range(12)]
+LONG = {"a text of 4,096 words": np.random.default_rng(99).integers(DIM, size=4096)}
+
+
+@pytest.mark.parametrize(
+    ("step", "members", "extremes"),
+    [(contrasted, EXAMPLES, {"far from all": 30.0 * EXAMPLES[0]}), (of_texts, TEXTS, LONG)],
+)
+def test_a_loss_that_couples_members_is_found_by_their_examples(step, members, extremes):
+    """Each gradient is clipped by itself, so that no look at the gradients sees it."""
+    coupled = cp.replay(lambda batch: step(batch, True), members, 1.0, extremes=extremes)
+    assert coupled.has_failed
+    assert max(case.distance for case in coupled.cases) > 2.0
+    assert not cp.replay(lambda batch: step(batch, False), members, 1.0, extremes=extremes).has_failed

@@ -86,7 +86,9 @@ def test_what_notices_a_row_of_the_atlas_is_told_in_a_few_words():
 
 
 def test_each_row_without_a_reason_is_simulated_and_no_other():
-    simulated = set(FAULTS) | set(measuring.MORE) | set(measuring.STEPS)
+    simulated = (
+        set(FAULTS) | set(measuring.MORE) | set(measuring.STEPS) | set(measuring.PAIRS) | set(measuring.EXAMPLES)
+    )
     assert simulated == {fault.name for fault in fault_map().values() if not fault.reason}
 
 
@@ -119,8 +121,15 @@ def test_the_sentence_has_the_maps_counts():
     assert seen < tested < len(faults)
     assert summary() == (
         f"Of {len(faults)} faults in the documentation's map of faults, 100 canaries at known rounds notice {seen}, "
-        f"and the instruments of a self-test notice {tested}."
+        f"and an auditor's instruments notice {tested}."
     )
+
+
+def test_two_seeds_and_examples_show_what_the_map_says():
+    for name, training in {**FAULTS, **measuring.MORE, **measuring.PAIRS}.items():
+        assert measuring.of_two_seeds(training) == ("two seeds" in fault_map()[name].rounds), name
+    assert not measuring.of_two_seeds(measuring.HONEST)
+    assert all(map(measuring.of_examples, measuring.EXAMPLES))
 
 
 @pytest.mark.deep
