@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from canaryproof.verify.audit.answer import picture, text
-from canaryproof.verify.audit.answer.findings import RULES, GateOutcome
+from canaryproof.verify.audit.answer.findings import RULES, Decision, Finding, GateOutcome
 from canaryproof.verify.audit.answer.result import ESTIMATE, AuditResult, AuditRow, EstimateRow
 from canaryproof.verify.audit.answer.trade_off import trade_off_curve
 from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
@@ -47,6 +47,22 @@ class Picture:
 
 
 def html(result: AuditResult, document: dict[str, Any]) -> str:
+    """Return an audit's report as an HTML page."""
+    return html_page("audit", result.decision, document, tuple(_sections(result, document)), tuple(_pictures(result)))
+
+
+def markdown(result: AuditResult, document: dict[str, Any]) -> str:
+    """Return an audit's report as Markdown, with tables in place of pictures."""
+    return markdown_page("audit", result.decision, document, tuple(_sections(result, document)))
+
+
+def html_page(
+    subject: str,
+    decision: Decision | None,
+    document: dict[str, Any],
+    sections: Sequence[ReportSection],
+    pictures: Sequence[Picture] = (),
+) -> str:
     """Return a report as an HTML page, which needs no script and no network."""
     environment = Environment(
         loader=PackageLoader("canaryproof.verify.audit.answer"),
@@ -56,18 +72,20 @@ def html(result: AuditResult, document: dict[str, Any]) -> str:
     )
     return environment.get_template("report.html.jinja").render(
         document=document,
-        tone=_tone(result),
-        title=_title(result),
+        tone=_tone(decision),
+        title=_title(subject, decision),
         heading=_heading_lines(document),
-        pictures=tuple(_pictures(result)),
-        sections=tuple(_sections(result, document)),
+        pictures=pictures,
+        sections=sections,
     )
 
 
-def markdown(result: AuditResult, document: dict[str, Any]) -> str:
-    """Return a report as Markdown, with tables in place of pictures."""
-    parts = [f"# {_title(result)}", *map(literal, _heading_lines(document)), literal(document["answer"])]
-    for section in _sections(result, document):
+def markdown_page(
+    subject: str, decision: Decision | None, document: dict[str, Any], sections: Sequence[ReportSection]
+) -> str:
+    """Return a report as Markdown."""
+    parts = [f"# {_title(subject, decision)}", *map(literal, _heading_lines(document)), literal(document["answer"])]
+    for section in sections:
         parts.append(f"## {section.title}")
         parts += map(literal, section.words)
         if section.rows:
@@ -95,11 +113,9 @@ def fragment(result: AuditResult) -> str:
     return f'<div class="canaryproof-audit">{"".join(parts)}</div>'
 
 
-def _title(result: AuditResult) -> str:
+def _title(subject: str, decision: Decision | None) -> str:
     """Return the decision as a title; ``answer`` says what it rests on."""
-    if result.decision is None:
-        return "Privacy audit: nothing claimed"
-    return f"Privacy audit: {result.decision.outcome.lower()}"
+    return f"Privacy {subject}: {'nothing claimed' if decision is None else decision.outcome.lower()}"
 
 
 def _heading_lines(document: dict[str, Any]) -> list[str]:
@@ -107,11 +123,11 @@ def _heading_lines(document: dict[str, Any]) -> list[str]:
     return [f"{name.capitalize()}: {words}" for name, words in document["heading"].items() if name != "name" and words]
 
 
-def _tone(result: AuditResult) -> str:
+def _tone(decision: Decision | None) -> str:
     """Return the tone of the answer."""
-    if result.decision is None or result.decision.outcome is GateOutcome.CANNOT_SAY:
+    if decision is None or decision.outcome is GateOutcome.CANNOT_SAY:
         return "unsure"
-    return "good" if result.decision.outcome is GateOutcome.PASSED else "bad"
+    return "good" if decision.outcome is GateOutcome.PASSED else "bad"
 
 
 _HEADINGS = ("name", "version", "kind", "ε", "low", "high", "coverage", "cap", "assumes")
@@ -137,7 +153,7 @@ def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportS
     if (plan := document["plan"]) is not None:
         differences = [(each["name"], each["planned"], each["audited"]) for each in plan["differences"]]
         yield ReportSection("Held against the plan", (plan["answer"],), ("what", "planned", "audited"), differences)
-    yield from _findings(result)
+    yield findings_section(result.findings, result.decision)
     yield from _claim(document)
     yield ReportSection("What the attacker knows", (document["attacker"],))
     if result.estimates or result.bounds:
@@ -168,12 +184,12 @@ def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportS
     yield ReportSection("To report", (document["to_report"],))
 
 
-def _findings(result: AuditResult) -> Iterator[ReportSection]:
+def findings_section(findings: Sequence[Finding], decision: Decision | None) -> ReportSection:
+    """Return the section of what was found, and of the rule by which that decides."""
     rows = [
-        (each.question.value, each.status.value, each.because, each.noticed or "–", each.do or "–")
-        for each in result.findings
+        (each.question.value, each.status.value, each.because, each.noticed or "–", each.do or "–") for each in findings
     ]
-    words, decision = [], result.decision
+    words = []
     if decision is not None:
         rule = next(rule for rule in RULES if rule.name == decision.rule)
         words.append(f"{decision.outcome}, as {rule.applies}. Asked: {', '.join(decision.asked)}.")
@@ -183,7 +199,7 @@ def _findings(result: AuditResult) -> Iterator[ReportSection]:
             f"{POWER:.0%}."
         )
     header = ("question", "answer", "because", "noticed nine times out of ten", "what to do")
-    yield ReportSection("What was found", tuple(words), header, rows)
+    return ReportSection("What was found", tuple(words), header, rows)
 
 
 def _claim(document: dict[str, Any]) -> Iterator[ReportSection]:

@@ -12,7 +12,7 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from pathlib import Path
@@ -31,7 +31,7 @@ from canaryproof.verify.audit.canaries.round_scores import directions_of, layers
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Scores
 from canaryproof.verify.audit.engine.provenance import digest_of_files
 from canaryproof.verify.audit.files import json_records
-from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone
+from canaryproof.verify.audit.files.json_records import Count, OmittedIfNone, dump, seal
 from canaryproof.verify.audit.files.reading import open_file
 from canaryproof.verify.audit.files.writing import replace_file
 from canaryproof.verify.audit.rules import printable
@@ -309,17 +309,6 @@ def record(
     return seal(json_records.to_document(made))
 
 
-def seal(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a record with the SHA-256 of all its other fields as the last one."""
-    others = {name: value for name, value in document.items() if name != "sha256"}
-    return {**others, "sha256": hashlib.sha256(dump(others).encode()).hexdigest()}
-
-
-def dump(document: dict[str, Any]) -> str:
-    """Write a record as JSON: equal records give equal text."""
-    return json.dumps(document, indent=2, allow_nan=False)
-
-
 def versions_here() -> dict[str, str]:
     """Return the versions of the libraries that compute and draw, and the digest of this package's own files."""
     return {
@@ -458,20 +447,20 @@ def _repeat(result: AuditResult, audited: InputRecord, heading: ReportHeading) -
     """Yield the lines that repeat an audit and check its report."""
     subject = audited.subject
     name = audited.file.name if audited.file else {"release": "release.npy", "scores": "scores.json"}[subject]
-    file, asked = _quote(name), result.request
+    file, asked = quote(name), result.request
     number = asked.claim is None or isinstance(asked.claim, int | float | np.number)
     # The command line makes no other orthonormal canaries.
     usual = asked.canaries is None or layers_of(asked.canaries) in (0, OrthonormalCanaries.layers)
     # The secret of a plan stays with those who made it.
     if number and usual and result.comparison is None:
-        yield f"canaryproof audit {file}{_options(result, audited)} --report {_quote(f'again-{heading.name}')}"
-    held = "" if result.comparison is None else f" --plan {_quote(result.comparison.file)}"
+        yield f"canaryproof audit {file}{_options(result, audited)} --report {quote(f'again-{heading.name}')}"
+    held = "" if result.comparison is None else f" --plan {quote(result.comparison.file)}"
     second = "" if audited.file is None or audited.file.unobserved is None else _second(audited.file.unobserved)
-    yield f"canaryproof check-report {_quote(heading.name)} --{subject} {file}{second}{held}"
+    yield f"canaryproof check-report {quote(heading.name)} --{subject} {file}{second}{held}"
 
 
 def _second(file: SecondFileRecord) -> str:
-    return f" --unobserved {_quote(file.name)}"
+    return f" --unobserved {quote(file.name)}"
 
 
 def _options(result: AuditResult, audited: InputRecord) -> str:
@@ -504,11 +493,11 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     given += [] if asked.notice == NOTICE else [("notice", repr(asked.notice))]
     given += [("ask", question) for question in asked.ask]
     given += [("bound", name) for name in asked.bounds]
-    line = "".join(f" --{option} {_quote(str(value))}" for option, value in given)
+    line = "".join(f" --{option} {quote(str(value))}" for option, value in given)
     return line + (" --difference" if asked.difference else "") + (" --force" if asked.force else "")
 
 
-def _quote(word: str) -> str:
+def quote(word: str) -> str:
     """Quote a word for a shell; one with other than printable characters in a way that bash and zsh know."""
     if word.isprintable():
         return shlex.quote(word)
@@ -524,10 +513,15 @@ def render(result: AuditResult, document: dict[str, Any], path: Path) -> bytes:
     # This import loads matplotlib.
     from canaryproof.verify.audit.answer import page
 
+    return in_form(document, path, lambda: page.markdown(result, document), lambda: page.html(result, document))
+
+
+def in_form(document: dict[str, Any], path: Path, markdown: Callable[[], str], html: Callable[[], str]) -> bytes:
+    """Return a record alone, or at the end of a page, whichever form a file's suffix has."""
     if path.suffix.lower() == ".json":
         return f"{dump(document)}\n".encode()
-    pages = page.markdown if path.suffix.lower() == ".md" else page.html
-    body = f"{printable(pages(result, document))}\n{OPEN}\n{escape(dump(document))}\n-->\n"
+    made = markdown() if path.suffix.lower() == ".md" else html()
+    body = f"{printable(made)}\n{OPEN}\n{escape(dump(document))}\n-->\n"
     return f"{body}{SEAL}{hashlib.sha256(body.encode()).hexdigest()} -->\n".encode()
 
 

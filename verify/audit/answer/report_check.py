@@ -6,11 +6,11 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -33,13 +33,12 @@ from canaryproof.verify.audit.answer.report import (
     SEAL,
     SUFFIXES,
     FileRecord,
+    ReportHeading,
     ReportRecord,
-    dump,
     escape,
     file_record,
     record,
     render,
-    seal,
     versions_here,
 )
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release, with_comparison
@@ -47,6 +46,7 @@ from canaryproof.verify.audit.canaries.round_scores import ReleaseCanaries
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
+from canaryproof.verify.audit.files.json_records import dump, seal
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, content, open_file, parsed_json
 from canaryproof.verify.audit.files.stored_release import StoredRelease
 from canaryproof.verify.audit.rules import short_repr
@@ -61,8 +61,11 @@ _ROUNDING = 1e-9
 _EMBEDDED = re.compile(f"{re.escape(OPEN)}\n(.*)\n-->\n{SEAL}([0-9a-f]{{64}}) -->\n\\Z", re.DOTALL)
 
 
+_Record = TypeVar("_Record")
+
+
 @dataclass(frozen=True)
-class ReportFile:
+class ReportFile(Generic[_Record]):
     """A report as it was read.
 
     Attributes
@@ -79,13 +82,20 @@ class ReportFile:
 
     whole: bytes
     document: dict[str, Any]
-    record: ReportRecord | None
+    record: _Record | None
     made_by: str
     damage: tuple[str, ...]
 
 
-def read(path: Path) -> ReportFile:
-    """Read a report; an ``InputError`` names the file, the field and the rule."""
+def read(path: Path) -> ReportFile[ReportRecord]:
+    """Read an audit's report; an ``InputError`` names the file, the field and the rule."""
+    return read_kind(path, ReportRecord, SCHEMA)
+
+
+def read_kind(path: Path, kind: type[_Record], schema: str) -> ReportFile[_Record]:
+    """Read a report whose record is of a kind; an ``InputError`` names the file, the field and the rule."""
+    # The name of the form, of any version.
+    family = schema.rpartition(" ")[0] + " "
     suffix = path.suffix.lower()
     with open_file(path, SUFFIXES) as opened_file:
         whole = bytes(content(opened_file, _LARGEST))
@@ -104,11 +114,11 @@ def read(path: Path) -> ReportFile:
         document = parsed_json(embedded)
         head = json_records.read(_ReportHead, document)
         assert isinstance(document, dict)  # It was read into a record.
-        if not head.schema.startswith(_FAMILY):
-            raise ValueError(f"schema: must begin with {_FAMILY!r}, not {short_repr(head.schema)}")
+        if not head.schema.startswith(family):
+            raise ValueError(f"schema: must begin with {family!r}, not {short_repr(head.schema)}")
         made_by = head.versions.get("canaryproof", "none")
         same = minor(made_by) == minor(version("canaryproof"))
-        checked = json_records.read(ReportRecord, document) if same else None
+        checked = json_records.read(kind, document) if same else None
         if seal(document)["sha256"] != head.sha256:
             damage.append("The record's SHA-256 is not the one in its field sha256.")
         text_again = dump(document)
@@ -124,10 +134,6 @@ class _ReportHead:
     schema: str
     versions: dict[str, str]
     sha256: str
-
-
-# Name of the form, of any version.
-_FAMILY = SCHEMA.rpartition(" ")[0] + " "
 
 
 def find_digest(document: dict[str, Any], *keys: str) -> str | None:
@@ -286,7 +292,53 @@ class ReportCheck:
     undecided: str = ""
 
 
-def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, plan: Path | None) -> ReportCheck:
+@dataclass
+class Trusted:
+    """What could not be derived and is a report's word alone: a clause each, and the number of its values."""
+
+    clauses: list[str] = field(default_factory=list)
+    values: int = 0
+    # Whether another version computed or drew.
+    has_other_versions: bool = False
+
+    def note(self, clause: str, values: int = 1) -> None:
+        """Note values that are the report's word alone."""
+        self.clauses.append(clause)
+        self.values += values
+
+    def name(self, there: str, here: str, whose: str, lines: int) -> str:
+        """Take a file's name from the report, where the file may have had it; so many lines may have it too."""
+        if there == here or not _can_be_name(there, here):
+            return here
+        self.note(f"{whose} {there} (here {here}), also in the lines that repeat the audit", 1 + lines)
+        return there
+
+    def heading(self, heading: ReportHeading, path: Path) -> ReportHeading:
+        """Take the words that whoever wrote the report chose."""
+        if not heading.name.isprintable() or "/" in heading.name:
+            heading = replace(heading, name=path.name)
+        for name, each in asdict(heading).items():
+            if each not in ("", path.name):
+                self.note(f"its {name} {short_repr(each)}")
+        return heading
+
+    def versions(self, written: dict[str, str]) -> dict[str, str]:
+        """Take the versions that a report has, where they have the form of one."""
+        versions, other = versions_here(), []
+        for name, here in versions.items():
+            there = written.get(name, here)
+            if there != here and re.fullmatch(r"[\w.+-]{1,64}", there, re.ASCII):
+                versions[name] = there
+                other.append(f"{name} {there} (here {here})")
+        if other:
+            self.note(f"the versions {', '.join(other)}", len(other))
+            self.has_other_versions = True
+        return versions
+
+
+def compare(
+    report: ReportFile[ReportRecord], result: Audit, path: Path, file: FileRecord, plan: Path | None
+) -> ReportCheck:
     """Hold a report against its audit, computed again from a file; an ``InputError`` says why that cannot be.
 
     Nothing of the report decides what is compared. What only the report can say, such as the versions that made it, is
@@ -296,76 +348,63 @@ def compare(report: ReportFile, result: Audit, path: Path, file: FileRecord, pla
     assert written is not None
     if written.plan is None and plan is not None:
         raise InputError(NO_PLAN)
-    comparison, trusted, trusted_values = written.plan, [], 0
-
-    def trust_name(there: str, here: str, whose: str) -> str:
-        """Take a file's name from the report, where the file may have had it."""
-        nonlocal trusted_values
-        if there == here or not _can_be_name(there, here):
-            return here
-        trusted.append(f"{whose} {there} (here {here}), also in the lines that repeat the audit")
-        # Each of them may have it.
-        trusted_values += 1 + len(written.repeat)
-        return there
-
-    heading = written.heading
-    if not heading.name.isprintable() or "/" in heading.name:
-        heading = replace(heading, name=path.name)
-    # Whoever wrote the report chose all of these words.
-    words = [f"its {name} {short_repr(each)}" for name, each in asdict(heading).items() if each not in ("", path.name)]
-    trusted += words
-    trusted_values += len(words)
+    comparison, trusted, lines = written.plan, Trusted(), len(written.repeat)
+    heading = trusted.heading(written.heading, path)
     if comparison is not None and plan is not None:
         if (here := file_record(plan).sha256) != comparison.sha256:
             return ReportCheck((other_file(plan, "the plan that the audit was held against", here, comparison.sha256),))
         compared = plan_file.compare_with_plan(result, plan, comparison.secret)
-        comparison = replace(compared, file=trust_name(comparison.file, plan.name, "the plan's name"))
+        comparison = replace(compared, file=trusted.name(comparison.file, plan.name, "the plan's name", lines))
     elif comparison is not None:
         values = count_values(json_records.to_document(comparison))
-        trusted.append("what it says of its plan, and what follows from that")
-        trusted_values += values
+        trusted.note("what it says of its plan, and what follows from that", values)
     given = written.input.file
     if given is None:
-        trusted.append("that the audit was of no file")
-        trusted_values += 1
+        trusted.note("that the audit was of no file")
     else:
-        name = trust_name(given.name, file.name, "the file's name")
+        name = trusted.name(given.name, file.name, "the file's name", lines)
         columns = None if written.input.subject == "release" else given.columns
         given = replace(file, name=name, columns=columns, id=None if columns is None else given.id)
-    versions = _trusted_versions(written.versions)
-    other = [f"{name} {value} (here {versions_here()[name]})" for name, value in versions.items() if value is not None]
-    if other:
-        trusted.append(f"the versions {', '.join(other)}")
-        trusted_values += len(other)
+    versions = trusted.versions(written.versions)
     try:
         if comparison is not None:
             result = with_comparison(result, comparison)
-        derived = record(
-            result, heading, given, {name: value or versions_here()[name] for name, value in versions.items()}
-        )
+        derived = record(result, heading, given, versions)
     except (ValueError, OverflowError) as error:
         # The claim's ε may be beyond what the kernels serve.
         raise InputError(f"the report's request cannot be repeated: {error}") from error
+    undecided = ""
+    if comparison is not None and plan is None:
+        undecided = "it was held against a plan, which is not given (--plan)"
+    return compare_pages(report, derived, lambda: render(result, derived, path), path, trusted, undecided)
+
+
+def compare_pages(
+    report: ReportFile[Any],
+    derived: dict[str, Any],
+    rendered: Callable[[], bytes],
+    path: Path,
+    trusted: Trusted,
+    undecided: str = "",
+) -> ReportCheck:
+    """Hold a report's record against the one derived again, and its page against the one that is rendered of it."""
     differing = list(differences(report.document, derived))
     # The record's seal differs if anything does.
     wrong = [each for each in differing if not each.rounding and each.name != "sha256"]
     lines = [f"{each.name}: {each.reported} in the report, {each.derived} derived" for each in wrong[:_MOST]]
     lines += [f"and {len(wrong) - _MOST} more"] if len(wrong) > _MOST else []
-    undecided = ""
-    if comparison is not None and plan is None:
-        undecided = "it was held against a plan, which is not given (--plan)"
     if not wrong and path.suffix.lower() != ".json":
-        page = page_comparison(report.whole, render(result, derived, path))
+        page = page_comparison(report.whole, rendered())
         if page.text:
             lines.append(page.text)
-        elif page.pictures and not other:
+        elif page.pictures and not trusted.has_other_versions:
             lines.append("The pictures are not those of the audit.")
         elif page.shapes:
             undecided = undecided or "its pictures are not those that these versions draw; check it with its own"
         elif page.pictures:
-            trusted.append(f"the coordinates in {page.pictures} of its pictures")
+            trusted.clauses.append(f"the coordinates in {page.pictures} of its pictures")
     rounding = tuple(each.name for each in differing if each.rounding)
-    return ReportCheck(tuple(lines), tuple(trusted), trusted_values, rounding, undecided)
+    return ReportCheck(tuple(lines), tuple(trusted.clauses), trusted.values, rounding, undecided)
 
 
 # Most differences that are named.
@@ -382,16 +421,6 @@ def _can_be_name(name: str, here: str) -> bool:
     """Tell whether a file can have had a name, whatever it has now: one that no sentence could be hidden in."""
     same_form = Path(name).suffix.lower() == Path(here).suffix.lower()
     return same_form and re.fullmatch(r"[\w.+-]{1,255}", name) is not None
-
-
-def _trusted_versions(written: dict[str, str]) -> dict[str, str | None]:
-    """Return the names of the versions that a report has here, each with the report's if it is another one."""
-    return {
-        name: there
-        if (there := written.get(name, here)) != here and re.fullmatch(r"[\w.+-]{1,64}", there, re.ASCII)
-        else None
-        for name, here in versions_here().items()
-    }
 
 
 @dataclass(frozen=True)

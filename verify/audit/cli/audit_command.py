@@ -236,7 +236,7 @@ def audit_command(
     next to it: "audit release.npy --plan plan.json" is the whole command.
 
     A .json that a watch of Python wrote is answered again: it says what is claimed, and the exit status is that of the
-    decision.
+    decision. --junit and --report write it too.
 
     The decision comes first, then the findings that it rests on, and what to do; --details prints the rest. In
     continuous integration, --claim EPSILON --fail-above-claim passes a job only where every question that is asked is
@@ -248,16 +248,17 @@ def audit_command(
 
         junit_file.check(junit, overwrite=overwrite)
     context = click.get_current_context()
+    if report is not None:
+        check_output(report, _REPORTS, 0, overwrite=overwrite)
+    heading = _check_heading(report, options)
     if is_watch(file):
-        return answer_watch(context, file, junit, as_json=as_json)
+        return answer_watch(context, file, junit, report, heading, as_json=as_json, overwrite=overwrite)
     if options["delta"] is None:
         raise click.MissingParameter(
             ctx=context, param=next(each for each in context.command.params if each.name == "delta")
         )
-    for path, suffixes in ((plot, _PICTURES), (report, _REPORTS)):
-        if path is not None:
-            check_output(path, suffixes, 0, overwrite=overwrite)
-    heading = _check_heading(report, options)
+    if plot is not None:
+        check_output(plot, _PICTURES, 0, overwrite=overwrite)
     kind = choose_input(options)
     kind.check(context)
     result = kind.audit(file, options | {"plan": plan})

@@ -14,7 +14,7 @@ from canaryproof.verify.audit.files.stored_release import reopen
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.answer.report import InputRecord, ReportRecord
-    from canaryproof.verify.audit.answer.report_check import ReportFile
+    from canaryproof.verify.audit.answer.report_check import ReportCheck, ReportFile
     from canaryproof.verify.audit.answer.run_audit import Audit
 
 # Exit status where nobody can say, as of a gate.
@@ -29,21 +29,32 @@ _UNDECIDED = 3
     "--unobserved", type=FilePath(), metavar="FILE", help="The file of unobserved scores, if there was one of its own."
 )
 @click.option("--plan", type=FilePath(), metavar="FILE", help="The plan that the audit was held against.")
+@click.option("--watch", type=FilePath(), metavar="FILE", help="The file of a watch, of whose answer the report is.")
 def check_report_command(
-    report: Path, release: Path | None, scores: Path | None, unobserved: Path | None, plan: Path | None
+    report: Path,
+    release: Path | None,
+    scores: Path | None,
+    unobserved: Path | None,
+    plan: Path | None,
+    watch: Path | None,
 ) -> int:
     """Compute every number of an audit's report again, and say which differ.
 
     REPORT is what "audit --report" or Audit.report of Python wrote, in any of its forms. The audit is repeated on the
-    release, whose canaries are made again from the seed in the report, or on the scores. The exit status is 0 if the
+    release, whose canaries are made again from the seed in the report, or on the scores; a watch's file is answered
+    again. The exit status is 0 if the
     report is true, 1 if it was changed, or a number differs, or the file is another one than the audited, and 3 if
     nobody can say: a report that was held against a plan needs the plan, and one that another minor version made is
     only looked at for changes.
     """
-    if (release is None) == (scores is None):
-        raise InputError("--release or --scores: must be given, and not both")
+    if sum(each is not None for each in (release, scores, watch)) != 1:
+        raise InputError("--release, --scores or --watch: must be given, and one of them alone")
     if unobserved is not None and scores is None:
         raise InputError("--unobserved: must be given with --scores")
+    if watch is not None:
+        if plan is not None:
+            raise InputError("--plan: must not be given with --watch, as no watch has a plan")
+        return _check_watch(report, watch)
     # Loads compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.audit.answer import report as reports
     from canaryproof.verify.audit.answer import report_check
@@ -65,9 +76,27 @@ def check_report_command(
         return _not_true(report, differing)
     audit = _repeat(read.record, file, unobserved)
     check = report_check.compare(read, audit, report, reports.file_record(file, unobserved=unobserved), plan)
+    return _say_check(report, file, check, read.record.answer, report_check.count_values(read.document))
+
+
+def _check_watch(report: Path, watch: Path) -> int:
+    """Check the report of a watch's answer."""
+    from canaryproof.verify.audit.answer import report_check
+    from canaryproof.verify.audit.watch import watch_report
+
+    read = watch_report.read(report)
+    if read.record is None:
+        return _of_other_version(read, report, watch, None, ("file",))
+    if read.damage:
+        return _not_true(report, read.damage)
+    check = watch_report.compare(read, report, watch)
+    return _say_check(report, watch, check, read.record.answer, report_check.count_values(read.document))
+
+
+def _say_check(report: Path, file: Path, check: "ReportCheck", answer: str, count: int) -> int:
+    """Say what a check of a report has found, and return its status."""
     if check.differing:
         return _not_true(report, check.differing)
-    count = report_check.count_values(read.document)
     others = f"{count - check.trusted_values:,} values are derived anew from {file} and are the same"
     trusted = f"not derived, {check.trusted_values} of its {count:,} values: {'; '.join(check.trusted)}"
     if check.undecided:
@@ -77,11 +106,11 @@ def check_report_command(
         _say(f"The other {others}.")
     elif check.trusted:
         _say(f"{report} is true but for what was {trusted}.")
-        _say(read.record.answer)
+        _say(answer)
         _say(f"The other {others}.")
     else:
         # The decision first: that a report is true does not mean that the audit passed.
-        _say(read.record.answer)
+        _say(answer)
         _say(f"{report} is true: all {others}.")
     if check.rounding:
         named = ", ".join(check.rounding[:3]) + (", …" if len(check.rounding) > 3 else "")
@@ -101,12 +130,14 @@ def _not_true(report: Path, differing: Sequence[str]) -> int:
     return 1
 
 
-def _of_other_version(read: "ReportFile", report: Path, file: Path, plan: Path | None) -> int:
+def _of_other_version(
+    read: "ReportFile[Any]", report: Path, file: Path, plan: Path | None, keys: tuple[str, ...] = ("input", "file")
+) -> int:
     """Look whether a report that another minor version made was changed, or is of another file or plan."""
     from canaryproof.verify.audit.answer import report_check
     from canaryproof.verify.audit.answer.plan_comparison import other_version
 
-    changed = [*read.damage, *_other_file(read.document, file)]
+    changed = [*read.damage, *_other_file(read.document, file, keys)]
     if plan is not None:
         if report_check.find_digest(read.document, "plan", "sha256") is None:
             raise InputError(report_check.NO_PLAN)
@@ -114,7 +145,7 @@ def _of_other_version(read: "ReportFile", report: Path, file: Path, plan: Path |
     if changed:
         return _not_true(report, changed)
     _say(other_version("report", read.made_by))
-    named = report_check.find_digest(read.document, "input", "file", "sha256") is not None
+    named = report_check.find_digest(read.document, *keys, "sha256") is not None
     same = f", and {file} is the file that was audited" if named else ""
     _say(f"{report} was not changed after it was written{same}.")
     return _UNDECIDED

@@ -2,6 +2,7 @@
 
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 
@@ -10,9 +11,10 @@ import click
 from canaryproof.verify.audit.cli.options import one_line, write_after_answer
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import open_file, read_json
+from canaryproof.verify.audit.files.writing import write_output
 
 # Options that belong to an answer, and not to what is audited.
-_OPTIONS = ("file", "junit", "as_json", "fail_above_claim", "overwrite")
+_OPTIONS = ("file", "junit", "report", "title", "subject", "date", "as_json", "fail_above_claim", "overwrite")
 _UNDECIDED = 3
 # The form stands first in the file that a watch writes.
 _HEAD, _FORM = 1024, b'"canaryproof watch '
@@ -26,8 +28,17 @@ def is_watch(file: Path) -> bool:
         return _FORM in opened.read(_HEAD)
 
 
-def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_json: bool) -> int:
-    """Print the answer of a watch's record, and return the exit status of its decision."""
+def answer_watch(
+    context: click.Context,
+    file: Path,
+    junit: Path | None,
+    report: Path | None,
+    heading: Mapping[str, str],
+    *,
+    as_json: bool,
+    overwrite: bool,
+) -> int:
+    """Print the answer of a watch's record, write its files, and return the exit status of its decision."""
     for parameter in context.command.params:
         given = context.get_parameter_source(str(parameter.name)) is click.core.ParameterSource.COMMANDLINE
         if given and parameter.name not in _OPTIONS:
@@ -60,4 +71,13 @@ def answer_watch(context: click.Context, file: Path, junit: Path | None, *, as_j
         sentence = f"{answer.headline} {answer.cause}"
         junit_file.write(path, {"watch": junit_file.cases_of(answer.findings, answer.decision, sentence)})
 
-    return write_after_answer(answer.decision.status, ((junit, write_junit),))
+    def write_report(path: Path) -> None:
+        # Loads a writer of pages.
+        from canaryproof.verify.audit.answer.report import ReportHeading, file_record
+        from canaryproof.verify.audit.watch import watch_report
+
+        made = watch_report.record(answer, ReportHeading(path.name, **heading), file_record(file))
+        page = watch_report.render(answer, made, path)
+        write_output(path, lambda target: target.write(page), overwrite=overwrite)
+
+    return write_after_answer(answer.decision.status, ((junit, write_junit), (report, write_report)))

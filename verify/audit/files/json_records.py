@@ -4,6 +4,8 @@ What breaks a rule is refused in one line that names the field's path, the rule 
 infinities and no NaN: they are written as the words inf, -inf and nan.
 """
 
+import hashlib
+import json
 import math
 import sys
 from collections.abc import Callable, Mapping
@@ -57,6 +59,17 @@ def to_document(record: object) -> dict[str, Any]:
     """Return a record in JSON's own types: equal records give equal documents."""
     document: dict[str, Any] = plain(_converter(exact=False).unstructure(record))
     return document
+
+
+def seal(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with the SHA-256 of all its other fields as the last one."""
+    others = {name: value for name, value in document.items() if name != "sha256"}
+    return {**others, "sha256": hashlib.sha256(dump(others).encode()).hexdigest()}
+
+
+def dump(document: dict[str, Any]) -> str:
+    """Write a record as JSON: equal records give equal text."""
+    return json.dumps(document, indent=2, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

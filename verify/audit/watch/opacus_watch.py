@@ -35,8 +35,8 @@ _INSERT = rules.NumberRange("be a whole number of at least 2", 2, 10**6, whole=T
 # A released sum may be off by so much of itself from the noised one over the divisor, and an example's gradient alone
 # from its row; the format's rounding comes on top.
 _SCALED, _ALONE = 1e-3, 1e-3
-# Examples of a batch whose gradients are taken alone.
-_EXAMPLES = 4
+# Examples of a batch whose gradients are taken alone, and of those that are a batch together for it.
+_EXAMPLES, _TOGETHER = 4, 2
 # Cosine from which on a move of the parameters is along the unclipped gradient.
 _ALONG = 0.99
 
@@ -120,7 +120,7 @@ class OpacusWatch(Watch):
         self._again: list[Any] | None = None
         self._lengths: list[Array] = []
         self._residual: tuple[NDArray[Any], float] | None = None
-        self._noised: list[Any] = []
+        self._noised: Any = None
         self._is_changed = False
         # Versions and values of the parameters after the last step, and versions of other tensors of the module.
         self._versions: list[int] | None = None
@@ -267,36 +267,36 @@ class OpacusWatch(Watch):
             return
         was_clipped = self._clip_norm is not None
         clip_norm = float(self._optimizer.max_grad_norm if self._clip_norm is None else self._clip_norm)
-        total = [p.summed_grad for p in self._params if p.summed_grad is not None]
-        if was_clipped and len(total) == len(self._params):
-            length = np.array([float(math.sqrt(sum(float(each.float().square().sum()) for each in total)))])
-            self._check_length(length, self._rows, clip_norm, max(map(precision, total)))
-            self._compare_sum_again(total)
+        sums = [p.summed_grad for p in self._params if p.summed_grad is not None]
+        is_whole = len(sums) == len(self._params)
         if not was_clipped and not self._is_ghost:
             because = f"the optimizer's clipping was not called in step {self.steps + 1}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "hook", because)
+        # Noise may be added in place.
+        total = _vector(sums) if is_whole else None
+        if was_clipped and total is not None:
+            self._check_length(float(total.norm()), self._rows, clip_norm, max(map(precision, sums)))
+            self._compare_sum_again(sums)
         if self.canaries is not None:
             self.canaries.enter()
-        # Noise may be added in place.
-        total = [p.summed_grad.detach().clone() for p in self._params if p.summed_grad is not None]
+            total = _vector([p.summed_grad for p in self._params])
         self._add_noise()
         if self.canaries is not None:
             self.canaries.take()
-        self._noised = [p.grad.detach().clone() for p in self._params]
-        if len(total) < len(self._params):
+        self._noised = noised = _vector([p.grad for p in self._params])
+        if total is None:
             because = f"step {self.steps + 1} had no clipped sum"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "sum", because)
             return
-        noised = _vector(self._noised)
-        largest, spacing = float(noised.abs().max()), max(precision(each) for each in self._noised)
-        self._residual = on_host(noised.sub_(_vector(total))) / clip_norm, spacing * largest / clip_norm
+        spacing = max(precision(p.grad) for p in self._params) * float(noised.abs().max()) / clip_norm
+        self._residual = on_host(noised - total) / clip_norm, spacing
 
     def _scale_and_look(self) -> None:
         """Replace the optimizer's ``scale_grad``: a step divides by one number, whoever was drawn."""
         self._scale()
-        if self._is_changed or not self._noised:
+        if self._is_changed or self._noised is None:
             return
-        noised, released = (_vector(each) for each in (self._noised, [p.grad for p in self._params]))
+        noised, released = self._noised, _vector([p.grad for p in self._params])
         divisor = self._divided_by * self._accumulated
         length, apart = float(released.norm()), float((noised / divisor - released).norm())
         if not apart <= (_SCALED + max(precision(p.grad) for p in self._params)) * length and math.isfinite(length):
@@ -322,7 +322,7 @@ class OpacusWatch(Watch):
             because = f"the members of step {self.steps + 1} are no batch of the loader"
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "matched", because)
         self._rows, self._accumulated = 0, 1
-        self._clip_norm, self._again, self._residual, self._noised, self._lengths = None, None, None, [], []
+        self._clip_norm, self._again, self._residual, self._noised, self._lengths = None, None, None, None, []
         self._inputs = None
         self._count_step(sigma, drawn, None)
 
@@ -472,13 +472,12 @@ class OpacusWatch(Watch):
             axis=1,
         )
         formats = [torch.finfo(p.dtype) for p in self._params]
-        ends = np.cumsum([p.numel() for p in self._params])[:-1]
+        sizes = [p.numel() for p in self._params]
 
         def clipped_sum(given: Array) -> Array:
-            parts = np.split(np.ascontiguousarray(given, dtype=np.float32), ends, axis=1)
+            parts = torch.from_numpy(given).split(sizes, dim=1)
             for p, sample, part in zip(self._params, samples, parts, strict=True):
-                rows_of = torch.from_numpy(np.ascontiguousarray(part)).reshape(len(part), *p.shape)
-                p.grad_sample = rows_of.to(device=sample.device, dtype=sample.dtype)
+                p.grad_sample = part.reshape(len(given), *p.shape).to(device=sample.device, dtype=sample.dtype)
                 p.summed_grad = None
             self._clip()
             return on_host(_vector([p.summed_grad for p in self._params])).astype(np.float64)
@@ -619,7 +618,7 @@ class OpacusWatch(Watch):
     def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
         """Return the largest relative distance of an example's gradient in a small batch from that alone."""
         torch, module, params = sys.modules["torch"], self._module, self._params
-        few = min(_EXAMPLES, count)
+        few = min(_TOGETHER, count)
         for p in params:
             p.grad, p.grad_sample = None, None
         output = _tensor(module(*_part(args, count, 0, few), **_part(kwargs, count, 0, few)), few)
@@ -652,7 +651,9 @@ class OpacusWatch(Watch):
 
     def _check_versions(self, samples: list[Any]) -> None:
         """Say which parameters moved since the last step, and whether along the unclipped gradient."""
-        for name, version in self._other_versions().items():
+        # All tensors of a module take a while to find. A version only grows, so that none is missed.
+        others = self._other_versions() if self._is_due() or self._has_look_ahead() else {}
+        for name, version in others.items():
             if version != self._others.get(name, version):
                 because = f"{name}, which the optimizer does not train, changed before step {self.steps + 1}"
                 do = "Check that no data is in it, or leave it as it is."

@@ -24,6 +24,8 @@ NOTICE, WRONG_RATE = 0.9, 0.2
 # ε of another accountant may be smaller by so much of itself, and by so much: PRV's own error.
 _RELATIVE, _ABSOLUTE = 0.01, 0.01
 _ROUNDED = 1e-9
+# Noise may fall short by the tolerance of its tests. Its upper limit is one more, of all parts of a training together.
+_LEAST = 0.99
 
 
 def findings_of(record: WatchRecord) -> tuple[Finding, ...]:
@@ -64,7 +66,7 @@ class _Judge:
 
     def noise(self) -> Finding:
         """Judge whether the noise is there that the accountant counts on."""
-        failed = self._failure(Question.NOISE, "Check the noise multiplier and what adds the noise.")
+        failed = self._failure(Question.NOISE, _CHECK_NOISE)
         open_question = self._observation(Question.NOISE, Status.CANNOT_SAY)
         noise = self.record.noise
         if failed or open_question:
@@ -81,6 +83,9 @@ class _Judge:
             Quantity("coordinates", noise.dim),
         )
         noticed = f"{math.floor(100.0 * noise.noticed)}% of the claimed noise"
+        if noise.high < _LEAST:
+            because = f"{words}, and at most {noise.high:.4g} of it"
+            return Finding(Question.NOISE, Status.FAILED, because, noticed, _CHECK_NOISE, numbers)
         if noise.noticed < NOTICE:
             because = f"{words}; noise of {100 * NOTICE:.0f}% of it would not be noticed"
             return Finding(Question.NOISE, Status.CANNOT_SAY, because, noticed, _MORE_STEPS, numbers)
@@ -361,4 +366,5 @@ def _noticed_change(*, replaced: bool) -> str:
 
 
 _MORE_STEPS = "Watch more steps."
+_CHECK_NOISE = "Check the noise multiplier and what adds the noise."
 _CHECK_CLIPPING = "Check the clipping, before the gradients are summed."

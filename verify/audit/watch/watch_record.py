@@ -3,11 +3,15 @@
 Findings and the decision are made of this record alone, so that a file of it answers as the watch did.
 """
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
 from canaryproof.verify.audit.answer.findings import Question, Status
+from canaryproof.verify.audit.answer.instruments import LEVEL, least_wrong_rate, noticed_share, upper_limit
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count
@@ -204,13 +208,136 @@ class WatchRecord:
     attackers: tuple[AttackerEstimate, ...]
 
 
+def to_file(record: WatchRecord) -> bytes:
+    """Return what a watch writes: its record, and the SHA-256 of that."""
+    return f"{json_records.dump(json_records.seal(json_records.to_document(record)))}\n".encode()
+
+
 def read_record(path: Path) -> WatchRecord:
     """Read what a watch wrote; an ``InputError`` says what breaks a rule."""
     document = read_json(path)
     try:
         record = json_records.read(WatchRecord, document)
+        if record.schema != SCHEMA:
+            raise ValueError(f"schema: must be {SCHEMA!r}, not {rules.short_repr(record.schema)}")
+        if not isinstance(document, dict) or json_records.seal(document)["sha256"] != document.get("sha256"):
+            raise ValueError("was changed after it was written: its SHA-256 is not the one in its field sha256")
+        for name, rule, holds in _rules(record):
+            if not holds:
+                raise ValueError(f"{name}: must {rule}")
     except ValueError as error:
         raise InputError(f"{path}: {error}") from error
-    if record.schema != SCHEMA:
-        raise InputError(f"{path}: schema: must be {SCHEMA!r}, not {record.schema!r}")
     return record
+
+
+# Tests of a look, and the limit of the measured noise; a shadow member's limit has a share and its format's rounding.
+_TESTS = {
+    Question.NOISE: (
+        *("noise", "noise by round", "equal rounds", "noise by layer", "mean", "normal law", "repeats within a round"),
+        *("repeats between rounds", "span", "values"),
+    ),
+    Question.SAMPLING: ("batch size", "spread of batch sizes", "participations", "returns", "drawn once"),
+}
+_MOST_TESTS = sum(map(len, _TESTS.values())) + 1
+_MOST_LIMIT = 1.5
+_SAME = 1e-9
+
+
+def _rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
+    """Yield the rules of a record: a field, what it must, and whether it does. What can be derived is."""
+    yield "delta", "lie strictly between 0 and 1", 0.0 < record.delta < 1.0
+    yield "looked", "be at most the steps", record.looked <= record.steps
+    fewest = record.looked.bit_length()
+    yield "looks", f"be at least {fewest}, those after 1, 2, 4, … steps", record.looks >= fewest
+    yield "looks", "be at most the steps that were looked at", record.looks <= record.looked
+    tested = [result for result in record.results if result.p_value is not None]
+    yield (
+        "tests",
+        f"be from {len(tested)} to {_MOST_TESTS} a look",
+        (len(tested) <= record.tests <= _MOST_TESTS * record.looks),
+    )
+    yield "phases", "have no more steps than there are", sum(each.steps for each in record.phases) <= record.steps
+    for phase in record.phases:
+        yield "phases", "have finite noise multipliers that are not negative", 0.0 <= phase.noise_multiplier < math.inf
+        yield "phases", "have rates from 0 to 1", phase.rate is None or 0.0 < phase.rate <= 1.0
+    names = [(result.question, result.name) for result in record.results]
+    yield "results", "have each test once", len(set(names)) == len(names)
+    for result in record.results:
+        yield "results", "be of tests that a watch makes", result.name in _TESTS.get(result.question, ())
+        yield "results", "have p-values from 0 to 1", result.p_value is None or 0.0 <= result.p_value <= 1.0
+        yield "results", "be of steps that were looked at", 1 <= result.step <= record.looked
+    for seen in record.observations:
+        yield "observations", "have failed, or say what cannot be said", seen.status in _OBSERVED
+    for each in record.attackers:
+        yield "attackers", "have ordered intervals", each.low <= each.epsilon <= each.high
+    words = [record.version, *(each.attacker for each in record.attackers)]
+    words += [word for seen in record.observations for word in (seen.because, seen.do)]
+    words += [word for result in record.results for word in (result.observed, result.noticed)]
+    words += [] if record.clipping.worst is None else [record.clipping.worst.member]
+    yield "texts", "be printable lines", all(word.isprintable() for word in words)
+    yield from _noise_rules(record)
+    yield from _clipping_rules(record)
+    yield from _sampling_rules(record)
+
+
+_OBSERVED = (Status.FAILED, Status.CANNOT_SAY)
+
+
+def _noise_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
+    noise = record.noise
+    if noise is None:
+        return
+    yield "noise.steps", "be from 1 to those that were looked at", 1 <= noise.steps <= record.looked
+    yield "noise.dim", "be at least 2", noise.dim >= 2
+    yield "noise.share", "be finite and not negative", 0.0 <= noise.share < math.inf
+    high = upper_limit(noise.share, noise.steps * noise.dim)
+    yield "noise.high", f"be {high!r}, by the other numbers", math.isclose(noise.high, high, rel_tol=_SAME)
+    most = noticed_share(noise.steps * noise.dim)
+    yield "noise.noticed", f"be at most {most!r}, by the other numbers", 0.0 <= noise.noticed <= most * (1.0 + _SAME)
+
+
+def _clipping_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
+    seen, most = record.clipping, 2.0 if record.neighbours == "replace" else 1.0
+    yield "clipping.long", "be at most the gradients", seen.long <= seen.gradients
+    yield (
+        "clipping.longest",
+        "be above 1 where gradients are long, and only there",
+        (seen.longest > 1.0) == (seen.long > 0),
+    )
+    yield "clipping.sums", "be at most the steps", seen.sums <= record.steps + 1
+    yield "clipping.worst", "be there where there are trials, and only there", (seen.worst is None) == (not seen.trials)
+    if seen.worst is not None:
+        yield (
+            "clipping.worst.limit",
+            f"be from {most:g} to {_MOST_LIMIT * most:g}",
+            (most <= seen.worst.limit <= _MOST_LIMIT * most),
+        )
+        yield "clipping.worst.step", "be a step that was taken", 1 <= seen.worst.step <= record.steps + 1
+
+
+def _sampling_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
+    seen = record.sampling
+    if seen is None:
+        return
+    yield "sampling.steps", "be from 1 to those that were looked at", 1 <= seen.steps <= record.looked
+    yield "sampling.most", "be at most the steps", seen.most <= seen.steps
+    yield "sampling.rate", "lie in (0, 1]", seen.rate is None or 0.0 < seen.rate <= 1.0
+    yield "sampling.mean", "be finite and not negative", 0.0 <= seen.mean < math.inf
+    if seen.rate is None or seen.rate == 1.0 or seen.wrong_rate is None:
+        return
+    least = least_wrong_rate(seen.members, seen.rate, seen.steps, LEVEL)
+    least = math.inf if least is None else least
+    yield (
+        "sampling.wrong_rate",
+        f"be at least {least!r}, by the other numbers",
+        (seen.wrong_rate >= least * (1.0 - _SAME)),
+    )
+    # Each part of a training that was resumed has a look at least, and is tested by itself.
+    deviation = math.sqrt(seen.members * seen.rate * (1.0 - seen.rate) / seen.steps)
+    is_apart = abs(seen.mean - seen.members * seen.rate) > _BEYOND * math.sqrt(record.looks) * deviation
+    failed = any(result.name == "batch size" and (result.p_value or 0.0) <= LEVEL for result in record.results)
+    yield "sampling.mean", "be that of the claimed rate where the test of batch sizes says so", failed or not is_apart
+
+
+# A normal number is beyond it with probability 1e-6.
+_BEYOND = 4.9

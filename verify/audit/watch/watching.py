@@ -4,7 +4,6 @@ It keeps counts and sums. Exact checks are made in each step. Statistical tests 
 4, … and at the end, so that their levels can be summed; each look costs as much as all those before it.
 """
 
-import json
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -15,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
-from canaryproof.kernels.arrays import Array, Ints, floating, precision
+from canaryproof.kernels.arrays import Array, Ints, floating, precision, two_norm
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
@@ -29,10 +27,10 @@ from canaryproof.verify.audit.answer.instruments import (
     ResidualTests,
     SamplingTests,
     least_wrong_rate,
+    upper_limit,
 )
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries
 from canaryproof.verify.audit.files.errors import InputError
-from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.files.writing import replace_file
 from canaryproof.verify.audit.watch.shadow_members import ClippedSum, row_count, shadow_trials
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer, answer_of
@@ -48,6 +46,7 @@ from canaryproof.verify.audit.watch.watch_record import (
     ShadowTrial,
     WatchRecord,
     read_record,
+    to_file,
 )
 
 # The clipped sum is made again in every so many steps, and after a step in which it was apart.
@@ -183,7 +182,7 @@ class Watch:
             self._take_residual((given - sums / self.divisor) / unit, spacing, noise)
         count = len(rows) if rows is not None else None if numbers is None else len(numbers)
         if clip is not None and sums is not None and count is not None:
-            self._check_length(sums, count, clip, precision(total))
+            self._check_length(two_norm(sums), count, clip, precision(total))
             if rows is not None and self._is_due():
                 self._compare_sums(rows, sums, clip, max(precision(total), precision(gradients)))
         self._count_step(noise, numbers, None if rows is None else len(rows))
@@ -260,7 +259,7 @@ class Watch:
         if not self._closed and self.steps > self._looked:
             self._look()
         with replace_file(Path(path)) as file:
-            file.write((json.dumps(to_document(self._record()), indent=1, ensure_ascii=False) + "\n").encode())
+            file.write(to_file(self._record()))
 
     def resume(self, path: str | os.PathLike[str]) -> None:
         """Go on from what ``save`` wrote: steps, looks and tests so far stay, and count.
@@ -427,9 +426,9 @@ class Watch:
         number = self.steps + 1
         return number & (number - 1) == 0
 
-    def _check_length(self, total: Array, count: int, clip: float, spacing: float) -> None:
+    def _check_length(self, length: float, count: int, clip: float, spacing: float) -> None:
         """Check that a sum is no longer than so many clipped gradients can be."""
-        length = float(np.linalg.norm(total)) / clip
+        length /= clip
         if length > count * (1.0 + _LONGER + spacing) + spacing:
             long = f"{length:,.4g} clip norms long, though it has no gradient"
             if count:
@@ -441,7 +440,7 @@ class Watch:
         """Make the clipped sum again, and compare."""
         lengths = np.linalg.norm(rows, axis=1).astype(np.float64)
         factors = (clip / np.maximum(lengths, clip)).astype(rows.dtype)
-        apart = float(np.linalg.norm(factors @ rows - total)) / clip / max(len(rows), 1)
+        apart = two_norm(factors @ rows - total) / clip / max(len(rows), 1)
         self._note_sum(lengths / clip, apart, spacing)
 
     def _note_sum(self, lengths: Array, apart: float, spacing: float) -> None:
@@ -570,9 +569,8 @@ class Watch:
         if before is not None:
             steps, square = steps + before.steps, square + before.steps * before.share**2
             noticed = max(noticed, before.noticed)
-        freedom, share = steps * tests.dim, math.sqrt(square / steps)
-        high = share * math.sqrt(freedom / float(special.chdtri(freedom, 1.0 - LEVEL)))
-        return NoiseRecord(steps, tests.dim, share, high, noticed)
+        share = math.sqrt(square / steps)
+        return NoiseRecord(steps, tests.dim, share, upper_limit(share, steps * tests.dim), noticed)
 
 
 def _join(before: SamplingRecord, now: SamplingRecord) -> SamplingRecord:

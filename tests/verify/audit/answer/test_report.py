@@ -652,7 +652,7 @@ def test_each_line_of_a_page_stands_under_its_name():
 )
 def test_a_page_has_the_title_and_the_tone_of_its_decision(outcome, title, tone):
     result = SimpleNamespace(decision=outcome and SimpleNamespace(outcome=outcome))
-    assert (page._title(result), page._tone(result)) == (f"Privacy audit: {title}", tone)
+    assert (page._title("audit", result.decision), page._tone(result.decision)) == (f"Privacy audit: {title}", tone)
 
 
 def test_a_page_has_all_findings_and_the_rule_that_decided(made):

@@ -123,7 +123,7 @@ OF_RECORDS = (
 )
 WITH_CANARIES = "must be given with --canaries and --canary-seed alone"
 TOGETHER = "--canaries and --canary-seed: must be given together"
-SUBJECT = "--release or --scores: must be given, and not both"
+SUBJECT = "--release, --scores or --watch: must be given, and one of them alone"
 
 TABLE = {
     command("audit", **COSINES_AUDIT): [

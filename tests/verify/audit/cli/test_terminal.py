@@ -130,9 +130,9 @@ def test_a_file_whose_name_is_no_utf8_has_a_page():
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize("word", [NAME, HOSTILE[:-1], "a b'c", "it's\t\\", "ε\u2028'", "a\udcffb", "-x", ""])
 def test_a_shell_reads_a_word_as_it_was(word):
-    shown = subprocess.run(["bash", "-c", f"printf %s {report._quote(word)}"], capture_output=True, check=True).stdout
+    shown = subprocess.run(["bash", "-c", f"printf %s {report.quote(word)}"], capture_output=True, check=True).stdout
     assert shown == word.encode(errors="surrogateescape")
-    assert report._quote(word).isprintable()
+    assert report.quote(word).isprintable()
 
 
 @pytest.mark.usefixtures("folder")

@@ -124,6 +124,18 @@ def test_a_kind_of_training_is_answered_and_left_bit_for_bit_as_it_was(cell):
     assert answer.steps == STEPS
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("cell", CELLS)
+def test_of_twenty_honest_trainings_of_a_kind_each_is_answered_alike(cell):
+    options, loop, outcome = CELLS[cell]
+    for seed in range(20):
+        engine, made = private(seed=seed, **options)
+        watch = watch_of(made, engine)
+        train(made, **loop)
+        answer = watch.close()
+        assert (answer.decision.outcome, failed(answer)) == (outcome, []), (seed, str(answer))
+
+
 MODELS = {
     "frozen": {"frozen": True, "dtype": torch.float32},
     "tied, with dropout": {"tied": True},
@@ -324,9 +336,11 @@ def test_a_plain_step_on_the_side_fails_the_leak_and_other_moves_are_said():
     assert "moved by something else than the optimizer, before step 2: 0.weight" in answer.finding("leak").because
 
 
-def test_noise_that_the_accountant_does_not_read_is_missing():
+@pytest.mark.parametrize("is_first", [True, False], ids=["before the watch", "after it"])
+def test_noise_that_the_accountant_does_not_read_is_missing(is_first):
     engine, made = private()
     optimizer = made[1]
+    watch = None if is_first else watch_of(made, engine)
     add_noise = optimizer.add_noise
 
     def add_half():
@@ -335,7 +349,7 @@ def test_noise_that_the_accountant_does_not_read_is_missing():
         optimizer.noise_multiplier = 1.0
 
     optimizer.add_noise = add_half
-    watch = watch_of(made, engine)
+    watch = watch or watch_of(made, engine)
     train(made)
     answer = watch.close()
     assert failed(answer) == ["noise", "leak"]
@@ -395,6 +409,39 @@ def test_evaluation_on_the_same_loader_and_broken_epochs_are_no_fault():
     answer = watch.close()
     assert "sampling" not in failed(answer)
     assert answer.finding("sampling").status is Status.AS_CLAIMED, str(answer)
+
+
+def test_two_batches_of_a_step_are_its_members_together():
+    # Opacus has no accumulation with Poisson sampling, so that the claim of it fails and nothing else does.
+    engine, made = private(poisson_sampling=False)
+    watch = watch_of(made, engine)
+    model, optimizer, loader = made
+    for _ in range(2):
+        for i, (x, y) in enumerate(loader):
+            nn.functional.cross_entropy(model(x), y).backward()
+            if i % 2:
+                optimizer.step()
+                optimizer.zero_grad()
+    answer = watch.close()
+    assert answer.steps == len(loader)
+    assert failed(answer)[0] == "sampling"
+    assert answer.finding("clipping").status is Status.AS_CLAIMED
+    assert answer.finding("noise").status is Status.AS_CLAIMED
+    assert watch._record().sampling.mean == 2 * BATCH
+
+
+@pytest.mark.deep
+def test_loaders_with_workers_and_broken_epochs_are_recorded():
+    engine, (model, optimizer, loader) = private()
+    loader = type(loader)(
+        loader.dataset, batch_sampler=loader.batch_sampler, num_workers=2, collate_fn=loader.collate_fn
+    )
+    made = (model, optimizer, loader)
+    watch = watch_of(made, engine)
+    for steps in (5, 3, STEPS - 8):
+        train(made, steps=steps)
+    answer = watch.close()
+    assert (answer.decision.outcome, failed(answer)) == ("PASSED", []), str(answer)
 
 
 def test_what_a_watch_cannot_see_is_said_and_never_failed():

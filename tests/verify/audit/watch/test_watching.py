@@ -223,6 +223,12 @@ def test_what_cannot_be_decided_is_said_with_its_reason(options, question, words
     assert words in answer.finding(question).because
 
 
+def test_fewer_steps_than_claimed_pass_and_are_said():
+    answer = train(steps=STEPS - 10).close()
+    assert answer.decision.outcome == "PASSED"
+    assert "and 38 steps (48 claimed)" in answer.finding("accounting").because
+
+
 def test_nothing_is_claimed_but_what_is_configured():
     answer = train(claim=None, rate=RATE).close()
     assert answer.decision.outcome == "PASSED"
