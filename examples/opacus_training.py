@@ -272,7 +272,7 @@ def audit_final(found):
     return audit(Scores(found.canaries.final()[0], dim=found.canaries.dim), DELTA, claim=found.epsilon)
 
 
-def no_data(canaries=300, **options):
+def no_data(canaries=200, **options):
     """Train without data, every canary in every step; noise such that the canaries are little beside it."""
     setting = {"noise_multiplier": 3.0, "batches": 1, "epochs": 10, "no_data": True} | options
     found = train(perceptron(), digits(FEW)[0], canaries=canaries, **setting)
