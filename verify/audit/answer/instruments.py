@@ -484,13 +484,13 @@ def seed_tests(
         if values.keys() != before.keys():
             raise ValueError(f"{argument}: must have the names of before, {rules.short_repr([*before])}")
     for name in before:
-        start, one, other = (np.atleast_1d(on_host(values[name])) for values in (before, first, second))
-        if not start.shape == one.shape == other.shape:
+        start, moved_to, again = (np.atleast_1d(on_host(values[name])) for values in (before, first, second))
+        if not start.shape == moved_to.shape == again.shape:
             raise ValueError(
-                f"{name}: must have one shape in all three, not {start.shape}, {one.shape} and {other.shape}"
+                f"{name}: must have one shape in all three, not {start.shape}, {moved_to.shape} and {again.shape}"
             )
-        moved = (one != start) | (other != start)
-        count, same = int(np.count_nonzero(moved)), int(np.count_nonzero(moved & (one == other)))
+        moved = (moved_to != start) | (again != start)
+        count, same = int(np.count_nonzero(moved)), int(np.count_nonzero(moved & (moved_to == again)))
         fewest = int(stats.binom.isf(LEVEL, count, _SAME)) + 1
         tests.append(
             InstrumentTest(
@@ -548,7 +548,7 @@ class SamplingTests:
         self._returned: list[Ints] = []
         # Rounds in which a member was drawn more than once, and how often that happened.
         self._twice: list[tuple[int, int]] = []
-        # Of the record so far, and of each round by itself.
+        # Digests of the record so far, and of each round by itself.
         self._digest = hashlib.sha256()
         self._digests: list[bytes] = []
 

@@ -22,7 +22,7 @@ TOLERANCE = 1e-3
 _EXAMPLES = 100
 # Batches that are drawn besides the whole have at most so many members.
 _MOST = 64
-# What a step raises for a batch that it does not take: torch raises RuntimeError for an empty one.
+# A step raises these for a batch that it does not take: torch raises RuntimeError for an empty one.
 _REFUSALS = (ArithmeticError, ValueError, LookupError, RuntimeError)
 _NEIGHBOURS = ("add-or-remove", "replace")
 _SENSITIVITY = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)

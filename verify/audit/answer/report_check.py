@@ -294,7 +294,7 @@ class ReportCheck:
 
 @dataclass
 class Trusted:
-    """What could not be derived and is a report's word alone: a clause each, and the number of its values."""
+    """A report's own word, which could not be derived: a clause each, and the number of its values."""
 
     clauses: list[str] = field(default_factory=list)
     values: int = 0

@@ -24,6 +24,7 @@ from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
+from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -100,7 +101,7 @@ class Audit(AuditResult):
         # This import loads what writes reports, which a summary does without; so below.
         from canaryproof.verify.audit.answer import report
 
-        return report.dump(report.numbers(self))
+        return json_records.dump(report.numbers(self))
 
     def plot(self) -> "Figure":
         """Draw the scores, the estimate with its interval, the best lower bound and the claim.
