@@ -441,8 +441,8 @@ def seed_tests(
 ) -> tuple[InstrumentTest, ...]:
     """Test whether everything that a training moves is noised, by two trainings with other seeds of their noise.
 
-    Take one step from the same parameters with the same batch, twice, and set the generator of the noise to another
-    seed in between. What the step moves and both leave at the very same numbers has no noise in it, such as a layer
+    Take one step twice, from equal parameters and with one batch, and set the generator of the noise to another seed in
+    between. What the step moves and both leave at the very same numbers has no noise in it, such as a layer
     that a second optimizer trains, or a statistic that a normalisation keeps. After more steps it would differ too, as
     its gradients depend on what was noised.
 
@@ -464,9 +464,9 @@ def seed_tests(
 
     Notes
     -----
-    The null hypothesis is noise that leaves each number at one value with a probability of at most 1/16, independently.
-    Normal noise does so if its deviation is five times the spacing of the number format or more. Where numbers of 16
-    bits are trained, take those of 32 bits that the optimizer keeps.
+    The null hypothesis is independent noise that leaves a number at one value with a chance of 1/16 or less. Normal
+    noise does so if its deviation is five times the spacing of the number format or more. Where numbers of 16 bits are
+    trained, take those of 32 bits that the optimizer keeps.
 
     Examples
     --------

@@ -150,7 +150,8 @@ def replay(
     Notes
     -----
     The batch of the whole comes first. Then parts of it, in other orders, are drawn and shrunk by Hypothesis, with a
-    fixed key. A step that raises an error for a member, or without any, refuses that; it is reported, and is no fault.
+    fixed key. A step that raises an error for a member refuses it; that is reported, and is no fault. So may an empty
+    batch be refused.
 
     Examples
     --------
