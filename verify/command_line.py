@@ -26,7 +26,15 @@ from typing import Any, TextIO
 import click
 
 from canaryproof.kernels.successors import current_options
-from canaryproof.verify.audit.cli.options import BAD_INPUT, CRASHED, INTERRUPTED, TERMINATED, UNWRITTEN, one_line
+from canaryproof.verify.audit.cli.options import (
+    BAD_INPUT,
+    CRASHED,
+    INTERRUPTED,
+    TERMINATED,
+    UNWRITTEN,
+    WHY_MISSING,
+    one_line,
+)
 from canaryproof.verify.audit.cli.terminal import printable_streams
 from canaryproof.verify.audit.files.errors import InputError, OutputError
 
@@ -218,10 +226,18 @@ def _report_to_junit(words: Sequence[str], message: str) -> None:
         junit.write_error(path, words[0], message)
 
 
+class _Spoken(logging.Handler):
+    """Says what is logged on what stderr is then: a bar of progress gives way to a line, and stands below it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # click would look for the stream below the bar's own.
+        sys.stderr.write(f"{self.format(record)}\n")
+
+
 @contextlib.contextmanager
 def _log_shown() -> Iterator[None]:
     """Show what the package logs on stderr."""
-    logger, shown = logging.getLogger("canaryproof"), logging.StreamHandler()
+    logger, shown = logging.getLogger("canaryproof"), _Spoken()
     shown.setFormatter(logging.Formatter("%(name)s: %(message)s"))
     before = logger.level
     logger.addHandler(shown)
@@ -308,7 +324,9 @@ def _explain(error: Exception) -> tuple[str, int]:
             return f"{missing}: No such file or directory", BAD_INPUT
         case click.UsageError():
             where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
-            return " ".join(error.format_message().split()) + where, error.exit_code
+            why = error.ctx.meta.get(WHY_MISSING) if isinstance(error, click.MissingParameter) and error.ctx else None
+            message = " ".join(error.format_message().split()) + (f" {why}" if why else "")
+            return message + where, error.exit_code
         case click.ClickException():
             return error.format_message(), error.exit_code
         case InputError():

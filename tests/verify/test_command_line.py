@@ -187,7 +187,7 @@ def test_a_job_fails_where_nothing_is_seen_or_could_be(folder: Path) -> None:  #
     np.savez("apart.npz", observed=rng.normal(50.0, 1.0, 500), unobserved=rng.normal(size=500))
     np.savez("equal.npz", observed=rng.normal(size=500), unobserved=rng.normal(size=500))
     for file, because in (
-        ("apart.npz", "a bound from so few scores ends at"),
+        ("apart.npz", "from so few scores no bound can be above"),
         ("equal.npz", "nothing of the canaries is seen"),
     ):
         arguments = ("audit", file, "--kind", "any", "--delta", "1e-6", "--claim", 8)
@@ -288,8 +288,8 @@ def test_orthonormal_canaries_are_written_added_and_found_again(folder: Path) ->
 def test_canaries_are_written_added_and_found_again(folder: Path) -> None:
     text = output("canaries", "--seed", 11, "--count", 100, "--dim", "5e3", "--out", "canaries.npy")
     assert text == (
-        "Wrote 100 canaries of dimension 5000 to canaries.npy; audit a release with: "
-        "canaryproof audit RELEASE.npy --canaries 100 --canary-seed SEED --delta DELTA\n"
+        "Wrote 100 canaries of dimension 5000 to canaries.npy; audit a release with:\n"
+        "  canaryproof audit RELEASE.npy --canaries 100 --canary-seed SEED --delta DELTA\n"
     )
     canaries = np.load("canaries.npy")
     assert (canaries.dtype, canaries.shape) == (np.float32, (100, 5000))
@@ -331,8 +331,8 @@ def test_canaries_are_added_to_a_checkpoint_and_seen_in_it(folder: Path, directi
     made = ("canaries", "--seed", 11, "--count", 300, "--add", "noised.safetensors", *chosen)
     shown = output(*made, "--out", "model.safetensors")
     assert shown.splitlines() == [
-        "Added 300 canaries to 5,000 coordinates and wrote model.safetensors; audit a release with: canaryproof audit "
-        "RELEASE.safetensors --canaries 300 --canary-seed SEED"
+        "Added 300 canaries to 5,000 coordinates and wrote model.safetensors; audit a release with:",
+        "  canaryproof audit RELEASE.safetensors --canaries 300 --canary-seed SEED"
         + (" --directions orthonormal" if directions == "orthonormal" else "")
         + " --canary-norm 3.0 --delta DELTA",
         "Order     2 tensors by name, a.w to b.w",
@@ -490,7 +490,7 @@ def test_a_terminal_without_unicode_gets_words(folder: Path) -> None:
     assert (process.returncode, errors) == (0, b"")
     plain = words(text.decode("ascii"))
     assert "\\u" not in plain
-    assert "epsilon is an estimate" in plain
+    assert plain.startswith("epsilon is at least ")
     assert "standardised mean (mu - mu0)/sigma0" in plain
     with start(
         "audit", "ε.npy", "--delta", "1e-6", "--dim", "1e6", "--details", cwd=folder, env=environment
@@ -859,3 +859,52 @@ def test_a_plan_of_rounds_takes_a_rate(folder: Path) -> None:  # noqa: ARG001
     document = json.loads(output(*arguments, "--participations", 2, "--json"))
     assert document["mechanism"]["participations"] == 2
     assert [row["share"] for row in document["shares"]] == [0.9, 0.75, 0.5, 0.25]
+
+
+# The command as it is installed, and a training that waits to be stopped.
+INSTALLED = Path(sys.executable).with_name("canaryproof")
+WAITS = 'import pathlib, time\npathlib.Path("begun").touch()\ntime.sleep(600)\n'
+# Python runs this before a command: one of its modules has lost what it is for.
+BROKEN = 'import sys, types\nsys.modules["canaryproof.verify.audit.answer.review"] = types.ModuleType("review")\n'
+SELF_TEST = "self-test waits.py:training --members 10 --dim 10 --noise-multiplier 1 --clip-norm 1"
+
+
+@pytest.mark.skipif(not INSTALLED.exists() or not Path("/dev/full").exists(), reason="no installed command here")
+@pytest.mark.parametrize(
+    ("arguments", "number", "status", "said"),
+    [
+        ("review c.npy --delta 1e-5 --epsilon no", None, 2, "Error: Invalid value for '--epsilon'"),
+        ("review c.npy --delta 1e-5", None, 70, "Error: a fault of canaryproof, and none of the input: ImportError"),
+        ("--version", None, 74, "Error: output: No space left on device"),
+        (SELF_TEST, signal.SIGINT, 130, ""),
+        (SELF_TEST, signal.SIGTERM, 143, ""),
+    ],
+)
+def test_each_status_has_its_cause(
+    folder: Path, arguments: str, number: signal.Signals | None, status: int, said: str
+) -> None:
+    (folder / "waits.py").write_text(WAITS)
+    (folder / "broken").mkdir()
+    (folder / "broken" / "sitecustomize.py").write_text(BROKEN)
+    environment = os.environ | ({"PYTHONPATH": str(folder / "broken")} if status == 70 else {})
+    with (
+        Path("/dev/full" if status == 74 else os.devnull).open("wb") as out,
+        subprocess.Popen(
+            [INSTALLED, *arguments.split()],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+            # As in ``start``.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        ) as process,
+    ):
+        if number is not None:
+            while not (folder / "begun").exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            process.send_signal(number)
+        assert process.stderr is not None
+        last = process.stderr.read().decode().strip().rpartition("\n")[2]
+    assert (process.returncode, last.startswith(said)) == (status, True), last
+    assert said or not last

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from scipy import special
 
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
-from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, largest_noise, visible_norm
+from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, EACH_LEVEL, Withheld, largest_noise, visible_norm
 from canaryproof.verify.audit.answer.recorded import has_larger_rate, holds, least_noise_share, mechanism_text
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.files.reading import ScoreKind
@@ -82,8 +82,9 @@ class _ScoresJudge:
     def _sound_input(self) -> Finding:
         result = self.result
         noun = "cosines" if result.scores.kind is ScoreKind.COSINE else "scores"
+        level = DIRECTION_LEVEL if result.has_unknown_direction else LEVEL
         because = (
-            f"nothing looks wrong with the {result.count:,} {noun} (at most {LEVEL:g} of honest audits look wrong)"
+            f"nothing looks wrong with the {result.count:,} {noun} (at most {level:g} of honest audits look wrong)"
         )
         return Finding(Question.INPUT, Status.AS_CLAIMED, because)
 

@@ -2,7 +2,9 @@
 
 Each test that withholds or accuses has a null hypothesis that holds in every honest audit of one noisy sum or of rounds
 for all ε. One of them is wrong with probability ``LEVEL`` at most, the sum of their levels. Half of it belongs to the
-test of the trace, which needs it most; the others share the rest evenly. Long data, few scores, a large δ and zeros are
+test of the trace, which needs it most; the others share the rest evenly. Scores of any kind, such as losses, are the
+exception: nobody knows in which direction they lie, and who brings them the wrong way round would see no leak. For
+those one test is wrong with probability ``DIRECTION_LEVEL`` at most. Long data, few scores, a large δ and zeros are
 pointed out wherever they are, in honest audits too.
 
 The decisions depend on what is known.
@@ -48,6 +50,9 @@ from canaryproof.verify.audit.markup.digits import number, plus_minus
 # norm, with two tests, and a record of rounds, with one.
 _OTHERS = 20
 TRACE_LEVEL, EACH_LEVEL = 0.5 * LEVEL, 0.5 * LEVEL / _OTHERS
+# The level of all tests together where nobody knows the direction of scores. Who negates scores because an audit asks
+# for it has audited twice: this is added to the level of the second audit.
+DIRECTION_LEVEL = 1e-4
 
 
 @set_module("canaryproof.typing")
@@ -102,6 +107,7 @@ class _Facts:
     smallest: float = math.inf  # Smallest absolute value of the others
     near: int = 0  # Number of coordinates that are hardly larger
     is_sum: bool = True  # Whether the release is one noisy sum, and not a difference of models
+    has_direction: bool = True  # Whether it is known that a canary's trace raises its score
 
     @property
     def groups(self) -> list[tuple[str, Array]]:
@@ -244,6 +250,7 @@ def misuse(
         smallest,
         near,
         is_sum,
+        kind == "cosine" or record is not None,
     )
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     warnings += [] if record is None else _rounds(record)
@@ -692,7 +699,7 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
 
     # The statistic is bounded, so that the normal law's tail is the heavier one far out.
     p_value = float(stats.mannwhitneyu(facts.observed, facts.unobserved, alternative="less", method="asymptotic")[1])
-    if p_value >= EACH_LEVEL:
+    if p_value >= (EACH_LEVEL if facts.has_direction else DIRECTION_LEVEL - LEVEL):
         return
     seen, unseen = float(facts.observed.mean()), float(facts.unobserved.mean())
     if not facts.cosines:

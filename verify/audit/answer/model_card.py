@@ -5,6 +5,8 @@ Protection Board are not written: they would have to quote texts that this packa
 """
 
 import math
+import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,6 +117,9 @@ _UNKNOWN = {
     "leak": "what a stronger attacker learns",
     "plan": "what was tried before the plan was made",
 }
+_NO_PART = "not part of an audit"
+# Columns of a terminal.
+_WIDTH = 80
 _CHOSEN = {
     "fixed": "chosen in advance",
     "coin": "each by a fair coin of its own",
@@ -150,8 +155,25 @@ def model_card(source: "Audit | str | Path") -> str:
     >>> print(card.splitlines()[0])
     ## Privacy audit
     """
+    return _card(*_numbers(source))
+
+
+def outline(source: str | Path) -> str:
+    """Lay out a card's facts for a terminal, in lines of 80 columns; what is not known stands in the Markdown alone."""
+    answer, rows = _facts(*_numbers(source))
+    lines = [*textwrap.wrap(answer, _WIDTH), ""]
+    for fact, text, _ in rows:
+        if text != _NO_PART:
+            # As it reads where Markdown is shown.
+            plain = re.sub(r"\\(.)|`", r"\1", text)
+            lines += textwrap.wrap(plain, _WIDTH, initial_indent=f"{fact:24}", subsequent_indent=" " * 24)
+    return rules.printable("\n".join(lines))
+
+
+def _numbers(source: "Audit | str | Path") -> tuple[str, object]:
+    """Return the name and the numbers of an audit, or of the one that a report is of."""
     if isinstance(source, Audit):
-        return _card("audit", report.numbers(source))
+        return "audit", report.numbers(source)
     if not isinstance(source, str | Path):
         raise ValueError(f"source: must be an audit, or the path of its report, not {short_repr(source)}")
     read = report_check.read(Path(source))
@@ -159,17 +181,23 @@ def model_card(source: "Audit | str | Path") -> str:
         raise InputError(f"{source}: was changed after it was written. {read.damage[0]}")
     if read.record is None:
         raise InputError(f"{source}: {other_version('report', read.made_by)}")
-    return _card(f"{source}: audit", read.record.audit)
+    return f"{source}: audit", read.record.audit
 
 
 def _card(name: str, numbers: object) -> str:
-    """Write the card of an audit's numbers; an ``InputError`` names the field that breaks a rule."""
+    """Write the card of an audit's numbers."""
+    answer, rows = _facts(name, numbers)
+    lines = table(("fact", "this audit", "not known"), rows)
+    return rules.printable(f"## Privacy audit\n\n{literal(answer)}\n\n{lines}\n")
+
+
+def _facts(name: str, numbers: object) -> tuple[str, list[tuple[str, str, str]]]:
+    """Return an audit's answer, and its facts; an ``InputError`` names the field that breaks a rule."""
     try:
         record = json_records.read(_CardRecord, numbers)
-        rows = table(("fact", "this audit", "not known"), _rows(record))
+        return record.answer, list(_rows(record))
     except ValueError as error:
         raise InputError(f"{name}: {error}") from error
-    return rules.printable(f"## Privacy audit\n\n{literal(record.answer)}\n\n{rows}\n")
 
 
 def _rows(record: _CardRecord) -> Iterator[tuple[str, str, str]]:
@@ -200,7 +228,7 @@ def _rows(record: _CardRecord) -> Iterator[tuple[str, str, str]]:
     signs = "; ".join(literal(warning.kind) for warning in record.warnings) or "none"
     yield "signs of misuse", signs, _UNKNOWN["input"]
     for fact in ("training data and whose they are", "purpose and release of the model", "other attacks"):
-        yield fact, "not part of an audit", "all of it: fill it in, or leave it out"
+        yield fact, _NO_PART, "all of it: fill it in, or leave it out"
 
 
 def _estimate(record: _CardRecord, at: str) -> tuple[str, str]:

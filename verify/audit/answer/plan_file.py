@@ -303,7 +303,7 @@ def audit_options(path: Path) -> dict[str, Any]:
     """Return what a plan's file decides as arguments of the command ``audit``, by name, with the seed of its secret.
 
     A plan that another minor version made gives none. An ``InputError`` says that a file cannot be read or breaks a
-    rule.
+    rule, or that the secret is another plan's.
     """
     with open_file(path, (".json",)) as file:
         head = json_records.read(_PlanHead, document := parsed_json(content(file, _LARGEST)))
@@ -317,8 +317,10 @@ def audit_options(path: Path) -> dict[str, Any]:
         }
         options |= _mechanism_options(planned)
     if decided.subject == "release":
-        seed = _read_secret(secret_path(path)).seed
-        options |= {"count": decided.count, "seed": seed, "directions": decided.directions}
+        secret = _read_secret(secret_path(path))
+        if _commitment(secret) != planned.seed_sha256:
+            raise InputError(f"{secret_path(path)}: must be the secret of {path}, whose seed_sha256 is of another one")
+        options |= {"count": decided.count, "seed": secret.seed, "directions": decided.directions}
         options["neighbours"] = decided.neighbours
     return {name: value for name, value in options.items() if value is not None}
 

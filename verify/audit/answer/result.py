@@ -384,6 +384,12 @@ class AuditResult:
         return (1.0 - self.confidence) / tests
 
     @property
+    def has_unknown_direction(self) -> bool:
+        """Whether nobody knows if a canary raises or lowers these scores, such as losses."""
+        scores = self.scores
+        return scores.kind is ScoreKind.ANY and scores.unobserved is not None and scores.record is None
+
+    @property
     def side_level(self) -> float:
         """Level of the test of the record's participations, and of that of a release's length."""
         return SIDE * self.level

@@ -32,7 +32,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
     ScoreSample,
     prepare,
 )
-from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
+from canaryproof.verify.audit.bounds.one_run import FAIR_COINS, gaussian_bound, p_value, steinke_bound
 from canaryproof.verify.audit.bounds.thresholds import alarms, misses
 from canaryproof.verify.audit.canaries.score_files import UNASKED, read_any_scores, scores_of
 from canaryproof.verify.audit.canaries.scores import Scores
@@ -530,7 +530,7 @@ def _of_counts(counts: tuple[GuessCount, ...], delta: float, alpha: float, tried
     if numbers is None:
         condition = "the number of guesses was declared before the scores were seen"
         bounds.append(ReviewedBound("one-run, declared", *_largest(counts, delta, alpha), coins, condition))
-    curve = f"{GAUSSIAN_CURVE} and a declared number of guesses" if numbers is None else GAUSSIAN_CURVE
+    curve = f"{GAUSSIAN_CURVE}, a declared number of guesses" if numbers is None else GAUSSIAN_CURVE
     level = alpha * (share if numbers else 1.0)
     bounds.append(ReviewedBound("one-run-gaussian", *_largest_gaussian(counts, delta, level), coins, curve))
     caps = {"all guesses right": bounds[0].cap, _ALL_GUESSED: steinke_bound(most, most, most, delta, alpha)}
@@ -572,6 +572,14 @@ def _of_sizes(result: OtherResult, delta: float, alpha: float) -> _Parts:
 
 # Text.
 
+# Conditions of bounds as the answer says them.
+_CLAUSES = {
+    "independent scores": "scores do not depend on each other",
+    FAIR_COINS: "a fair coin of its own decided on each canary",
+    GAUSSIAN_CURVE: "the trade-off curve is Gaussian",
+    "a declared number of guesses": "the number of guesses was declared before the scores were seen",
+}
+
 
 def _answer(reviewed: Review) -> str:
     at, reported = f"at δ = {reviewed.delta:g}", reviewed.reported
@@ -601,7 +609,8 @@ def _answer(reviewed: Review) -> str:
         case Opinion.CONDITIONAL:
             bound = next(each for each in reviewed.bounds if reported <= each.epsilon * (1.0 + _CLOSE))
             condition = bound.condition or "the bound was chosen before the scores were seen"
-            text = f"{subject} is supported only under a condition: {condition} ({bound.name})."
+            clauses = " and ".join(_CLAUSES.get(part, part) for part in condition.split(", "))
+            text = f"{subject} is supported only if {clauses} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
                 f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many canaries give "

@@ -23,7 +23,7 @@ from canaryproof.verify.audit.answer.findings import (
     Status,
 )
 from canaryproof.verify.audit.answer.judgement import NOISE_WARNINGS, clause
-from canaryproof.verify.audit.answer.misuse import MisuseWarning
+from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, MisuseWarning
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     NOTICE,
@@ -256,7 +256,13 @@ def _level(result: AuditResult) -> str:
     tests = "by the test of the claim's curve" if result.has_curve_test else "by the bound"
     if result.mechanism is not None and result.mechanism.claimed is not None:
         tests += " or the test of the noise"
-    return f"At most {level} of honest runs are NOT PASSED by chance, {tests}."
+    # Who negates scores because an audit asks for it has two chances.
+    twice = (
+        f", and {percent(DIRECTION_LEVEL)} more if you negated the scores because an audit asked for it"
+        if result.has_unknown_direction
+        else ""
+    )
+    return f"At most {level} of honest runs are NOT PASSED by chance, {tests}{twice}."
 
 
 def wrap(text: str, width: int, label: str = "") -> list[str]:

@@ -370,12 +370,13 @@ def p_value_of_curve(total: int, number: int, right: int, curve: Curve) -> float
     return math.exp(high)
 
 
+FAIR_COINS = "every canary's inclusion a fair coin of its own"
 METHODS = (
     Method(
         "one-run",
         "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at declared numbers of guesses for each ε",
         steinke,
-        ("every canary's inclusion a fair coin of its own",),
+        (FAIR_COINS,),
         if_coins,
         ("4", "6"),
         needs="unobserved",
@@ -384,7 +385,7 @@ METHODS = (
         "one-run-gaussian",
         "Mahloujifar, Melis, Chaudhuri, arXiv 2410.22235, at a declared number of guesses for each μ",
         mahloujifar,
-        ("every canary's inclusion a fair coin of its own", GAUSSIAN_CURVE),
+        (FAIR_COINS, GAUSSIAN_CURVE),
         if_coins,
         ("4", "6"),
         needs="unobserved",

@@ -14,6 +14,7 @@ from canaryproof.verify.audit.cli.audit_inputs import COLUMNS, choose_input
 from canaryproof.verify.audit.cli.options import (
     KIND,
     SEED,
+    WHY_MISSING,
     FilePath,
     check_output,
     columns_options,
@@ -59,6 +60,8 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
         from canaryproof.verify.audit.answer import plan_file
 
         context.default_map = plan_file.audit_options(path)
+        if not context.default_map:
+            context.meta[WHY_MISSING] = f"{path} gives none, as another version of canaryproof made it"
     return path
 
 

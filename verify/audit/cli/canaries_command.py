@@ -94,8 +94,8 @@ def canaries_command(
     write_output(out, lambda file: _write_canaries(file, directions, seed, count, dim), overwrite=overwrite)
     option = "" if directions == INDEPENDENT else f" --directions {directions}"
     click.echo(
-        f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with: "
-        f"canaryproof audit RELEASE.npy --canaries {count} --canary-seed SEED{option} --delta DELTA"
+        f"Wrote {count} canaries of dimension {dim} to {one_line(str(out))}; audit a release with:\n"
+        f"  canaryproof audit RELEASE.npy --canaries {count} --canary-seed SEED{option} --delta DELTA"
     )
 
 
@@ -138,8 +138,8 @@ def _insert(
     options = "" if directions == INDEPENDENT else f" --directions {directions}"
     options += "" if release.canary_norm == 1.0 else f" --canary-norm {release.canary_norm!r}"
     click.echo(
-        f"Added {count} canaries to {release.dim:,} coordinates and wrote {one_line(str(out))}; audit a release with: "
-        f"canaryproof audit RELEASE{suffix} --canaries {count} --canary-seed SEED{options} --delta DELTA"
+        f"Added {count} canaries to {release.dim:,} coordinates and wrote {one_line(str(out))}; audit a release with:\n"
+        f"  canaryproof audit RELEASE{suffix} --canaries {count} --canary-seed SEED{options} --delta DELTA"
     )
     if release.tensors[0].name:
         click.echo(order_of(release))

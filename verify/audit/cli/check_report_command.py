@@ -1,5 +1,7 @@
 """Command ``canaryproof check-report``: derive every number of a report again from the audited input."""
 
+import sys
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -118,15 +120,19 @@ def _say_check(report: Path, file: Path, check: "ReportCheck", answer: str, coun
     return _UNDECIDED if check.undecided else 0
 
 
-def _say(line: str) -> None:
-    """Print a line, whatever names in it look like."""
-    click.echo(one_line(line))
+def _say(sentence: str) -> None:
+    """Print a sentence, whatever names in it look like: as one line, on a terminal in lines that break no name."""
+    line = one_line(sentence)
+    if sys.stdout.isatty():
+        line = textwrap.fill(line, 80, break_long_words=False, break_on_hyphens=False)
+    click.echo(line)
 
 
 def _not_true(report: Path, differing: Sequence[str]) -> int:
     _say(f"{report} is not true.")
+    # A line each, as a pipe searches them.
     for difference in differing:
-        _say(f"  {difference}")
+        click.echo(f"  {one_line(difference)}")
     return 1
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 # The exit statuses that are no decisions; 0, 1, 3 and 4 are a gate's. 64 to 78 are those of BSD's sysexits.h.
 BAD_INPUT, ENGINE_LOST, CRASHED, UNWRITTEN, INTERRUPTED, TERMINATED = 2, 69, 70, 74, 130, 143
 
+# Where a command says, in its context, why an option is missing that is not given.
+WHY_MISSING = "canaryproof.why_missing"
+
 
 def one_line(text: str) -> str:
     """Return a text as one printable line, such as a message with a hostile file name."""

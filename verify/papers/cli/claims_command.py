@@ -18,6 +18,8 @@ from canaryproof.verify.papers.runs import expected, own_sentences
 from canaryproof.verify.papers.suites.catalogue import SUITES, lacking
 
 _DOCUMENTS = tuple(document.id for document in DOCUMENTS)
+# A terminal has no room for all statements: these come first.
+_FIRST = (Verdict.REFUTED, Verdict.QUALIFIED, Verdict.INCONCLUSIVE, Verdict.NEEDS_DATA, Verdict.CONFIRMED)
 # Names that are near a wrong one, and lines of a statement in the overview.
 _NEAR, _STATEMENT_LINES = 3, 2
 
@@ -115,9 +117,10 @@ def _listing(rows: Sequence[dict[str, str]]) -> list[str]:
     if not rows:
         return ["No statement is like that."]
     counts = Counter(row["verdict"] for row in rows)
+    ranked = sorted(rows, key=lambda row: _FIRST.index(Verdict(row["verdict"])))
     lines = [
         line
-        for row in rows
+        for row in ranked
         for line in (f"{row['id']}  {row['verdict']}", *screen.paragraph(row["statement"], "  ", 1))
     ]
     numbers = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
@@ -241,16 +244,22 @@ def _table(results: Sequence[Result]) -> list[str]:
     from canaryproof.reports.claims import table_2
 
     three_ways = table_2(_run(results))
-    lines: list[str] = []
+    head: list[str] = []
     shown: list[str] = []
     if three_ways is not None:
-        lines = [*screen.columns(three_ways.rows, numbers=True), *screen.paragraph(three_ways.note), ""]
+        head = [*screen.columns(three_ways.rows, numbers=True), *screen.paragraph(three_ways.note), ""]
         shown = three_ways.ids
-    for result in results:
-        lines.append(f"{result.id}  {result.verdict}")
-        if result.id not in shown:
-            printed, true = _numbers_or_sentences(result)
-            lines += screen.paragraph(printed, "  prints  ", 1) + screen.paragraph(true, "  true    ", 1)
+    lines: list[str] = []
+    # Sentences take a line each where there is no room for two.
+    for most in (_STATEMENT_LINES, 1):
+        lines = list(head)
+        for result in results:
+            lines.append(f"{result.id}  {result.verdict}")
+            if result.id not in shown:
+                printed, true = _numbers_or_sentences(result)
+                lines += screen.paragraph(printed, "  prints  ", most) + screen.paragraph(true, "  true    ", most)
+        if len(lines) <= screen.MOST_LINES:
+            break
     return screen.fit(lines, "--all has a line for each, claims ID the whole of one")
 
 

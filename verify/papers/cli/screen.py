@@ -1,12 +1,13 @@
 """The lines of one screen: a command of the study prints no more on a terminal than a person reads at once."""
 
+import itertools
 import math
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from canaryproof.verify.papers.records.text_tables import table_rows
+from canaryproof.verify.papers.records.text_tables import display_width, table_rows
 
 # Lines of a screen, and its columns, as the commonest terminal has them.
 MOST_LINES, WIDTH = 40, 80
@@ -51,6 +52,40 @@ def columns(rows: Sequence[Sequence[str]], numbers: bool = False) -> list[str]:
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append(_GAP.join(cells).rstrip())
+    return lines
+
+
+def narrow_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Set a table at most as wide as the screen; cells are broken at blanks, and no word is broken or cut."""
+    columns_ = [[header[i], *(row[i] for row in rows)] for i in range(len(header))]
+    widths = [max(map(display_width, column)) for column in columns_]
+    least = [max(display_width(word) for cell in column for word in cell.split()) for column in columns_]
+    room = WIDTH - len(_GAP) * (len(header) - 1)
+    if sum(least) > room:
+        # A list of its own for each row.
+        return [title, *(line for row in rows for line in ["", *_pairs(list(zip(header, row, strict=True)))])]
+    while sum(widths) > room:
+        # The widest gives way first.
+        widths[max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))] -= 1
+    lines = [title]
+    for row in (header, *rows):
+        cells = [_wrap_cell(cell, width) for cell, width in zip(row, widths, strict=True)]
+        for parts in itertools.zip_longest(*cells, fillvalue=""):
+            padded = (part + " " * (width - display_width(part)) for part, width in zip(parts, widths, strict=True))
+            lines.append(_GAP.join(padded).rstrip())
+        if row is header:
+            lines.append("─" * (sum(widths) + len(_GAP) * (len(header) - 1)))
+    return lines
+
+
+def _wrap_cell(cell: str, width: int) -> list[str]:
+    lines = [""]
+    for word in cell.split():
+        longer = f"{lines[-1]} {word}".lstrip()
+        if display_width(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
     return lines
 
 

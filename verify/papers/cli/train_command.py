@@ -5,15 +5,11 @@ import json
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
-from rich.box import SIMPLE_HEAD
-from rich.markup import escape
-from rich.table import Table
 
-from canaryproof.verify.audit.cli.console import Console
 from canaryproof.verify.audit.cli.options import (
     INTERRUPTED,
     EngineLost,
@@ -35,6 +31,9 @@ from canaryproof.verify.papers.records.output_files import write_files
 from canaryproof.verify.papers.records.report_input import RESULTS, TIMINGS
 from canaryproof.verify.papers.records.training_record import ExperimentRecord, Timings
 from canaryproof.verify.papers.training.configuration import SIZES, Configuration, names, read
+
+if TYPE_CHECKING:
+    from canaryproof.verify.papers.training.cost import Cost
 
 _EXTRA = ("jax", "flax", "optax")
 _BEGUN = "experiment.json"
@@ -92,7 +91,7 @@ def train_command(
     experiment = Experiment(configuration, data)
     if estimate or out is None:
         cost = experiment.cost(out or Path())
-        click.echo("all trainings are done" if cost is None else "\n".join(cost.lines()), err=True)
+        _say_cost(cost)
         return
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -100,7 +99,7 @@ def train_command(
             _begin(out, configuration, experiment.examples())
             # The cost is None, or has no seconds, where a training takes about a minute.
             if (cost := experiment.cost(out)) is not None and cost.seconds is not None:
-                click.echo("\n".join(cost.lines()), err=True)
+                _say_cost(cost)
             with progress("canaryproof train", equal_parts=True) as advance:
                 record, timings = experiment.run(out, advance, workers)
             _print(record)
@@ -119,6 +118,13 @@ def train_command(
         raise click.exceptions.Exit(INTERRUPTED) from None
     if workers is not None:
         report_repetitions(workers.attempts, experiment.names)
+
+
+def _say_cost(cost: "Cost | None") -> None:
+    lines: tuple[str, ...] = ("all trainings are done",) if cost is None else cost.lines()
+    if screen.is_terminal():
+        lines = tuple(line for each in lines for line in screen.paragraph(each))
+    click.echo("\n".join(lines), err=True)
 
 
 def _resumes(out: Path) -> str:
@@ -165,21 +171,13 @@ def _json(document: Any) -> str:
 
 
 def _print(document: ExperimentRecord) -> None:
-    """Print the tables, what to be warned of, and the notes: on a terminal what fits one screen."""
+    """Print what to be warned of and the tables with their notes: on a terminal what fits one screen."""
     from canaryproof.reports import training
 
-    console, sections = Console(), training.first_sections(document)
-    with console.capture() as captured:
-        for section in sections:
-            table = Table(title=section.title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-            for name in section.header:
-                table.add_column(name)
-            for row in section.rows:
-                table.add_row(*map(escape, row))
-            console.print(table)
-        for words in (*(f"warning: {each}" for each in training.warnings(document)), *(each.note for each in sections)):
-            console.print(words, highlight=False, markup=False)
-    lines = [line.rstrip() for line in captured.get().splitlines()]
+    lines = [line for each in training.warnings(document) for line in screen.paragraph(f"warning: {each}")]
+    for section in training.first_sections(document):
+        lines += [""] if lines else []
+        lines += [*screen.narrow_table(section.title, section.header, section.rows), *screen.paragraph(section.note)]
     if screen.is_terminal():
         # The line with the folder of the results is the last one.
         lines = screen.fit(lines, "results.md has all", screen.MOST_LINES - 1)

@@ -181,7 +181,7 @@ class ConvergenceReport:
             yield title
             yield from columns(header, rows, _TEXT)
         if tables(self) != tables(self, brief=True):
-            yield "All rows are on the page, which canaryproof convergence --out DIR writes."
+            yield "All rows are on the page, which the same command with --out DIR writes."
         if any(not row.slope_interval[0] <= row.proven_slope <= row.slope_interval[1] for row in self.orders):
             yield from textwrap.wrap(_BENT, _WIDTH, initial_indent="Slopes ", subsequent_indent="       ")
         yield from textwrap.wrap(MEANING, _WIDTH, initial_indent="Means  ", subsequent_indent="       ")

@@ -10,16 +10,16 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]], text: Collection[str]) -> Iterator[str]:
     """Lay out a table: the columns named in ``text`` on the left, numbers on the right."""
     table = [header, *rows]
-    widths = [max(map(_length, column)) for column in zip(*table, strict=True)]
+    widths = [max(map(display_width, column)) for column in zip(*table, strict=True)]
     for line in table:
         cells = [
-            cell + " " * (width - _length(cell)) if name in text else " " * (width - _length(cell)) + cell
+            cell + " " * (width - display_width(cell)) if name in text else " " * (width - display_width(cell)) + cell
             for cell, width, name in zip(line, widths, header, strict=True)
         ]
         yield ("  " + "  ".join(cells)).rstrip()
 
 
-def _length(text: str) -> int:
+def display_width(text: str) -> int:
     """Return how many columns a text takes: an accent takes none."""
     return sum(character != "\N{COMBINING CIRCUMFLEX ACCENT}" for character in text)
 

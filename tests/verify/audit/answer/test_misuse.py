@@ -9,7 +9,8 @@ from scipy import stats
 
 import canaryproof as cp
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.answer.misuse import Withheld, find_repetitions, misuse
+from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, Withheld, find_repetitions, misuse
+from canaryproof.verify.audit.levels import LEVEL
 
 SIGMA = 1.54
 
@@ -374,3 +375,19 @@ def test_a_few_rows_that_come_often_are_withheld_or_said_to_count_each(count: in
             cp.Scores(*(np.repeat(rng.normal(size=count), times) for _ in range(2)), kind="any"), delta=1e-5
         )
         assert audit.withheld or "each row counts as a canary" in " ".join(str(audit).split())
+
+
+def test_the_direction_of_scores_that_nobody_knows_has_a_level_of_its_own():
+    rng, warned = np.random.default_rng(0), []
+    observed, unobserved = rng.normal(size=(2, 500))
+    for shift in np.linspace(0.0, 0.5, 26):
+        ranks = stats.rankdata(np.r_[observed - shift, unobserved])[:500]
+        # The normal law of the rank sum, as in textbooks.
+        z = (ranks.sum() - 500 * 1001 / 2) / math.sqrt(500 * 500 * 1001 / 12)
+        found = misuse(observed - shift, unobserved, kind="any")
+        (p_value,) = [each.p_value for each in found if each.kind == "order"] or [None]
+        warned.append(p_value is not None)
+        assert warned[-1] == (stats.norm.cdf(z) < DIRECTION_LEVEL - LEVEL), shift
+        assert p_value is None or p_value == pytest.approx(stats.norm.cdf(z), rel=0.01)
+    assert warned.index(True) > 5
+    assert all(warned[warned.index(True) :])

@@ -16,8 +16,8 @@ from canaryproof.verify.audit.answer import review as module
 from canaryproof.verify.audit.answer.review import Choice, Opinion, Review, ReviewedBound, review
 from canaryproof.verify.audit.answer.run_audit import audit
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
-from canaryproof.verify.audit.bounds.lower_bound import Inclusion
-from canaryproof.verify.audit.bounds.one_run import gaussian_bound
+from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, Inclusion
+from canaryproof.verify.audit.bounds.one_run import FAIR_COINS, gaussian_bound
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.command_line import main
@@ -101,12 +101,12 @@ FILES = {
     "more than without a Gaussian curve": (
         lambda path: labelled(OBSERVED + 1.2, UNOBSERVED).to_csv(path, index=False),
         {"epsilon": 8.0},
-        (Opinion.CONDITIONAL, "a Gaussian trade-off curve (gaussian-dp)"),
+        (Opinion.CONDITIONAL, "the trade-off curve is Gaussian (gaussian-dp)"),
     ),
     "guesses of PrivacyGuard": (
         lambda path: path.write_text(json.dumps({"m": 1000, "c": 170, "c_cap": 200, "eps": 2.0, "delta": _DELTA})),
         {"tried": 1, "delta": None},
-        (Opinion.CONDITIONAL, "a Gaussian trade-off curve"),
+        (Opinion.CONDITIONAL, "the trade-off curve is Gaussian (one-run-gaussian)"),
     ),
     "guesses, number declared or not": (
         lambda path: path.write_text(json.dumps([{"num_canaries": 1000, "num_guesses": 100, "correct_guesses": 80}])),
@@ -159,7 +159,7 @@ def test_each_line_is_judged_at_its_own_delta_and_what_differs_is_said():
     assert (found.opinion, found.delta, found.reported) == (Opinion.UNSUPPORTED, 1e-6, 3.0)
     assert found.canaries == "2 numbers of guesses on 1,000 canaries"
     (other,) = found.others
-    assert other.startswith("The reported ε = 2 is supported only under a condition")
+    assert other.startswith("The reported ε = 2 is supported only if the ")
     assert other.endswith("at δ = 1e-05.")
     assert other in " ".join(str(found).split())
     asked = review(pd.DataFrame(counts | {"eps": 2.0, "delta": 1e-5}), delta=1e-7, epsilon=1.0)
@@ -176,7 +176,20 @@ def test_a_bound_that_is_not_the_first_had_to_be_chosen_before():
     assert first.epsilon < 1.2 < second.epsilon
     assert found.opinion == Opinion.CONDITIONAL
     condition = "the bound was chosen before the scores were seen (fixed-sequence)"
-    assert f"is supported only under a condition: {condition}." in found.answer
+    assert f"is supported only if {condition}." in found.answer
+
+
+def test_conditions_are_clauses_of_the_answer():
+    found = review(labelled(OBSERVED, UNOBSERVED), delta=_DELTA, epsilon=1.0)
+    assert found.opinion == Opinion.CONDITIONAL
+    assert " is supported only if scores do not depend on each other (fixed-sequence). " in found.answer
+    # What bounds of scores assume has a clause each.
+    shown = {part for bound in found.bounds for part in bound.condition.split(", ")}
+    assert shown == {"independent scores", FAIR_COINS, GAUSSIAN_CURVE} < set(module._CLAUSES)
+    counts = review(pd.DataFrame({"m": [1000], "r": [100], "v": [99]}), delta=1e-5, epsilon=2.0)
+    assert {part for bound in counts.bounds if bound.condition for part in bound.condition.split(", ")} <= {
+        *module._CLAUSES, "the number of guesses was declared before the scores were seen"
+    }  # fmt: skip
 
 
 def test_coins_that_the_numbers_refute_prove_nothing():
@@ -327,8 +340,7 @@ ANSWERS = {
     f"be the same for any larger leak. {VALID}",
     (Opinion.SUPPORTED, 1.111): "The reported ε = 1.111 is supported: the proven bound is 1.23 with 82% confidence at "
     "δ = 2e-05.",
-    (Opinion.CONDITIONAL, 2.222): "The reported ε = 2.222 is supported only under a condition: a condition (second). "
-    f"{VALID}",
+    (Opinion.CONDITIONAL, 2.222): f"The reported ε = 2.222 is supported only if a condition (second). {VALID}",
     (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound without a Gaussian trade-off "
     f"curve: so many canaries give at most 7.89 then, whatever leaks. {VALID}",
     (Opinion.UNSUPPORTED, 3.333): "The reported ε = 3.333 is not supported: choosing the threshold on the same "

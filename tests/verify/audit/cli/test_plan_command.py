@@ -254,4 +254,96 @@ def test_a_job_plans_trains_gates_reports_and_checks_and_runs_twice(tmp_path, mo
     older = json.loads(Path("plan.json").read_text()) | {"version": "0.1.0"}
     Path("plan.json").write_text(json.dumps(older))
     # Another version's plan gives no options.
-    assert step(gate).exit_code == 2
+    refused = step(gate)
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert "Missing option '--delta'. plan.json gives none, as another version of canaryproof made it" in refused.stderr
+
+
+GATE = "audit release.npy --plan plan.json --fail-above-claim --report audit.json --overwrite"
+CHECK = "check-report audit.json --release release.npy --plan plan.json"
+
+
+def step(line):
+    return CliRunner().invoke(main, line.split())
+
+
+@pytest.fixture(scope="module")
+def carried_out(tmp_path_factory):
+    """The files of a job that passed: a plan with its secret, what was released, and the report."""
+    folder = tmp_path_factory.mktemp("job")
+    with pytest.MonkeyPatch.context() as inside:
+        inside.chdir(folder)
+        assert (
+            run("--noise-multiplier", "1.54", "--dim", "2000", "--out", "plan.json", "--canary-seed", "11").exit_code
+            == 0
+        )
+        count = json.loads(Path("plan.json").read_text())["decided"]["count"]
+        noise = np.random.default_rng(1).normal(0.0, 1.54, 2000)
+        np.save("release.npy", Canaries(11, count, 2000).sum(np.arange(count)) + noise)
+        assert [step(line).exit_code for line in (GATE, CHECK)] == [0, 0]
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def half(content):
+    return content[: len(content) // 2]
+
+
+def other_release(_):
+    noise = np.random.default_rng(2).normal(0.0, 1.54, 2000)
+    np.save("release.npy", noise)
+    return Path("release.npy").read_bytes()
+
+
+def other_secret(content):
+    return json.dumps(json.loads(content) | {"seed": 12}).encode()
+
+
+def other_plan(content):
+    return content.replace(b'"delta": 1e-06', b'"delta": 1e-05')
+
+
+def other_report(content):
+    return content.replace(b"PASSED", b"passed", 1)
+
+
+NO_FILE, DAMAGED = "No such file or directory", "truncated or damaged"
+# What becomes of a step whose input is missing, damaged or another one: the exit status, and what the line says.
+STEPS = [
+    (GATE, "plan.json", None, 2, NO_FILE),
+    (GATE, "plan.json", half, 2, DAMAGED),
+    (GATE, "plan.json", other_plan, 3, "Plan: claimed ε: 3.00836 planned"),
+    (GATE, "plan.secret.json", half, 2, DAMAGED),
+    (GATE, "plan.secret.json", other_secret, 2, "plan.secret.json: must be the secret of plan.json"),
+    (GATE, "release.npy", None, 2, NO_FILE),
+    (GATE, "release.npy", half, 2, DAMAGED),
+    (GATE, "release.npy", other_release, 4, "CANNOT SAY: the input looks wrong"),
+    (CHECK, "audit.json", None, 2, NO_FILE),
+    (CHECK, "audit.json", half, 2, DAMAGED),
+    (CHECK, "audit.json", other_report, 1, "audit.json is not true."),
+    (CHECK, "release.npy", None, 2, NO_FILE),
+    (CHECK, "release.npy", half, 1, "release.npy is not the audited file"),
+    (CHECK, "release.npy", other_release, 1, "release.npy is not the audited file"),
+    (CHECK, "plan.json", None, 2, NO_FILE),
+    (CHECK, "plan.json", half, 1, "plan.json is not the plan that the audit was held against"),
+    (CHECK, "plan.json", other_plan, 1, "plan.json is not the plan that the audit was held against"),
+    # A third party has no secret: the report has published it.
+    (CHECK, "plan.secret.json", None, 0, "PASSED"),
+]
+
+
+@pytest.mark.parametrize(("line", "name", "change", "status", "said"), STEPS)
+def test_a_step_of_the_job_without_its_input_fails_as_it_should(
+    line, name, change, status, said, carried_out, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    for each, content in carried_out.items():
+        if each != name:
+            Path(each).write_bytes(content)
+        elif change is not None:
+            Path(each).write_bytes(change(content))
+    result = step(line)
+    assert (result.exit_code, said in result.output) == (status, True), result.output
+    # Bad input has no answer, and a report of a former run stays.
+    assert status != 2 or (result.stdout, result.stderr.count("\n")) == ("", 1)
+    if status == 2 and name != "audit.json":
+        assert Path("audit.json").read_bytes() == carried_out["audit.json"]
