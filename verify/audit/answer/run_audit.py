@@ -24,7 +24,6 @@ from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.estimators import epsilon_estimators
-from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.rules import NumberRange
 
@@ -100,6 +99,7 @@ class Audit(AuditResult):
         """Return the audit as a JSON document, equal for equal input; infinite numbers are null."""
         # This import loads what writes reports, which a summary does without; so below.
         from canaryproof.verify.audit.answer import report
+        from canaryproof.verify.audit.files import json_records
 
         return json_records.dump(report.numbers(self))
 

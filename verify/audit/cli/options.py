@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.filesize import decimal
 
 from canaryproof.verify.audit.files.errors import InputError, extra
 from canaryproof.verify.audit.rules import NumberRange, printable
@@ -119,6 +118,9 @@ def check_output(out: Path, suffixes: tuple[str, ...], size: int, *, overwrite: 
     except OSError as error:
         raise InputError(f"{out}: {error.strerror or error}") from error
     if size > free:
+        # No help waits for this import.
+        from rich.filesize import decimal
+
         raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
 
 
