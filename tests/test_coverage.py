@@ -6,7 +6,7 @@ from dataclasses import asdict
 import pytest
 
 from tests import coverage
-from tests.coverage import Cell, Promise, broken, cells, measure, render
+from tests.coverage import Cell, Promise, _scores, broken, cells, measure, render
 
 CELL = Cell(dim=20_000, canaries=100, noise=1.0)
 
@@ -24,7 +24,26 @@ def test_promises_of_a_release_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
     row = measure(CELL)
     assert broken([row]) == []
     assert set(row) >= set(with_misses("bound", 0))
-    assert "Every promise was kept: 1 of 96 settings have been run" in render([row])
+    assert f"Every promise was kept: 1 of {len(list(cells()))} settings have been run" in render([row])
+
+
+@pytest.mark.parametrize("cell", [next(_scores()), Cell(1000, 300, 1.0, scores="cosines")], ids=str)
+def test_promises_of_scores_are_kept(cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cell, "audits", 4)
+    row = measure(cell)
+    assert broken([row]) == []
+    assert row["promises"]["bound"]["tries"] == 4
+    assert f"| {cell.scores} |" in render([row])
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("data", ["none", "descent"])
+def test_promises_of_a_training_in_epochs_are_kept(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cell, "audits", 2)
+    cell = Cell(2000, 60, 0.7, data, 0.3 * (data != "none"), rounds=6, rate=1 / 3, schedule="epochs")
+    row = measure(cell)
+    assert broken([row]) == []
+    assert "| 6 at 0.333333, in epochs |" in render([row])
 
 
 @pytest.mark.parametrize(("name", "misses"), [("interval", 9), ("looks wrong", 2), ("not noticed", 10)])

@@ -242,7 +242,8 @@ class ResidualTests:
             yield self._least_of("layer", squares.sum(axis=0), rounds * self._sizes)
         yield self._mean(squares)
         yield self._law()
-        yield _signs("repeats within a round", "two coordinates at one distance", self._lag, self._lags, self.dim)
+        compared = min(self.dim, _COMPARED)
+        yield _signs("repeats within a round", "two coordinates at one distance", self._lag, self._lags, compared)
         if rounds > 1:
             yield self._between()
             yield self._span()
@@ -275,11 +276,12 @@ class ResidualTests:
         tails = np.maximum(np.minimum(below, above), np.finfo(float).tiny)
         shares = np.sqrt(squares / self.dim) / self.noise_multiplier
         most = stats.chi2.isf(LEVEL, len(ratios)) / stats.chi2.ppf(1.0 - _POWER, len(ratios))
+        deviation = math.sqrt((most - 1.0) / (2.0 * self.dim))
         return InstrumentTest(
             "equal rounds",
             f"Rounds have from {shares.min():.4g} to {shares.max():.4g} of the claimed deviation.",
             float(special.chdtrc(len(ratios), np.square(special.ndtri(tails)).sum())),
-            f"rounds' noise with a deviation of {math.sqrt((most - 1.0) / (2.0 * self.dim)):.2g} of its mean",
+            f"rounds' noise with a deviation of {_two_digits_up(deviation)} of its mean",
         )
 
     def _mean(self, squares: Array) -> InstrumentTest:
@@ -291,7 +293,7 @@ class ResidualTests:
             "mean",
             f"The noise has a mean of {mean:.2g} of the claimed deviation.",
             _hoeffding(strongest, len(roots)),
-            f"a mean of {(_beyond(len(roots)) / math.sqrt(self.rounds * self.dim)):.2g} deviations",
+            f"a mean of {_two_digits_up(_beyond(len(roots)) / math.sqrt(self.rounds * self.dim))} deviations",
         )
 
     def _count(self, scaled: Array, resolution: float) -> None:
@@ -334,7 +336,7 @@ class ResidualTests:
             f"{self._above[worst] / number:.4%} of the coordinates are beyond {_LIMITS[worst]:g} deviations, where a "
             f"normal law has {expected:.4%}.",
             min(1.0, 3 * len(_LIMITS) * math.exp(smallest)),
-            f"a share of coordinates beyond 2 deviations that is off by {self._wrong_share(number):.2g}",
+            f"a share of coordinates beyond 2 deviations that is off by {_two_digits_up(self._wrong_share(number))}",
         )
 
     def _wrong_share(self, number: int) -> float:
@@ -861,9 +863,26 @@ def _beyond(tests: int) -> float:
 
 
 def _signs(name: str, compared: str, ratio: float, tests: int, count: int) -> InstrumentTest:
-    correlation = f"a correlation of {min(1.0, _beyond(max(tests, 1)) / math.sqrt(count)):.2g} of {compared}"
+    least = _least_correlation(tests, count)
+    correlation = "" if least is None else f"a correlation of {_two_digits_up(least)} of {compared}"
     observed = f"The strongest correlation of {compared} is {ratio:.3g} standard errors."
     return InstrumentTest(name, observed, _hoeffding(ratio, tests), correlation)
+
+
+def _least_correlation(tests: int, count: int) -> float | None:
+    """Return the correlation of so many pairs of normal numbers that is noticed with 90%; None if none is.
+
+    The ratio is √n A/√B, of the means A of products and B of their squares, whose moments at a correlation are known.
+    """
+    critical = math.sqrt(2.0 * math.log(2.0 * max(tests, 1) / LEVEL))
+
+    def power(c: float) -> float:
+        square = 1.0 + 2.0 * c * c
+        variance = (1.0 + c * c) / square - c * c * (8.0 + 4.0 * c * c) / square**2
+        variance += c * c * (2.0 + 17.0 * c * c + 5.0 * c**4) / square**3
+        return float(special.ndtr((math.sqrt(count / square) * c - critical) / math.sqrt(variance)))
+
+    return _least_share(power, 1.0)
 
 
 def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Array:

@@ -228,6 +228,8 @@ _SEEN = 3.0
 _DOUBT = 1e-3
 # A gate does not pass where canaries leave another trace than the release's norm says, at this level.
 _OTHER_TRACE = 1e-4
+# Number of scores from which on a look at 1% sees Laplace's tails, or Student's with three degrees.
+_SHOW_TAILS = 100
 # Share of a test's level that the record's participations, or the length of a release, take from the test of the noise.
 SIDE = 0.01
 
@@ -653,6 +655,12 @@ class AuditResult:
         """Whether scores of an unknown law look otherwise than normal, at 1%, so that no estimate's interval holds."""
         is_unknown = self.scores.kind is ScoreKind.ANY and self.scores.record is None
         return is_unknown and self.shape.p_value < SHAPE_LEVEL
+
+    @property
+    def can_hide_a_tail(self) -> bool:
+        """Whether scores of an unknown law are too few for a look to see a heavy tail."""
+        is_unknown = self.scores.kind is ScoreKind.ANY and self.scores.record is None
+        return is_unknown and min(self.count, self.null_count or self.count) < _SHOW_TAILS
 
     @property
     def has_equal_scores(self) -> bool:

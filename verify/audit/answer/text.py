@@ -745,6 +745,8 @@ def remarks(result: AuditResult) -> Iterator[str]:
             f"{result.shape.reason} The estimators take scores for normal, and their intervals miss the ε of other "
             "scores more often than they say: they are withheld. 1% of normal scores look otherwise, too."
         )
+    elif result.estimates and result.can_hide_a_tail:
+        yield "So few scores may hide a heavy tail; if there is one, the intervals miss ε more often than they say."
     undecided = result.decision is not None and result.finding(Question.LEAK).status is Status.CANNOT_SAY
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
     # Where the noise itself was tested, as many canaries as there are may be enough.

@@ -938,6 +938,14 @@ def test_a_claim_stands_for_its_noise_in_the_blind_spots() -> None:
     assert spots.epsilon == pytest.approx(1.0, rel=1e-9)
 
 
+@pytest.mark.parametrize(("count", "null_count", "few"), [(50, 1000, True), (100, 100, False), (200, 99, True)])
+def test_few_scores_can_hide_a_tail(count: int, null_count: int, few: bool) -> None:
+    rng = np.random.default_rng(0)
+    found = audit(Scores(rng.normal(1.0, 1.0, count), rng.normal(size=null_count), kind="any"), DELTA)
+    assert found.can_hide_a_tail is few
+    assert not audit(Scores(run()[:50], dim=DIM), DELTA).can_hide_a_tail
+
+
 def test_a_misuse_withholds_the_estimate_unless_forced(monkeypatch: pytest.MonkeyPatch) -> None:
     warnings = (MisuseWarning("sign", "Signs are flipped.", "Negate them.", 1e-9, Withheld.ALL),)
     monkeypatch.setattr(inputs, "misuse", lambda *_, **__: warnings)
