@@ -71,7 +71,12 @@ def text(run: Run, document: str) -> str:
             rows = [(f"`{r.id}`", r.source, r.statement, _finding(r)) for r in shown]
             header = ("claim", "place", "what it says", "finding")
             parts += [f"## {str(verdict).capitalize()}", table(header, rows, [r.id for r in shown])]
-    for title, kind in (("What the authors promised", Voice.PROMISE), ("What reviewers lines", Voice.REVIEWER)):
+    lists = {
+        "Tried on other data than the document's": Voice.ANALOGUE,
+        "What the authors promised": Voice.PROMISE,
+        "What reviewers say": Voice.REVIEWER,
+    }
+    for title, kind in lists.items():
         others = [result for result in results if voice(result) is kind]
         if others:
             lines = [(f"`{r.id}`", r.source, r.statement, f"{r.verdict}", _finding(r)) for r in others]

@@ -152,7 +152,8 @@ def verdicts() -> str:
     lines += [
         "",
         f"The reviews also hold {others[Voice.PROMISE]} promises of the authors and {others[Voice.REVIEWER]} remarks "
-        "of reviewers, which are no statements of a paper and stand in a list of their own.",
+        f"of reviewers, no statements of a paper, and {others[Voice.ANALOGUE]} statements of CANIFE were tried on "
+        "digits in place of its data. They stand in lists of their own.",
     ]
     return "\n".join(lines)
 
@@ -244,7 +245,9 @@ def elements(document: str) -> str:
 
     for element in sorted(rows, key=order):
         found = rows[element]
-        counts = Counter(str(result.verdict) for result in found)
+        counts = Counter(
+            f"{result.verdict}{' on digits' if voice(result) is Voice.ANALOGUE else ''}" for result in found
+        )
         stems = sorted({".".join(result.id.split(".")[:2]) for result in found})
         first = {stem: next(result.id for result in found if result.id.startswith(stem)) for stem in stems}
         page = f"../../reports/published/claims-{document}.md"

@@ -41,15 +41,18 @@ def document_of(statement: str) -> Document:
 
 
 class Voice(StrEnum):
-    """Who speaks in a statement: the document as it stands, or somebody of what it should be."""
+    """Who speaks in a statement: the document of its own data or of others, or somebody of what it should be."""
 
     DOCUMENT = "document"
+    ANALOGUE = "analogue"  # the document, whose sentence is tried on other data than its own
     PROMISE = "promise"  # of the authors, on a later version
     REVIEWER = "reviewer"  # on the submission
 
 
 def voice(result: Result) -> Voice:
-    """Return who speaks in a statement: the reviews hold more than statements of a paper."""
+    """Return who speaks in a statement, of which not all are a paper's of its own data."""
+    if result.id.startswith(f"{CANIFE.id}.study."):
+        return Voice.ANALOGUE
     # Results may be of documents that this version does not know.
     if result.id.partition(".")[0] != REVIEWS.id:
         return Voice.DOCUMENT
@@ -59,7 +62,7 @@ def voice(result: Result) -> Voice:
 
 
 def distinct(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Return the documents' statements by their words, with the places that have them; promises and remarks are none.
+    """Return the documents' statements by their words, with the places that have them, as ``Voice.DOCUMENT`` has them.
 
     What two versions state in the same words of the same numbers is one statement. Where it has another verdict in one
     of them, as what it is of differs, it is another one.

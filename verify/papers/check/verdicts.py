@@ -15,6 +15,7 @@ from flint import arb, fmpq
 
 from canaryproof.kernels.certified import Enclosure, at_precision
 from canaryproof.verify.audit.levels import LEVEL, POWER
+from canaryproof.verify.papers.check.documents import Voice, voice
 from canaryproof.verify.papers.check.results import Context, Design, Outcome, Result, Verdict
 
 # The meaning of each verdict.
@@ -135,6 +136,8 @@ def number(
 def rule(result: Result) -> str:
     """Return in a line why a statement has its verdict: of a printed number by the value and the reading."""
     judged = result.evidence.get("rule")
+    if voice(result) is Voice.ANALOGUE:
+        return f"{result.verdict}: of other data than the document's, which decide nothing of its own"
     if not isinstance(judged, Mapping):
         return f"{result.verdict}: {MEANINGS[result.verdict]}"
     value = judged["value"]

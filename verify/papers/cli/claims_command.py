@@ -96,7 +96,7 @@ def _overview(rows: Sequence[dict[str, str]]) -> list[str]:
         "",
         *screen.columns(table, numbers=True),
         "",
-        f"Refuted, of {len(refuted)} those that matter most:",
+        f"Refuted, of {len(ranked)} those that matter most:",
     ]
     foot = [
         "",

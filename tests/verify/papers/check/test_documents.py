@@ -18,6 +18,8 @@ def result(name, statement="it holds", verdict=Verdict.CONFIRMED, subject=Subjec
         ("review.promise.sweep", "authors' answers to reviewer LDHu", Voice.PROMISE),
         ("review.canife.bound", "authors' answers to reviewer ZyjW and zCeQ", Voice.DOCUMENT),
         ("review.references.steinke", "reviewer ZyjW", Voice.REVIEWER),
+        ("canife.study.start", "Section 4.3", Voice.ANALOGUE),
+        ("canife.figure5.a", "Figure 5a", Voice.DOCUMENT),
     ],
 )
 def test_who_speaks(name, source, speaker):
@@ -32,6 +34,7 @@ def test_what_versions_state_in_the_same_words_is_one_statement():
             result("submission.a", verdict=Verdict.QUALIFIED),
             result("final.b", "it does not"),
             result("review.promise.a"),
+            result("canife.study.a"),
             result("review.remark", source="reviewer ZyjW"),
             result("own", subject=Subject.IMPLEMENTATION),
         ]

@@ -6,6 +6,7 @@ with a fixed label; the default of this package has rate 0.1, normal pixels and 
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -66,30 +67,28 @@ def default(context: Context) -> Outcome:
 
 
 def rate(context: Context) -> Outcome:
-    """Judge that in a few thousand steps most designs succeed with rate 0.1, and fewer as printed."""
+    """Judge that in a few thousand steps nearly all designs as printed succeed, and show those with rate 0.1."""
     size = context.pick(100, 500)
-    default_designs, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
-    hits, gain = int(default_designs.healthy.sum()), default_designs.healthy.astype(float) - printed.healthy
-    for_it, against_it = ([share_above(hits, size, 0.5), above(gain)], [share_below(hits, size, 0.5), below(gain)])
+    gentle, printed = varied(context, size, steps=2500), varied(context, size, printed=True)
+    hits = int(printed.healthy.sum())
+    for_it, against_it = [share_above(hits, size, SHARE)], [share_below(hits, size, SHARE)]
     parts = [
         f"{size - int(designs.healthy.sum())} of {size} fail, mean accuracy {mean_sd(designs.accuracy[:, 0])}"
-        for designs in (default_designs, printed)
+        for designs in (gentle, printed)
     ]
     finding = (
         f"2,500 steps, as printed (rate 1, uniform pixels, fixed label): {parts[1]}, mean health "
         f"{mean_sd(printed.health)}; rate 0.1, normal pixels, soft label: {parts[0]}"
     )
     evidence = {
-        "default": default_designs.accuracy[:, 0].tolist(),
+        "default": gentle.accuracy[:, 0].tolist(),
         "printed": printed.accuracy[:, 0].tolist(),
         "p": [*for_it, *against_it],
     }
     design = Design(
-        "half of designs at most end with a loss of at most 2% of that of a sample without gradient, or no more "
-        "than as printed",
+        f"{SHARE:.0%} or more of designs as printed end with a loss of at most 2% of that of a sample without gradient",
         LEVEL,
-        f"{visible_share(size, 0.5, 2):.1%} of them do, and the shares' difference is {visible_shift(size, 2):.2g} "
-        "standard deviations of a pair's",
+        f"{1.0 - visible_share(size, 1.0 - SHARE, 1):.1%} of them do",
         POWER,
         size,
     )
@@ -117,11 +116,11 @@ def steps(context: Context) -> Outcome:
 
 
 def start(context: Context) -> Outcome:
-    """Judge that designs from a sample of the pool have wider scores than those from a random start."""
+    """Judge that designs from a sample of the pool have hardly wider scores than those from a random start."""
     size = context.pick(50, 300)
     from_noise, from_pool = (varied(context, size, start=begin).deviation[:, 0] for begin in ("normal", "pool"))
     values, margin = np.log(from_pool / from_noise), np.log(_EQUAL)
-    for_it, against_it = [above(values, margin)], [below(values, margin)]
+    for_it, against_it = [below(values, margin)], [above(values, margin)]
     # As printed, canaries fail so often that only the accuracy tells something: one without a gradient has scores 0.
     literal = [varied(context, size, printed=True, **change).accuracy[:, 0] for change in ({}, {"start": "pool"})]
     design = Design(
@@ -141,13 +140,13 @@ def start(context: Context) -> Outcome:
 
 
 def model(context: Context) -> Outcome:
-    """Judge that attacks on a model that has learnt are hardly more accurate, in our design and as printed."""
+    """Judge that attacks on a model that has learnt are more accurate, in our design and as printed."""
     size = context.pick(80, 500)
     verdicts, parts, evidence = [], [], {}
     for name, printed in (("ours", False), ("as printed", True)):
         early, late = (varied(context, size, printed=printed, training=count).accuracy[:, 0] for count in (0, 300))
         rise = late - early
-        for_it, against_it = [below(rise, GAIN)], [above(rise, GAIN)]
+        for_it, against_it = [above(rise, GAIN)], [below(rise, GAIN)]
         verdicts.append(from_p_values(for_it, against_it, 0.5 * LEVEL))
         parts.append(f"{name} {mean_sd(early)} before training and {mean_sd(late)} after")
         evidence[name] = {"early": early.tolist(), "late": late.tolist(), "p": [*for_it, *against_it]}
@@ -209,14 +208,14 @@ def constancy(context: Context) -> Outcome:
 
 
 def sensitivity(context: Context) -> Outcome:
-    """Judge that a larger pool hardly helps the loss of the mean."""
+    """Judge that a larger pool helps the loss of the mean."""
     size = context.pick(140, 500)
     small, large = (varied(context, size, loss="mean", pool=count).accuracy[:, 0] for count in (32, 256))
     rise = large - small
-    for_it, against_it = [below(rise, GAIN)], [above(rise, GAIN)]
+    for_it, against_it = [above(rise, GAIN)], [below(rise, GAIN)]
     finding = (
         f"accuracy with loss 1 {mean_sd(small)} with a pool of 32, {mean_sd(large)} with 256: a change of "
-        f"{rise.mean():+.3f} (p = {above(rise):.1g} for no rise, {for_it[0]:.1g} for one of {GAIN:g} or more)"
+        f"{rise.mean():+.3f} (p = {above(rise):.1g} for no rise, {against_it[0]:.1g} for one of {GAIN:g} or more)"
     )
     evidence = {"32": small.tolist(), "256": large.tolist(), "p": [*for_it, *against_it]}
     design = of_pairs(size, 1, f"a larger pool raises by {GAIN:g} or more")
@@ -248,11 +247,11 @@ def constants(context: Context) -> Outcome:
 
 
 def health(context: Context) -> Outcome:
-    """Judge that with a norm constant beyond all that the paper tries most attacks succeed."""
+    """Judge that with a norm constant beyond all that the paper tries most attacks fail."""
     size = context.pick(80, 500)
     designs = varied(context, size, norm_constant=1000.0)
     fails, sound = int((designs.accuracy[:, 0] < POOR).sum()), int((designs.health >= POOR).sum())
-    for_it, against_it = [share_below(fails, size, 0.5)], [share_above(fails, size, 0.5)]
+    for_it, against_it = [share_above(fails, size, 0.5)], [share_below(fails, size, 0.5)]
     finding = (
         f"with 1,000 C, beyond both, accuracy {mean_sd(designs.accuracy[:, 0])}, health {mean_sd(designs.health)}: "
         f"{fails} of {size} attacks are below {POOR:.0%}, and {size - sound} canaries"
@@ -458,6 +457,19 @@ def study(name: str, section: str, statement: str, judge: Callable[[Context], Ou
     return Check(f"canife.study.{name}", Subject.IMPLEMENTATION, source, f"On digits, {statement}", judge)
 
 
+def on_digits(judge: Callable[[Context], Outcome], context: Context) -> Outcome:
+    """Judge a sentence of the paper on digits, and say first where they show the opposite."""
+    outcome = judge(context)
+    if outcome.verdict is not Verdict.REFUTED:
+        return outcome
+    return replace(outcome, finding=f"on digits the opposite: {outcome.finding}")
+
+
+def trial(name: str, section: str, statement: str, judge: Callable[[Context], Outcome]) -> Check:
+    """Return the claim that a sentence of the paper, on other data, holds on small networks and digits too."""
+    return CANIFE.claim(f"study.{name}", section, f"{statement} (tried on digits)", partial(on_digits, judge))
+
+
 CHECKS: tuple[Check, ...] = (
     study(
         "success",
@@ -503,25 +515,19 @@ CHECKS: tuple[Check, ...] = (
         "more design iterations make a better canary, up to some thousands",
         steps,
     ),
-    study(
+    trial(
         "rate",
         "Sections 4 and 4.3",
-        "most designs of 2,500 iterations succeed with rate 0.1, normal pixels and a soft label, and fewer as printed "
-        "(rate 1, uniform pixels)",
+        "With Adam at rate 1 and the constant C, a few thousand design iterations make near-optimal canaries",
         rate,
     ),
-    study(
+    trial(
         "start",
         "Section 4.3, Figure 5a",
-        f"a design from a sample of the pool has scores over {_EQUAL:g} times as wide as one from random pixels",
+        "A start from a sample and one from random pixels make no significant difference to the scores' deviation",
         start,
     ),
-    study(
-        "model",
-        "Section 4.3, Figure 5c",
-        f"training the model does not raise the attack's accuracy by {GAIN:g}, in our design or as printed",
-        model,
-    ),
+    trial("model", "Section 4.3, Figure 5c", "The accuracy of the attack rises with that of the model", model),
     Check(
         "canife.design",
         Subject.IMPLEMENTATION,
@@ -541,10 +547,10 @@ CHECKS: tuple[Check, ...] = (
         "with the covariance loss the accuracy is high and nearly the same for all sizes of the pool",
         constancy,
     ),
-    study(
+    trial(
         "loss-1",
         "Appendix D, Figure 8a",
-        f"with loss 1 a pool of 256 does not raise the accuracy by {GAIN:g} over one of 32",
+        "With loss 1 the attack becomes more accurate as the design pool grows",
         sensitivity,
     ),
     study(
@@ -553,10 +559,10 @@ CHECKS: tuple[Check, ...] = (
         "a norm constant far above C is bad for the design, and one around C is enough for a high accuracy",
         constants,
     ),
-    study(
+    trial(
         "norm-health",
         "Appendix D, Figure 9",
-        f"with a norm constant of 1,000 C most attacks have an accuracy of {POOR:.0%} or more",
+        "A norm constant far above 50 C lowers the attack's accuracy by much",
         health,
     ),
 )
