@@ -236,7 +236,7 @@ class AuditPlan:
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
         others = ", and as many that never do" if self.all_rounds else ""
         yield from wrap(f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%,")
-        there = "see that they are there: the lower bound is above 0"
+        there = "see that they are there (lower bound above 0)"
         missing = "notice that they are missing from the release"
         yield from wrap(f"{canaries_clause(self.present)} {there if self.all_rounds else missing};", "  ", "    ")
         # A share that is rounded up might not be noticed.

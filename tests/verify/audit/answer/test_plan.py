@@ -313,7 +313,7 @@ PAGES = [
         {"all_rounds": True, "directions": "orthonormal"},
         f"{CLAIMED}. Each of 16 rounds, all of which the attacker sees, {NOISE} "
         "Take 229 orthonormal canaries, and as many that never do. With probability 90%, "
-        "170 canaries: you would see that they are there: the lower bound is above 0; "
+        "170 canaries: you would see that they are there (lower bound above 0); "
         f"230 canaries: you would notice {SHARE} {COST} all rounds (part measured here). {FAULTS} {summary()} "
         "Lines that carry it out; t is the number of the round:",
     ),
