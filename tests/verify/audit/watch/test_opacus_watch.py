@@ -430,20 +430,6 @@ def test_two_batches_of_a_step_are_its_members_together():
     assert watch._record().sampling.mean == 2 * BATCH
 
 
-@pytest.mark.deep
-def test_loaders_with_workers_and_broken_epochs_are_recorded():
-    engine, (model, optimizer, loader) = private()
-    loader = type(loader)(
-        loader.dataset, batch_sampler=loader.batch_sampler, num_workers=2, collate_fn=loader.collate_fn
-    )
-    made = (model, optimizer, loader)
-    watch = watch_of(made, engine)
-    for steps in (5, 3, STEPS - 8):
-        train(made, steps=steps)
-    answer = watch.close()
-    assert (answer.decision.outcome, failed(answer)) == ("PASSED", []), str(answer)
-
-
 def test_what_a_watch_cannot_see_is_said_and_never_failed():
     # Another loader than the one that is watched.
     engine, made = private()
