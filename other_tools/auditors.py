@@ -65,9 +65,9 @@ class AuditedMechanism:
 _Law = Callable[[np.random.Generator, tuple[int, ...]], Array]
 
 
-def _independent(one: _Law, other: _Law) -> Callable[[np.random.Generator, NDArray[np.bool_]], Array]:
+def _independent(inside_law: _Law, outside_law: _Law) -> Callable[[np.random.Generator, NDArray[np.bool_]], Array]:
     """Return what draws each score by itself, from the law of those that take part or of the others."""
-    return lambda rng, inside: np.where(inside, one(rng, inside.shape), other(rng, inside.shape))
+    return lambda rng, inside: np.where(inside, inside_law(rng, inside.shape), outside_law(rng, inside.shape))
 
 
 def _of_bounds(made: bounds.ScoredMechanism, threshold: float) -> AuditedMechanism:
@@ -374,17 +374,17 @@ def _settings(method: ToolAuditor, level: Effort) -> Iterator[tuple[str, float, 
 def cells(method: ToolAuditor, level: Effort) -> list[AuditorCell]:
     """Return the cells that a method is judged on, with as many audits as its budget allows."""
     settings = [(mechanism(name, nominal), count) for name, nominal, count in _settings(method, level)]
-    return _budgeted(method, level, settings)
+    return _fit_budget(method, level, settings)
 
 
 def dependent_cells(method: ToolAuditor, level: Effort) -> list[AuditorCell]:
     """Return the cells whose scores depend on each other; of a method for Gaussian curves, those that have one."""
     words = "" if method.any_dependence else ALL_IN
     made = [mechanism(each.name + words, 0.0) for each in bounds_dependence.MECHANISMS]
-    return _budgeted(method, level, [(each, _COUNT) for each in made if each.is_gaussian or not method.gaussian_only])
+    return _fit_budget(method, level, [(each, _COUNT) for each in made if each.is_gaussian or not method.gaussian_only])
 
 
-def _budgeted(method: ToolAuditor, level: Effort, settings: list[tuple[AuditedMechanism, int]]) -> list[AuditorCell]:
+def _fit_budget(method: ToolAuditor, level: Effort, settings: list[tuple[AuditedMechanism, int]]) -> list[AuditorCell]:
     share = min(1.0, BUDGET[level] / (len(settings) * method.seconds * _RUNS[level][_COUNT]))
     return [AuditorCell(made, count, max(LEAST, math.ceil(share * _RUNS[level][count]))) for made, count in settings]
 
