@@ -71,8 +71,8 @@ def _independent(inside_law: _Law, outside_law: _Law) -> Callable[[np.random.Gen
 
 
 def _of_bounds(made: bounds.ScoredMechanism, threshold: float) -> AuditedMechanism:
-    draw = _independent(made.draw, made.draw_null)
-    return AuditedMechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), draw, threshold)
+    scores = _independent(made.draw, made.draw_null)
+    return AuditedMechanism(made.name, made.nominal, DELTA, made.epsilon(DELTA), scores, threshold)
 
 
 def _gaussian(nominal: float) -> AuditedMechanism:
@@ -95,8 +95,8 @@ def _worst_case(nominal: float) -> AuditedMechanism:
     def draw_scores(probabilities: Array, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
         return rng.choice(4, size=shape, p=probabilities).astype(np.float64)
 
-    draw = _independent(partial(draw_scores, law), partial(draw_scores, law[::-1]))
-    return AuditedMechanism("worst case", nominal, _WORST_DELTA, nominal, draw, 1.5)
+    scores = _independent(partial(draw_scores, law), partial(draw_scores, law[::-1]))
+    return AuditedMechanism("worst case", nominal, _WORST_DELTA, nominal, scores, 1.5)
 
 
 def cauchy_epsilon(shift: float, delta: float) -> float:
