@@ -117,14 +117,18 @@ def _ruling(result: AuditResult, decision: Decision) -> str:
             return f"{claim} does not hold"
         case "undecided":
             return f"{claim} is not decided"
+    return f"nothing contradicts {claim}{_scope(result)}"
+
+
+def _scope(result: AuditResult) -> str:
+    """Say for whom nothing contradicts the claim of an audit that passed, and whether its noise was seen."""
     noise = result.finding(Question.NOISE).status
     if noise is Status.AS_CLAIMED:
-        return f"nothing contradicts {claim}, and the claimed noise is there"
+        return ", and the claimed noise is there"
     if noise is not Status.CANNOT_SAY and result.release_norm is None:
-        return f"nothing contradicts {claim}"
-    only = "for an attacker who does not know the others' data"
+        return ""
     where = ", only the training shows" if result.release_norm is not None else " is not decided"
-    return f"nothing contradicts {claim}, {only}; whether the noise is there{where}"
+    return f", for an attacker who does not know the others' data; whether the noise is there{where}"
 
 
 def _cause(result: AuditResult) -> str:
@@ -424,8 +428,9 @@ def _claim_to_report(result: AuditResult) -> Iterator[str]:
         return
     claim = claim_text(result.claim or 0.0)
     if decision.outcome is GateOutcome.PASSED:
-        asked = f", asked for {', '.join(decision.asked)}" if result.request.ask else ""
-        yield f"The {claim} passed{asked}: nothing contradicts it."
+        yield f"The {claim} passed: nothing contradicts it{_scope(result)}."
+        if result.request.ask:
+            yield f"The audit was asked for {', '.join(decision.asked)}."
         if caught := _notice_sentence(result):
             yield caught
     elif decision.outcome is GateOutcome.CANNOT_SAY:

@@ -719,6 +719,9 @@ ELSEWHERE = {
     "none: shares of simulated audits, of which each bound's value has a second way in bounds.values or a test": (
         r"v1\.section5\.limit"
     ),
+    "none: attacks simulated on digits, whose designs have a second way in test_equation_1": (
+        r"canife\.study\.(rate|start|model|loss-1|norm-health)"
+    ),
 }
 
 
