@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _ASKED = ("delta", "claim", "noise_multiplier", "notice", "ask", "confidence", "bounds", "force")
 _MECHANISM, _GIVEN = ("rate", "rounds", "participations"), ("kind", "dim", "inclusion", "neighbours", "inserted")
 COLUMNS = ("score", "member", "id_column")
+# Values that say of a release what is so.
+_HARMLESS = {"kind": ScoreKind.COSINE}
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class AuditInput:
         """Refuse an option that is not for this kind of FILE."""
         for parameter in context.command.params:
             rule = self.refused.get(str(parameter.name))
-            if rule is not None and context.params[str(parameter.name)] not in (None, (), parameter.default):
+            given = context.params[str(parameter.name)]
+            if rule is not None and given not in (None, (), parameter.default, _HARMLESS.get(str(parameter.name))):
                 raise InputError(f"{parameter.opts[0]}: {rule}")
 
 

@@ -84,6 +84,10 @@ def test_data_that_may_be_as_long_as_half_of_the_noise_leave_it_open(gate):
     assert gate(*RELEASE, "--ask", "noise", "--data-norm", hidden)[2]["noise"] == "cannot say"
 
 
+def test_options_that_say_of_a_release_what_is_so_change_nothing(gate):
+    assert gate(*RELEASE, "--kind", "cosine", "--inclusion", "fixed", "--engine", "local") == gate(*RELEASE)
+
+
 def test_a_gate_asks_of_a_record_for_its_sampling_and_its_accounting_too(gate):
     assert gate(*RECORD, "--rate", 0.5)[1]["asked"] == ["input", "sampling", "accounting", "leak"]
 
