@@ -581,7 +581,10 @@ def _check(method: ToolAuditor, *, dependent: bool = False) -> Check:
     if dependent:
         statement = f"{at_most}, however the scores of a run depend on each other"
         if method.alpha is None or not method.any_dependence:
-            statement = f"needs scores that do not depend on each other: not always it {at_most}"
+            statement = (
+                f"needs scores that do not depend on each other: where they do, it is above ε by more than {SLACK:g} "
+                f"in more than {method.alpha or ALPHA:.1%} of some audits"
+            )
     elif method.alpha is None:
         statement = (
             f"is an estimate, to be read as such: as a 95% lower bound it fails in more than {ALPHA:.0%} of audits"

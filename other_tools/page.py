@@ -52,8 +52,8 @@ The scores of one run depend on each other, so that a bound that treats them as 
 more audits than it promises. *Covered* says whether the method's proof allows such dependence: it does where it rests
 on a fair coin for each canary. Such methods get 200 canaries with a coin each. The others get 200 canaries that all
 take part, and 200 draws from the law of a score without its canary, N(0, 1), which every mechanism here has. A method
-that is not covered keeps its promise where scores are independent ([the auditors, audited](auditors.md)), and here by
-luck alone. δ = 1e-5 and α = 0.05.
+that is not covered keeps its promise here by luck alone; which keep it where scores are independent is [measured
+too](auditors.md). δ = 1e-5 and α = 0.05.
 
 - **scale drawn once a run**: a run draws its trace, 2 with probability 0.3 and 0.5 otherwise, for all canaries.
 - **two states**: an (ε, 0)-private mechanism with ε = 1. In one state of a run all scores show their canaries, with

@@ -84,9 +84,13 @@ def _epsilon_at_correlation(mu: float, delta: float, count: int) -> float:
 
 MECHANISMS = (
     DependentScores(
-        "scale drawn once a run", _scale, _epsilon_of_scale, True, _SHARE * _LARGE + (1.0 - _SHARE) * _SMALL
+        "scale drawn once a run",
+        _scale,
+        _epsilon_of_scale,
+        is_conditional=True,
+        mean_trace=_SHARE * _LARGE + (1.0 - _SHARE) * _SMALL,
     ),
-    DependentScores("two states", _two_states, lambda _, __: _PURE, True, 0.0),
+    DependentScores("two states", _two_states, lambda _, __: _PURE, is_conditional=True, mean_trace=0.0),
     *(
         DependentScores(
             f"equicorrelated, trace {mu:g}",
@@ -97,5 +101,7 @@ MECHANISMS = (
         )
         for mu in (0.0, 1.0)
     ),
-    DependentScores("comonotone, trace 0", partial(_shared_noise, 0.0, 1.0), lambda _, __: 0.0, False, 0.0),
+    DependentScores(
+        "comonotone, trace 0", partial(_shared_noise, 0.0, 1.0), lambda _, __: 0.0, is_conditional=False, mean_trace=0.0
+    ),
 )
