@@ -22,6 +22,8 @@ _WIDTH = 80
 _MOST_SETTINGS, _MOST_ROWS = 3, 6
 # From so many times ε on, an error is no longer printed in percent.
 _MANY = 10.0
+# The estimator that Algorithm 1 prints.
+PAPER = "fitted"
 
 
 @set_module("canaryproof.typing")
@@ -108,9 +110,15 @@ class ConvergenceReport:
         distance = "within" if max(within) < _MANY else "off by at most"
         little = ", and says little of it" if min(within) >= 1.0 else ""
         return (
-            f"With d = {head.dim:,} and {head.count:,} canaries, ε̂ is {distance} {enumeration(parts)} in 95 of 100 runs"
-            f"{little}."
+            f"With d = {head.dim:,} and {head.count:,} canaries, ε̂ by {head.estimators[0].estimator} is {distance} "
+            f"{enumeration(parts)} in 95 of 100 runs{little}{self._paper()}."
         )
+
+    def _paper(self) -> str:
+        """Say how near the paper's estimate comes, where the answer is about another one."""
+        papers = [each for setting in self.first for each in setting.estimators[1:] if each.estimator == PAPER]
+        parts = [_share(each.within).removesuffix(" of") for each in papers]
+        return f"; by {PAPER}, the paper's estimate, it is {enumeration(parts)}" if parts else ""
 
     def _limit(self) -> str:
         """Say whether d or k is what limits the estimate, where d does most."""
@@ -119,10 +127,7 @@ class ConvergenceReport:
         at = f" at ε = {number(worst.epsilon)}" if len(self.first) > 1 else ""
         moved = f"{_change(worst.displacement)}{at}"
         if part < 0.1:
-            return (
-                f"The normal limit is not what limits you: finite d moves ε̂ by {moved}, and the rest comes from the "
-                "number of canaries."
-            )
+            return f"The number of canaries limits you, and not yet the dimension, which moves ε̂ by {moved}."
         if part < 0.5:
             return f"Chance limits you more than the dimension, which moves ε̂ by {moved}."
         return (
@@ -193,7 +198,8 @@ _BENT = (
 )
 MEANING = (
     "ε̂ is of an attacker who knows one canary alone and scores it by its cosine with the release, as Algorithm 1 "
-    "prints. fitted is the paper's estimate, adaptive an audit's; covers: how often a 95% interval has ε."
+    "prints. The release is noise and canaries, without others' data. The answer has the first estimator's errors: "
+    "adaptive is the one of audits, fitted the paper's; covers: how often a 95% interval has ε."
 )
 
 

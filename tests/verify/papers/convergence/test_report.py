@@ -15,6 +15,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.estimators.moments import from_dimension, from_two_groups
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import read, to_document
+from canaryproof.verify.audit.markup.digits import percent_up
 from canaryproof.verify.papers.convergence import accuracy, errors, law, orders, report
 from canaryproof.verify.papers.records.convergence_report import ConvergenceReport, tables
 
@@ -237,10 +238,15 @@ def test_orders_are_the_theorems(small):
 
 def test_the_answer_is_first_and_the_first_screen_is_short(small):
     lines = str(small).splitlines()
-    assert lines[0].startswith("With d = 10,000 and 40 canaries, ε̂ is within ")
+    assert lines[0].startswith("With d = 10,000 and 40 canaries, ε̂ by pinned is within ")
     assert len(lines) <= 40
     assert max(map(len, lines)) <= 82  # two accents, which take no column
     assert small.answer().count(". ") == 2
+    # The paper's estimate stands beside the one that the answer is about.
+    assert (
+        f"by fitted, the paper's estimate, it is {percent_up(small.settings[0].estimators[1].within)}."
+        in small.answer()
+    )
     assert (
         "if canaries are orthonormal, or the others are taken out of each score, as an audit of a release does, "
         in small.answer()
@@ -254,7 +260,7 @@ def test_the_answer_is_first_and_the_first_screen_is_short(small):
 
 @pytest.mark.parametrize(
     ("displaced", "words"),
-    [(2.999, "not what limits you"), (2.6, "Chance limits you more"), (1.0, "tends to 1 and not to 3")],
+    [(2.999, "not yet the dimension"), (2.6, "Chance limits you more"), (1.0, "tends to 1 and not to 3")],
 )
 def test_the_answer_names_what_limits(small, displaced, words):
     setting = dataclasses.replace(small.settings[0], displaced_epsilon=displaced)
