@@ -165,9 +165,10 @@ def counts() -> str:
     statements = distinct(run.results)
     found = Counter(places[0].verdict for places in statements.values())
     text = (
-        f"{own - len(run.failures)} of {own} own checks hold. Of {len(statements)} statements in five documents "
-        f"{found[Verdict.CONFIRMED]} are confirmed, {found[Verdict.QUALIFIED]} hold only under a reading that the text "
-        f"does not state, {found[Verdict.REFUTED]} are refuted, {found[Verdict.INCONCLUSIVE]} are undecided, and "
+        f"{own - len(run.failures)} of {own} of this package's own checks hold. Of {len(statements)} statements in "
+        f"five documents {found[Verdict.CONFIRMED]} are confirmed, {found[Verdict.QUALIFIED]} hold only under a "
+        "reading or condition that the text does not state, "
+        f"{found[Verdict.REFUTED]} are refuted, {found[Verdict.INCONCLUSIVE]} are undecided, and "
         f"{found[Verdict.NEEDS_DATA]} need data that you would have to supply."
     )
     return textwrap.fill(text, 120, break_on_hyphens=False)
