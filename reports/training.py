@@ -1,6 +1,7 @@
 """The page of a training experiment with its pictures, made from its record."""
 
 import math
+import shlex
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -474,8 +475,10 @@ def about(document: ExperimentRecord) -> str:
     cells = document.cells
     like = f" Analogue of {literal(document.source)}." if document.source else ""
     clients, dim, rounds = (_range([getattr(cell, name) for cell in cells]) for name in ("clients", "dim", "rounds"))
+    folder = "" if all(cell.federation == "digits" for cell in cells) else " --data FOLDER"
+    command = f"canaryproof train {shlex.quote(document.name)} --size {document.size}{folder} --out RESULTS"
     return (
-        f"{code(f'canaryproof train {document.name} --size {document.size}')}, seed {document.seed}, "
+        f"{code(command)}, seed {document.seed}, "
         f"repetitions: {document.repetitions}.{like} Data: {literal(cells[0].federation)}, {clients} clients; "
         f"{literal(cells[0].settings['model']['name'])} with d = {dim} parameters; {rounds} rounds."
     )

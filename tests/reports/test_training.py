@@ -118,7 +118,7 @@ def test_the_page_has_all_tables_and_pictures():
     assert page.startswith(
         "# A title\n\nFor an attacker who sees all rounds ε̂ is 7 to 22, the 95% lower bound is 5.67,"
     )
-    assert "\n\n`canaryproof train tiny --size quick`, seed 3, repetitions: 1. Analogue of a " in page
+    assert "\n\n`canaryproof train tiny --size quick --out RESULTS`, seed 3, repetitions: 1. Analogue of a " in page
     assert "digits, 750 clients; two\\_layer with d = 19,210 parameters; 20 rounds." in page
     for name in ("estimates.svg", "densities.svg"):
         assert f"]({name})" in page
@@ -236,7 +236,7 @@ def test_no_text_of_an_experiment_opens_a_tag_or_a_link():
     assert page.startswith(r"# \<script\>alert(1)\</script\> !\[x\](http://y/z.png)" + "\n")
     assert page.count("script\\>") == page.count(r"\<script\>") + page.count(r"\</script\>") > 0
     assert page.count("script>") == page.count(r"\<script>") + page.count(r"\</script>")
-    assert page.count("![x]") == page.count("`canaryproof train a'")
+    assert page.count("![x]") == page.count("`canaryproof train 'a'") > 0
 
 
 def test_warnings_stand_first():

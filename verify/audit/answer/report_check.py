@@ -99,7 +99,7 @@ def read_kind(path: Path, kind: type[_Record], schema: str) -> ReportFile[_Recor
     suffix = path.suffix.lower()
     with open_file(path, SUFFIXES) as opened_file:
         whole = bytes(content(opened_file, _LARGEST))
-        if b"\r" in whole:
+        if 0 < whole.count(b"\n") == whole.count(b"\r\n"):
             raise ValueError("its line ends were changed to CR LF by whatever copied it: fetch it again as it is")
         damage, embedded = [], whole
         if suffix != ".json":

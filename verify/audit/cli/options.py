@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from canaryproof.verify.audit.files.errors import InputError, extra
+from canaryproof.verify.audit.files.errors import InputError, OutputError, extra
 from canaryproof.verify.audit.rules import NumberRange, printable
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def check_output(out: Path, suffixes: tuple[str, ...], size: int, *, overwrite: 
         # No help waits for this import.
         from rich.filesize import decimal
 
-        raise InputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
+        raise OutputError(f"{out}: needs {decimal(size)}, and the disk has {decimal(free)} free")
 
 
 def write_after_answer(status: int, files: Iterable[tuple[Path | None, Callable[[Path], object]]]) -> int:

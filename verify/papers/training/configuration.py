@@ -227,7 +227,7 @@ class Cell:
 class Configuration:
     """A checked experiment at one size."""
 
-    name: str  # of its file without the ending
+    name: str  # of one that comes with the package, or the name of a file that ends in .toml
     size: str  # ``quick`` or ``full``
     heading: Heading
     axes: tuple[tuple[str, ...], ...]  # fields of each axis of the sweep
@@ -246,9 +246,9 @@ def read(name: str, size: str) -> Configuration:
     An ``InputError`` names the file, the field and the rule.
     """
     if name in names():
-        path = Path(str(_shipped() / f"{name}.toml"))
+        path, called = Path(str(_shipped() / f"{name}.toml")), name
     elif name.endswith(".toml"):
-        path = Path(name)
+        path, called = Path(name), Path(name).name
     else:
         raise InputError(
             f"{name}: must be a file whose name ends in .toml, or an experiment that comes with the package: "
@@ -257,7 +257,7 @@ def read(name: str, size: str) -> Configuration:
     with open_file(path) as file:
         try:
             document = current_keys("experiment", tomllib.loads(content(file, _LARGEST_FILE).decode("utf-8-sig")))
-            return {other: _at_size(path.stem, document, other) for other in SIZES}[size]
+            return {other: _at_size(called, document, other) for other in SIZES}[size]
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"is not TOML: {error}") from error
         except RecursionError as error:

@@ -75,9 +75,9 @@ def test_a_folder_gets_results_pages_and_pictures(done):
     ]
     assert (out / "results.md").read_text().startswith("# Tiny\n")
     document = json.loads((out / "results.json").read_text())
-    assert (document["name"], document["size"], document["seed"]) == ("tiny", "quick", 0)
+    assert (document["name"], document["size"], document["seed"]) == ("tiny.toml", "quick", 0)
     made_by = json.loads((out / "experiment.json").read_text())
-    assert made_by["configuration"]["name"] == "tiny"
+    assert made_by["configuration"]["name"] == "tiny.toml"
     assert {"source code", "jax"} <= made_by["made by"].keys()
 
 
