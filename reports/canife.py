@@ -64,8 +64,9 @@ def values(scenarios: Sequence[ScenarioRecord]) -> Figure:
 
 
 _ABOUT = """\
-`canaryproof benchmark canife`, {level} level, seed {seed}: {repeat} trainings of each scenario, of the two-layer \
-network (d = {dim:,}) on {data} ({clients:,} clients of one image each), as in Section 5.4 of Andrew et al. \
+`canaryproof benchmark canife --data {folder} --level {level} --repeat {repeat} --out RESULTS`, seed {seed}: {repeat} \
+trainings of each scenario, of the two-layer network (d = {dim:,}) on {data} ({clients:,} clients of one image each), \
+as in Section 5.4 of Andrew et al. \
 (arXiv 2302.03098, final version): one epoch of DP-SGD, {rounds} rounds of {batch} images on average, clip norm \
 {clip_norm:g}, noise multiplier {noise_multiplier:g}, δ = {delta:g} and learning rate {rate:g}, which the paper does \
 not print. CANIFE audits {audits} rounds, one in {every}, with {pool} held-out images as mock clients, {steps:,} steps \
@@ -122,6 +123,7 @@ def about(record: BenchmarkRecord) -> str:
     setting = record.setting
     return _ABOUT.format(
         **{**vars(record), **vars(setting), "data": record.data.name, "scores": setting.scores[0]},
+        folder="digits" if record.data.name == "digits" else "FOLDER",
         clients=record.data.clients,
         audits=len(setting.audited),
     )

@@ -25,7 +25,13 @@ def markdown(comparison: CanifeComparison) -> str:
         "cap as an upright bar, and a line at the analytical ε"
     )
     section = Section(title, ("budget", *header), named, meaning(comparison), _PICTURE, alternative)
-    made = f"canaryproof {comparison.version}, seed {comparison.seed}. `{NAME}.json` and `{NAME}.csv` have all digits."
+    # The noise of an ε is found from above, so that a few digits of what it has are those that were asked for.
+    command = (
+        f"canaryproof benchmark canife --dim {comparison.dim} --canaries {comparison.canaries} "
+        f"--epsilon {comparison.epsilon:.5g} --rounds {comparison.rounds} --delta {comparison.delta!r} "
+        f"--seed {comparison.seed} --out RESULTS"
+    )
+    made = f"canaryproof {comparison.version}, `{command}`. `{NAME}.json` and `{NAME}.csv` have all digits."
     return page(_TITLE, comparison.answer(), (), (section,), f"## How it was made\n\n{made}")
 
 

@@ -94,10 +94,23 @@ def _details(report: ConvergenceReport) -> Iterator[str]:
         yield points_table(row)
     yield "## How it was made"
     yield (
-        f"canaryproof {report.version}, seed {report.seed}, {report.replicates:,} runs for each d and k: a coverage "
-        f"near 95% is right to about ± {percent(round(2.0 * math.sqrt(0.05 * 0.95 / report.replicates), 4))}. "
+        f"canaryproof {report.version}, `{_command(report)}`: {report.replicates:,} runs for each d and k, so that a "
+        f"coverage near 95% is right to about ± {percent(round(2.0 * math.sqrt(0.05 * 0.95 / report.replicates), 4))}. "
         f"`{NAME}.json` has all numbers, `{NAME}.csv` those of the estimators."
     )
+
+
+def _command(report: ConvergenceReport) -> str:
+    """Return the command that makes the report again."""
+    asked: dict[str, list[float | str]] = {
+        "dim": [setting.dim for setting in report.settings],
+        "canaries": [setting.count for setting in report.settings],
+        "epsilon": [setting.epsilon for setting in report.settings],
+        "estimator": [errors.estimator for errors in report.settings[0].estimators],
+    }
+    options = [f"--{name} {value}" for name, values in asked.items() for value in dict.fromkeys(values)]
+    options += [f"--delta {report.delta!r}", f"--replicates {report.replicates}", f"--seed {report.seed}"]
+    return " ".join(["canaryproof convergence", *options, "--out RESULTS"])
 
 
 def figures(report: ConvergenceReport) -> dict[str, Figure]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
-from canaryproof.verify.papers.check.results import Result, Run
+from canaryproof.verify.papers.check.results import SUITE_NAMES, Result, Run
 
 
 def ages(run: Run, suite: str = "") -> list[tuple[str, str]]:
@@ -20,7 +20,10 @@ def provenance(run: Run, suite: str = "") -> str:
     """
     known = ages(run, suite)
     versions = " and ".join(dict.fromkeys(version for _, version in known)) or run.version
-    command = " ".join(["canaryproof verify", *([suite] if suite else []), f"--level {run.level} --seed {run.seed}"])
+    suites = [suite] if suite else list(dict.fromkeys(result.suite for result in run.results))
+    # Published results are of all suites, though a page may have those of some.
+    named = suites if suite or not (known or set(suites) == set(SUITE_NAMES)) else []
+    command = " ".join(["canaryproof verify", *named, f"--level {run.level} --seed {run.seed}"])
     made = f"canaryproof {versions}, `{command}`"
     if not known:
         return made

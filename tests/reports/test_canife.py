@@ -413,9 +413,10 @@ def test_every_number_of_the_page_has_its_place(document):
         f"scores close {100 * 35 / gap:.2g}% of it."
     )
     assert canife.about(read(BenchmarkRecord, document)) == (
-        "`canaryproof benchmark canife`, quick level, seed 0: 2 trainings of each scenario, of the two-layer network "
-        "(d = 5,000) on images (1,000 clients of one image each), as in Section 5.4 of Andrew et al. (arXiv "
-        "2302.03098, final version): one epoch of DP-SGD, 12 rounds of 10 images on average, clip norm 1, noise "
+        "`canaryproof benchmark canife --data FOLDER --level quick --repeat 2 --out RESULTS`, seed 0: 2 trainings of "
+        "each scenario, of the two-layer network (d = 5,000) on images (1,000 clients of one image each), as in "
+        "Section 5.4 of Andrew et al. (arXiv 2302.03098, final version): one epoch of DP-SGD, 12 rounds of 10 images "
+        "on average, clip norm 1, noise "
         "multiplier 0.2, δ = 1e-05 and learning rate 1, which the paper does not print. CANIFE audits 2 rounds, one "
         "in 5, with 30 held-out images as mock clients, 40 steps of design and 50 scores a round, "
         "with canaries designed as printed and with those of this package's redesign; Algorithms 2 and 3 have "

@@ -11,6 +11,7 @@ from canaryproof.reports.page import provenance
 from canaryproof.reports.pages import FILES, chapters, figures_of, pictures_of, render
 from canaryproof.verify.audit.markup.figures import description
 from canaryproof.verify.papers.check.results import (
+    SUITE_NAMES,
     Context,
     Design,
     Effort,
@@ -143,7 +144,7 @@ def test_a_summary_counts_ours_and_theirs_apart():
     shown = claim("final.a", Verdict.REFUTED), claim("final.b"), claim("v1.a"), claim("elsewhere.a", Verdict.QUALIFIED)
     page = summarised(held, failed, *shown)
     assert page.startswith(
-        "# Verification results\n\ncanaryproof 1.2, `canaryproof verify --level full --seed 7`.\n\n"
+        "# Verification results\n\ncanaryproof 1.2, `canaryproof verify audit claims --level full --seed 7`.\n\n"
         "1 of 2 of this package's own checks hold. Statements of the documents: 2 confirmed, 1 qualified, 1 refuted."
         "\n\n"
         "- [a.md](a.md): what a has\n\n"
@@ -219,8 +220,12 @@ def published(*dates):
 
 def test_a_page_says_of_when_its_results_are():
     command = "`canaryproof verify --level full --seed 0`"
-    plain = replace(published(), results=(claim("final.a"),))
-    assert provenance(plain) == f"canaryproof 0.3.0, {command}"
+    # What a run of some suites did is not what the command does by default.
+    plain = replace(published(), results=(claim("final.a"), claim("b", suite="bounds"), claim("c", suite="bounds")))
+    some = "`canaryproof verify claims bounds --level full --seed 0`"
+    assert provenance(plain) == f"canaryproof 0.3.0, {some}"
+    whole = replace(plain, results=tuple(claim("a", suite=suite) for suite in SUITE_NAMES))
+    assert provenance(whole) == f"canaryproof 0.3.0, {command}"
     alone = published(("2026-11-26", "0.2.0"), ("2026-11-26", "0.2.0"))
     assert provenance(alone) == f"canaryproof 0.2.0, {command}, 2026-11-26"
     several = published(("2026-12-01", "0.3.0"), ("2026-11-26", "0.2.0"), ("2026-11-30", "0.2.0"))

@@ -44,6 +44,13 @@ class Effort(StrEnum):
     FULL = "full"
 
 
+# The suites, in the order of their results; ``suites.catalogue`` has the checks of each.
+SUITE_NAMES = (
+    "numerics", "algorithm1", "estimators", "audit", "theorems", "bounds", "claims", "orthonormal", "blindspots",
+    "training", "canife",
+)  # fmt: skip
+
+
 class Measurements(Protocol):
     """The user's finished experiments, of which a run records the digest; ``claims.experiment_results`` reads them."""
 

@@ -1,11 +1,14 @@
 """The command ``canaryproof benchmark canife``: by laws on a plain install, and by trainings."""
 
 import json
+import re
+import shlex
 
 import pytest
 from click.testing import CliRunner
 
 from canaryproof.reports import canife as canife_page
+from canaryproof.reports.canife_comparison import NAME
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.command_line import main
 from canaryproof.verify.papers.claims.canife import rules as canife_rules
@@ -44,7 +47,10 @@ def test_laws_need_no_extra_and_say_the_same_in_all_forms(tmp_path, monkeypatch)
     found = benchmark_canife(1e4, 50, epsilon=3.0, rounds=1)
     result = call_canife(*ONE_ROUND, "--out", tmp_path / "out")
     assert (result.exit_code, result.stdout, result.stderr) == (0, f"{found}\n", "")
-    assert json.loads(call_canife(*ONE_ROUND, "--json").stdout) == found.to_json()
+    # The command that its page prints makes it again.
+    (command,) = re.findall(r"`(canaryproof benchmark canife .*?)`", (tmp_path / "out" / f"{NAME}.md").read_text())
+    again = shlex.split(command.replace("RESULTS", str(tmp_path / "again")))[3:]
+    assert json.loads(call_canife(*again, "--json").stdout) == found.to_json()
     assert json.loads((tmp_path / "out" / "canife_comparison.json").read_text(encoding="utf-8")) == found.to_json()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "canife_comparison.md").write_text("mine")

@@ -1,6 +1,8 @@
 """The command ``canaryproof convergence``: text, JSON, a folder, and how it stops and goes on."""
 
 import json
+import re
+import shlex
 
 import pytest
 from click.testing import CliRunner
@@ -57,6 +59,11 @@ def test_an_interrupted_report_says_how_it_goes_on(tmp_path, monkeypatch, text):
     assert resumed.exit_code == 0
     assert resumed.stdout == text
     assert (folder / "convergence_report.html").exists()
+    monkeypatch.undo()
+    # The command that its page prints makes it again.
+    (command,) = re.findall("`(canaryproof convergence .*?)`", (folder / "convergence_report.md").read_text())
+    again = shlex.split(command.replace("RESULTS", str(tmp_path / "again")))[1:]
+    assert CliRunner(env={"COLUMNS": "80"}).invoke(main, again).stdout == text
 
 
 @pytest.mark.parametrize(

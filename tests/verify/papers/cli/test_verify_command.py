@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from canaryproof.verify.audit.engine import provenance
 from canaryproof.verify.command_line import main
-from canaryproof.verify.papers.check.results import Effort, Run, Verdict
+from canaryproof.verify.papers.check.results import SUITE_NAMES, Effort, Run, Verdict
 from canaryproof.verify.papers.claims import experiment_results
 from canaryproof.verify.papers.claims.experiment_results import FinishedMeasurements
 from canaryproof.verify.papers.cli import verify_command
@@ -309,5 +309,6 @@ def test_the_quick_run_of_everything_holds(quick_run):
     # All own checks are confirmed, and all other verdicts are as expected.
     assert quick_run.status == 0, quick_run.printed
     suites = load(verify_command.SUITES)
+    assert tuple(suites) == SUITE_NAMES
     judged_by_suite = [(result.suite, result.id) for result in quick_run.run.results]
     assert judged_by_suite == [(name, check.id) for name, checks in suites.items() for check in checks]
