@@ -413,17 +413,21 @@ def batch_of(name, example):
 
 def tables(name, example, *instruments):
     """Print what the watch or instruments notice, and then what attackers do."""
-    faults = {None: "none"} | example.FAULTS
+    faults, watched_by = {None: "none"} | example.FAULTS, {}
     if instruments:
         tables_of_instruments(name, example, *instruments)
     else:
         print("| fault | finding | steps | what the watch says |\n|---|---|---|---|")
         for fault, title in faults.items():
-            print("|", " | ".join([title, *map(str, by_watch(example, fault))]), "|", flush=True)
-    print("\n| fault | plan | final parameters | all rounds | known rounds | evidence |\n|---|---|---|---|---|---|")
+            finding, step, words = by_watch(example, fault)
+            watched_by[fault] = ["none" if finding == "–" else f"{finding}, step {step}"]
+            print(f"| {title} | {finding} | {step} | {words} |", flush=True)
+    columns = ["plan", "final parameters", "all rounds", "known rounds", "evidence", *(["watch"] if watched_by else [])]
+    print("\n| fault |", " | ".join(columns), "|\n|---" + "|---" * len(columns) + "|")
     for fault, title in faults.items():
         planned = predicted(example, fault, batch_of(name, example)) if fault else "none"
-        print("|", " | ".join([title, planned, *by_attackers(example, fault)]), "|", flush=True)
+        cells = [title, planned, *by_attackers(example, fault), *watched_by.get(fault, [])]
+        print("|", " | ".join(cells), "|", flush=True)
 
 
 def main(name, second=""):

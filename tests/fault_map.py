@@ -15,8 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from canaryproof import SamplingTests, replay, seed_tests
-from canaryproof.verify.audit.blindspots.fault_map import COLUMNS
+from canaryproof import SamplingTests, accounting, replay, seed_tests, watch
+from canaryproof.verify.audit.answer.findings import Status
+from canaryproof.verify.audit.blindspots.fault_map import COLUMNS, WATCH
+from canaryproof.verify.audit.watch.watch_findings import _Judge
 from canaryproof.verify.papers.check.results import Context, Effort
 from canaryproof.verify.papers.suites.instruments import (
     DIM,
@@ -28,6 +30,7 @@ from canaryproof.verify.papers.suites.instruments import (
     POPULATION,
     RATE,
     SEEN,
+    _updates,
     inspected,
     replayed,
     sights,
@@ -171,6 +174,35 @@ def of_two_seeds(training):
     return any(test.has_failed for test in (*seed_tests(before, *parts), records[0].compare(records[1])))
 
 
+def watched(training, rounds, seed):
+    """Return the number of rounds after which a watch fails one of the findings on what passes by; None without one."""
+    claim = accounting.poisson(NOISE_MULTIPLIER, rate=RATE, rounds=rounds)
+    seen = watch(delta=1e-5, claim=claim, members=POPULATION, divisor=EXPECTED)
+    clip = seen.clipping(training.total, 1.0)
+    updates = np.concatenate([_updates(), _updates()[: POPULATION - len(_updates())]])
+    for t in range(rounds):
+        drawn = training.drawn(t, seed)
+        rows, size = updates[drawn], len(drawn)
+        total = clip(rows) if size else np.zeros(DIM)
+        noised = total + training.scale(size) * training.noise(t, seed)
+        release = np.float32(training.weight(size) * noised / EXPECTED)
+        seen.step(release=release, total=total, gradients=rows, drawn=drawn, clip_norm=1.0)
+        # The other two findings need an ε, which is the claimed one in all of these trainings.
+        judge = _Judge(seen._record())
+        if any(find().status is Status.FAILED for find in (judge.noise, judge.clipping, judge.sampling)):
+            return t + 1
+    return None
+
+
+def of_watch(training):
+    """Return the number of rounds after which a watch fails in nine of ten trainings; None without one."""
+    each = [watched(training, 32, seed) for seed in range(20)]
+    for rounds in (1, 2, 4, 8, 16, 32):
+        if sum(number is not None and number <= rounds for number in each) >= SEEN * len(each):
+            return rounds
+    return None
+
+
 # Faults that two trainings see, and those of examples.
 PAIRS = {
     "moved-without-noise": replace(HONEST, noise=lambda number, seed: noise(number, seed) * (np.arange(DIM) < 1920)),
@@ -185,12 +217,13 @@ def cells(name):
         return {"replay": 1} if of_step(name) else {}
     if name in EXAMPLES:
         return {"replay": 1} if of_examples(name) else {}
-    if name in PAIRS:
-        return {"two seeds": 1} if of_two_seeds(PAIRS[name]) else {}
-    training = FAULTS.get(name) or MORE.get(name)
+    training = FAULTS.get(name) or MORE.get(name) or PAIRS.get(name)
     if training is None:
         return None
     first = {"two seeds": 1} if of_two_seeds(training) else {}
+    first |= {WATCH: rounds} if (rounds := of_watch(training)) else {}
+    if name in PAIRS:
+        return first
     for column, each in sights(name, training, CONTEXT).items():
         noticed = [sight.rounds for sight in each if sight.noticed >= SEEN * sight.runs]
         first |= {column: noticed[0]} if noticed else {}

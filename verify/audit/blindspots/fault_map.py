@@ -13,7 +13,9 @@ from importlib.resources import files
 # Two trainings with other seeds, parts of a self-test, and attackers' audits at known rounds, with all others' data.
 INSTRUMENTS = ("two seeds", "residual", "canaries", "sampling record", "replay")
 AUDITS = {"audit, 100 canaries": 100, "audit, 10 canaries": 10}
-COLUMNS = (*INSTRUMENTS, *AUDITS)
+# A watch takes every step of a training, and has the residual, the sampling record and the clipping with it.
+WATCH = "watch"
+COLUMNS = (*INSTRUMENTS, WATCH, *AUDITS)
 
 
 @dataclass(frozen=True)

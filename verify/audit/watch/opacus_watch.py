@@ -13,6 +13,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,10 @@ class OpacusWatch(Watch):
             raise ValueError(f"optimizer: {type(optimizer).__name__} is not watched yet, but by canaries (insert)")
         if hasattr(optimizer, "canaryproof_watch"):
             raise ValueError("optimizer: is watched already; close that watch first")
-        self._optimizer, self._module, self._engine = optimizer, module, engine
+        self._optimizer, self._engine = optimizer, engine
+        # What makes gradients of examples, and the module that the training calls: one object, or hooks on that.
+        self._sampler = None if module is None else _grad_sampler(module)
+        self._module = self._sampler if callable(self._sampler) else getattr(self._sampler, "_module", module)
         self._params = list(optimizer.params)
         if not self._params:
             raise ValueError("optimizer: trains no parameters, so that nothing is released")
@@ -106,7 +110,7 @@ class OpacusWatch(Watch):
             members=members,
             rate=rate,
             divisor=1.0,
-            layers=dict(zip(_names(self._params, module), [p.numel() for p in self._params], strict=True)),
+            layers=dict(zip(_names(self._params, self._module), [p.numel() for p in self._params], strict=True)),
         )
         self._batches = _Batches(sampler)
         if loader is not None and not self._batches.is_recorded:
@@ -168,7 +172,7 @@ class OpacusWatch(Watch):
         inner = optimizer.original_optimizer
         if hasattr(inner, "register_step_post_hook"):
             self._patches.append(inner.register_step_post_hook(lambda *_: self._keep_parameters()).remove)
-        if self._module is not None and not self._is_ghost and hasattr(self._module, "register_forward_pre_hook"):
+        if self._module is not None and not self._is_ghost:
             hooked = self._module.register_forward_pre_hook(self._keep_inputs, with_kwargs=True)
             self._patches.append(hooked.remove)
         if self._is_ghost:
@@ -529,7 +533,7 @@ class OpacusWatch(Watch):
     def _accumulate_and_look(self) -> None:
         """Replace the optimizer's ``accumulate``, which is called for each physical batch."""
         passes, self._passes = self._passes, None
-        norms = getattr(self._module, "_per_sample_gradient_norms", None)
+        norms = getattr(self._sampler, "_per_sample_gradient_norms", None)
         if passes is None or len(passes[2]) != 2 or norms is None or len(norms) != len(passes[2][0]):
             because = f"the factors of ghost clipping were not seen in step {self.steps + 1}"
             do = "Give the module to the watch, or watch some steps with grad_sample_mode='hooks'."
@@ -542,17 +546,12 @@ class OpacusWatch(Watch):
         """Compare what examples enter with to the clip norm: by Opacus' own norms, and by those of examples alone."""
         clip_norm, count = float(self._optimizer.max_grad_norm), len(norms)
         first, second = (each.reshape(count, -1).float().norm(dim=1) for each in gradients)
-        scale = count if self._module.loss_reduction == "mean" else 1
+        scale = count if self._sampler.loss_reduction == "mean" else 1
         factors = second / (scale * first).clamp(min=1e-30)
         lengths = norms / clip_norm
         limit = 1.0 + _ALONE + 4.0 * max(precision(p) for p in self._params)
         entries = [("an example of the batch, by the norm that Opacus computes", float((factors * lengths).max()))]
-        dropped = any(type(each).__name__.startswith("Dropout") and each.training for each in self._module.modules())
-        if dropped:
-            because = "ghost clipping with dropout leaves no pass in which an example's norm could be taken alone"
-            do = "Watch some steps with grad_sample_mode='hooks'."
-            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "dropout", because, do)
-        elif self._has_look_ahead() and self._rows == 0:
+        if self._has_look_ahead() and self._rows == 0:
             longest = [int(i) for i in norms.argsort(descending=True)[:_EXAMPLES]]
             alone = self._lengths_alone(args, kwargs, count, longest, scale * gradients[0])
             entries += [
@@ -565,20 +564,22 @@ class OpacusWatch(Watch):
 
     def _lengths_alone(self, args: Any, kwargs: Any, count: int, rows: list[int], weights: Any) -> dict[int, float]:
         """Return the norms of examples' gradients, each computed alone."""
-        torch, module, lengths = sys.modules["torch"], self._module, {}
+        torch, lengths = sys.modules["torch"], {}
         try:
-            with self._state(), torch.enable_grad():
-                module.disable_hooks()
-                try:
-                    for i in rows:
-                        alone = _tensor(
-                            module._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1
-                        )
-                        parts_of = torch.autograd.grad(alone, self._params, weights[i : i + 1], allow_unused=True)
-                        parts = [float(each.float().square().sum()) for each in parts_of if each is not None]
-                        lengths[i] = math.sqrt(sum(parts))
-                finally:
-                    module.enable_hooks()
+            with self._state(), torch.enable_grad(), self._without_hooks():
+                if self._is_random(args, kwargs, count):
+                    because = (
+                        "ghost clipping with dropout leaves no pass in which an example's norm could be taken alone"
+                    )
+                    do = "Watch some steps with grad_sample_mode='hooks'."
+                    self._observe(Question.CLIPPING, Status.CANNOT_SAY, "dropout", because, do)
+                    return {}
+                for i in rows:
+                    gradients = torch.autograd.grad(
+                        self._output_alone(args, kwargs, count, i), self._params, weights[i : i + 1], allow_unused=True
+                    )
+                    parts = [float(each.float().square().sum()) for each in gradients if each is not None]
+                    lengths[i] = math.sqrt(sum(parts))
         except Exception as error:
             because = f"an example could not be run alone: {type(error).__name__}: {error}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "alone", because[:200])
@@ -586,14 +587,36 @@ class OpacusWatch(Watch):
 
     # The gradient of an example alone.
 
+    @contextmanager
+    def _without_hooks(self) -> Iterator[None]:
+        """Run the network as if no gradients of examples were made."""
+        hooks = self._sampler if hasattr(self._sampler, "disable_hooks") else None
+        if hooks is not None:
+            hooks.disable_hooks()
+        try:
+            yield
+        finally:
+            if hooks is not None:
+                hooks.enable_hooks()
+
+    def _output_alone(self, args: Any, kwargs: Any, count: int, i: int) -> Any:
+        """Return what the network makes of one example of a batch, alone."""
+        return _tensor(self._sampler._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1)
+
+    def _is_random(self, args: Any, kwargs: Any, count: int) -> bool:
+        """Tell whether the network draws random numbers: one example has two outputs then."""
+        first, second = (self._output_alone(args, kwargs, count, 0).detach().float() for _ in range(2))
+        rounding = 4.0 * max(precision(p) for p in self._params)
+        return not float((first - second).norm()) <= rounding * float(first.norm())
+
     def _look_at_examples(self, count: int) -> None:
         """Compare gradients of examples with those that each has alone, in a pass of its own without dropout."""
-        if self._module is None or self._inputs is None or not hasattr(self._module, "_module"):
+        if self._inputs is None or self._sampler is None:
             return
         torch, module = sys.modules["torch"], self._module
         args, kwargs = self._inputs
         # Time may stand first, which no example has a row of.
-        if not count or _batch_size((args, kwargs)) != count or not getattr(module, "batch_first", True):
+        if not count or _batch_size((args, kwargs)) != count or not getattr(self._sampler, "batch_first", True):
             return
         dropped = [each for each in module.modules() if type(each).__name__.startswith("Dropout") and each.training]
         try:
@@ -601,13 +624,20 @@ class OpacusWatch(Watch):
                 for each in dropped:
                     each.eval()
                 apart = self._apart_from_alone(args, kwargs, count)
+                is_apart = not apart <= _ALONE + 16.0 * max(precision(p) for p in self._params)
+                if is_apart:
+                    with self._without_hooks():
+                        is_random = self._is_random(args, kwargs, count)
+                    if is_random:
+                        return
         except Exception:
             # A module that takes no part of a batch, or returns no tensor of one row each, is not looked at.
             return
         finally:
             for each in dropped:
                 each.train()
-        if not apart <= _ALONE + 16.0 * max(precision(p) for p in self._params):
+        self._clipping = replace(self._clipping, alone=self._clipping.alone + min(_TOGETHER, count))
+        if is_apart:
             because = (
                 f"an example's gradient depends on the others of its batch: alone it is {apart:.2g} of its length away "
                 f"(step {self.steps + 1})"
@@ -618,6 +648,7 @@ class OpacusWatch(Watch):
     def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
         """Return the largest relative distance of an example's gradient in a small batch from that alone."""
         torch, module, params = sys.modules["torch"], self._module, self._params
+        assert self._sampler is not None
         few = min(_TOGETHER, count)
         for p in params:
             p.grad, p.grad_sample = None, None
@@ -625,13 +656,12 @@ class OpacusWatch(Watch):
         weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)
         weights = torch.cos(9.0 * weights).to(output.dtype)
         output.backward(weights)
-        scale = few if module.loss_reduction == "mean" else 1
+        scale = few if self._sampler.loss_reduction == "mean" else 1
         joint = [p.grad_sample for p in params]
-        module.disable_hooks()
         worst = 0.0
-        try:
+        with self._without_hooks():
             for i in range(few):
-                alone = _tensor(module._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1)
+                alone = self._output_alone(args, kwargs, count, i)
                 gradients = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
                 square = size = 0.0
                 for own, row, p in zip(gradients, joint, params, strict=True):
@@ -639,8 +669,6 @@ class OpacusWatch(Watch):
                     square += float((row[i].float() / scale - whole.float()).square().sum())
                     size += float(whole.float().square().sum())
                 worst = max(worst, math.sqrt(square / size) if size else float(square > 0.0))
-        finally:
-            module.enable_hooks()
         return worst
 
     # Parameters that move between steps.
@@ -761,6 +789,15 @@ class _Batches:
 
 
 _GRADIENTS = ("grad", "grad_sample", "summed_grad")
+
+
+def _grad_sampler(module: Any) -> Any:
+    """Return what makes gradients of a module's examples: itself, what it is wrapped in, or hooks; None without any."""
+    if hasattr(module, "_module"):
+        return module
+    hooks = (hook for each in module.modules() for hook in each._forward_hooks.values())
+    owners = (getattr(hook, "__self__", None) for hook in hooks)
+    return next((owner for owner in owners if hasattr(owner, "disable_hooks")), None)
 
 
 def _names(params: list[Any], module: Any) -> list[str]:

@@ -131,6 +131,9 @@ class _Judge:
         if seen.sums:
             long = f"{seen.long:,} of {seen.gradients:,} gradients were longer than the clip norm"
             words.append(f"the sum is the same when made again in {_steps(seen.sums)}, where {long}")
+        if seen.alone:
+            examples = "1 example has" if seen.alone == 1 else f"{seen.alone:,} examples have"
+            words.append(f"alone, {examples} the same gradients")
         because = "; ".join(words)
         if not seen.trials and not seen.long:
             because += ", so that nothing had to be clipped"

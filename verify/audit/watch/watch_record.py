@@ -104,6 +104,8 @@ class ClippingRecord:
         Steps in which the sum was made again.
     apart
         Largest distance of both sums, in clip norms an example.
+    alone
+        Examples whose gradients were compared with those that they have alone.
     trials
         Runs of the clipping with one member more, or another one.
     worst
@@ -115,6 +117,7 @@ class ClippingRecord:
     longest: float = 0.0
     sums: Count = 0
     apart: float = 0.0
+    alone: Count = 0
     trials: Count = 0
     worst: ShadowTrial | None = None
 

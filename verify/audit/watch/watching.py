@@ -26,6 +26,7 @@ from canaryproof.verify.audit.answer.instruments import (
     InstrumentTest,
     ResidualTests,
     SamplingTests,
+    each_once,
     least_wrong_rate,
     upper_limit,
 )
@@ -513,7 +514,7 @@ class Watch:
 
     def _take_members(self, numbers: Ints) -> None:
         """Take who was drawn."""
-        once = np.unique(numbers)
+        once = each_once(numbers)
         if len(once) != len(numbers):
             because = f"{len(numbers) - len(once):,} members were drawn twice in step {self.steps + 1}"
             self._observe(Question.SAMPLING, Status.FAILED, "twice", because, _CHECK_DRAWN)

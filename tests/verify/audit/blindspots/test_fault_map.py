@@ -61,7 +61,7 @@ def test_a_row_is_read_field_by_field():
         title="the noise has 80% of its deviation",
         setting="0.8",
         pitfall="",
-        rounds={"residual": 1},
+        rounds={"residual": 1, "watch": 1},
         reason="",
     )
     table = ROOT / "verify" / "audit" / "blindspots" / "fault_map.csv"
@@ -129,6 +129,21 @@ def test_two_seeds_and_examples_show_what_the_map_says():
     for name, training in {**FAULTS, **measuring.MORE, **measuring.PAIRS}.items():
         assert measuring.of_two_seeds(training) == ("two seeds" in fault_map()[name].rounds), name
     assert not measuring.of_two_seeds(measuring.HONEST)
+
+
+def test_a_watch_notices_after_as_many_rounds_as_the_map_says_and_passes_the_honest_training():
+    # One training a fault, and nine of ten notice it by then.
+    named = {**FAULTS, **measuring.MORE, **measuring.PAIRS}
+    missed = []
+    for name, training in named.items():
+        rounds = fault_map()[name].rounds.get("watch")
+        if measuring.watched(training, rounds or 8, 100) is None and rounds:
+            missed.append(name)
+    assert len(missed) <= 2, missed
+    assert measuring.watched(measuring.HONEST, 32, 100) is None
+
+
+def test_examples_show_what_the_map_says():
     assert all(map(measuring.of_examples, measuring.EXAMPLES))
 
 

@@ -12,38 +12,32 @@ import canaryproof as cp
 torch = pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("opacus", reason="needs opacus")
 
-from opacus import PrivacyEngine  # noqa: E402
-from opacus.schedulers import ExponentialGradClip, ExponentialNoise  # noqa: E402
+from opacus import PrivacyEngine, schedulers  # noqa: E402
+from opacus.optimizers import DistributedDPOptimizer  # noqa: E402
 from opacus.utils.batch_memory_manager import BatchMemoryManager  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
 from canaryproof.typing import Question, Status  # noqa: E402
+from tests.verify.audit.watch.cells import CANNOT_SAY, DECIDED, REFUSED  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 MEMBERS, BATCH, STEPS, DELTA = 400, 40, 30, 1e-5
-LAYERS = {"clipping": "per_layer", "max_grad_norm": [0.5] * 4}
-ADAPTIVE = {
-    "clipping": "adaptive",
-    "target_unclipped_quantile": 0.5,
-    "clipbound_learning_rate": 0.2,
-    "max_clipbound": 10.0,
-    "min_clipbound": 0.1,
-    "unclipped_num_std": 2.0,
-}
 
 
-def network(frozen=False, tied=False, dtype=torch.float32):
+def network(frozen=False, tied=False, dropout=False, dtype="float32"):
     model = nn.Sequential(nn.Linear(20, 20), nn.ReLU(), nn.Dropout(0.1), nn.Linear(20, 20), nn.Linear(20, 3))
     if frozen:
         model[4].requires_grad_(requires_grad=False)
     if tied:
         model[3].weight = model[0].weight
-    return model.to(dtype) if tied or dtype != torch.float32 else nn.Sequential(model[0], nn.ReLU(), model[4])
+    if not (tied or dropout):
+        model = nn.Sequential(model[0], nn.ReLU(), model[4])
+    return model.to(getattr(torch, dtype))
 
 
-def private(seed=0, model=None, engine=None, members=MEMBERS, norm=0.5, noise=1.0, **options):
+def private(seed=0, model=None, engine=None, members=MEMBERS, norm=0.5, noise=1.0, workers=0, inner="SGD", **options):
     torch.manual_seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     random.seed(seed)
@@ -54,10 +48,10 @@ def private(seed=0, model=None, engine=None, members=MEMBERS, norm=0.5, noise=1.
     given = {"max_grad_norm": norm, **options}
     made = engine.make_private(
         module=model,
-        optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.05),
-        data_loader=DataLoader(data, batch_size=BATCH, shuffle=True),
+        optimizer=getattr(torch.optim, inner)([p for p in model.parameters() if p.requires_grad], lr=0.05),
+        data_loader=DataLoader(data, batch_size=BATCH, shuffle=True, num_workers=workers),
         noise_multiplier=noise,
-        criterion=nn.CrossEntropyLoss(),
+        criterion=nn.CrossEntropyLoss(reduction=options.get("loss_reduction", "mean")),
         **given,
     )
     return engine, made
@@ -65,7 +59,8 @@ def private(seed=0, model=None, engine=None, members=MEMBERS, norm=0.5, noise=1.
 
 def train(made, steps=STEPS, physical=None, before=None, after=None):
     """Train as the documentation of Opacus does; with ghost clipping the criterion is made, too."""
-    model, optimizer, *criterion, loader = made
+    hooks, optimizer, *criterion, loader = made
+    model = hooks if isinstance(hooks, nn.Module) else hooks._module
     loss = criterion[0] if criterion else nn.CrossEntropyLoss()
     taken = 0
     while taken < steps:
@@ -98,74 +93,111 @@ def failed(answer):
     return [finding.question.value for finding in answer.findings if finding.status is Status.FAILED]
 
 
-# What is answered about each kind of training: PASSED where it is decided.
-CELLS = {
-    "hooks": ({}, {}, "PASSED"),
-    "functorch": ({"grad_sample_mode": "functorch"}, {}, "PASSED"),
-    "virtual steps": ({}, {"physical": 16}, "PASSED"),
-    "per layer": (LAYERS, {}, "PASSED"),
-    "adaptive": (ADAPTIVE, {}, "PASSED"),
-    "loss of a sum": ({"loss_reduction": "sum"}, {}, "PASSED"),
-    "ghost": ({"grad_sample_mode": "ghost"}, {}, "PASSED"),
-    "ghost, virtual steps": ({"grad_sample_mode": "ghost"}, {"physical": 16}, "PASSED"),
-}
+def made_of(cell, seed=0):
+    """Return an engine, what it makes of a cell's training, and its schedule, or None."""
+    torch.manual_seed(seed)
+    model = network(**{name: value for name, value in cell.model.items() if name != "inner"}) if cell.model else None
+    options = dict(cell.options)
+    if "noise_generator" in options:
+        options["noise_generator"] = torch.Generator().manual_seed(options["noise_generator"])
+    engine, made = private(seed, model, workers=cell.workers, inner=cell.model.get("inner", "SGD"), **options)
+    schedule = cell.scheduler and getattr(schedulers, cell.scheduler[0])(made[1], gamma=cell.scheduler[1])
+    return engine, made, schedule
 
 
-@pytest.mark.parametrize("cell", CELLS)
-def test_a_kind_of_training_is_answered_and_left_bit_for_bit_as_it_was(cell):
-    options, loop, outcome = CELLS[cell]
-    without = train(private(**options)[1], **loop)
-    engine, made = private(**options)
-    watch = watch_of(made, engine)
-    trained = train(made, **loop)
+def train_cell(cell, made, schedule):
+    return train(made, **cell.loop, after=schedule and (lambda _: schedule.step()))
+
+
+@pytest.mark.parametrize("name", DECIDED)
+def test_a_kind_of_training_is_decided_and_left_bit_for_bit_as_it_was(name):
+    cell = DECIDED[name]
+    _, made, schedule = made_of(cell)
+    without = train_cell(cell, made, schedule)
+    engine, made, schedule = made_of(cell)
+    watch = watch_of(made, engine, cell.claim)
+    trained = train_cell(cell, made, schedule)
     answer = watch.close()
     assert all(map(torch.equal, trained.parameters(), without.parameters()))
-    assert (answer.decision.outcome, failed(answer)) == (outcome, []), str(answer)
+    assert (answer.decision.outcome, failed(answer)) == ("PASSED", []), str(answer)
     assert answer.steps == STEPS
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("cell", CELLS)
-def test_of_twenty_honest_trainings_of_a_kind_each_is_answered_alike(cell):
-    options, loop, outcome = CELLS[cell]
+@pytest.mark.parametrize("name", DECIDED)
+def test_of_twenty_honest_trainings_of_a_kind_each_is_passed(name):
+    cell = DECIDED[name]
     for seed in range(20):
-        engine, made = private(seed=seed, **options)
-        watch = watch_of(made, engine)
-        train(made, **loop)
+        engine, made, schedule = made_of(cell, seed)
+        watch = watch_of(made, engine, cell.claim)
+        train_cell(cell, made, schedule)
         answer = watch.close()
-        assert (answer.decision.outcome, failed(answer)) == (outcome, []), (seed, str(answer))
+        assert (answer.decision.outcome, failed(answer)) == ("PASSED", []), (seed, str(answer))
 
 
-MODELS = {
-    "frozen": {"frozen": True, "dtype": torch.float32},
-    "tied, with dropout": {"tied": True},
-    "bfloat16": {"dtype": torch.bfloat16},
-}
-
-
-@pytest.mark.parametrize("kind", MODELS)
-def test_kinds_of_models(kind):
-    torch.manual_seed(1)
-    engine, made = private(model=network(**MODELS[kind]))
+def change(kind, made, engine):
+    """Return the watch over a training that is changed in such a way, the training, and what is done after a step."""
+    model, optimizer, *_, loader = made
+    if kind == "normalised":
+        optimizer.clip_and_accumulate = normalised(optimizer)
+    if kind in ("no module", "no loader"):
+        claim = cp.accounting.poisson(1.0, rate=BATCH / MEMBERS, rounds=STEPS)
+        given = {"module": model} if kind == "no loader" else {"loader": loader}
+        return cp.watch(optimizer, delta=DELTA, claim=claim, engine=engine, **given), made, None
     watch = watch_of(made, engine)
-    train(made)
+    if kind == "other loader":
+        return watch, (*made[:-1], private(seed=1)[1][-1]), None
+    if kind == "replaced":
+        optimizer.clip_and_accumulate = lambda: type(optimizer).clip_and_accumulate(optimizer)
+    if kind == "other noise":
+        optimizer.add_noise = lambda: type(optimizer).add_noise(optimizer)
+
+    def freeze(taken):
+        if taken == 3:
+            model._module[0].requires_grad_(requires_grad=False)
+            optimizer.param_groups[0]["params"] = [p for p in model.parameters() if p.requires_grad]
+
+    def decay(_):
+        with torch.no_grad():
+            model._module[0].weight *= 0.999
+
+    return watch, made, {"frozen later": freeze, "decay": decay}.get(kind)
+
+
+@pytest.mark.parametrize("name", CANNOT_SAY)
+def test_of_a_kind_of_training_a_question_stays_open_and_none_fails(name):
+    cell = CANNOT_SAY[name]
+    engine, made, _ = made_of(cell)
+    watch, made, after = change(cell.change, made, engine)
+    train(made, after=after)
     answer = watch.close()
-    assert (answer.decision.outcome, failed(answer)) == ("PASSED", []), str(answer)
+    assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", []), str(answer)
+    assert answer.finding(cell.question).status in (Status.CANNOT_SAY, Status.NOT_LOOKED_AT)
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "options", "outcome", "wrong"),
-    [
-        (ExponentialGradClip, {"gamma": 0.98}, "PASSED", []),
-        (ExponentialNoise, {"gamma": 0.97}, "NOT PASSED", ["accounting", "leak"]),
-    ],
-)
-def test_schedules_are_followed_and_held_against_the_claim(scheduler, options, outcome, wrong):
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_refused_is_said_in_a_line(name):
     _, made = private()
-    watch, schedule = watch_of(made), scheduler(made[1], **options)
+    cases = {
+        "an optimizer that is not Opacus'": (torch.optim.SGD(network().parameters(), lr=0.1), "must be Opacus' DPOpt"),
+        "a second watch": (made[1], "is watched already"),
+        "several processes, no canaries": (made[1], "is not watched yet, but by canaries"),
+    }
+    optimizer, words = cases[name]
+    if name == "several processes, no canaries":
+        optimizer.__class__ = DistributedDPOptimizer
+    elif name == "a second watch":
+        watch_of(made)
+    with pytest.raises(ValueError, match=words):
+        cp.watch(optimizer, delta=DELTA)
+
+
+def test_a_schedule_of_noise_is_held_against_the_claim():
+    _, made = private()
+    watch, schedule = watch_of(made), schedulers.ExponentialNoise(made[1], gamma=0.97)
     train(made, after=lambda _: schedule.step())
     answer = watch.close()
-    assert (answer.decision.outcome, failed(answer)) == (outcome, wrong), str(answer)
+    assert (answer.decision.outcome, failed(answer)) == ("NOT PASSED", ["accounting", "leak"]), str(answer)
 
 
 def clips(norms_of, limit=1.0):
@@ -291,6 +323,25 @@ def test_a_sound_clipping_of_ones_own_is_not_accused():
     assert "at most 1 clip norm" in answer.finding("clipping").because
 
 
+class Dropped(nn.Module):
+    """A layer whose dropout is no module of its own."""
+
+    def forward(self, x):
+        return nn.functional.dropout(x, 0.5, self.training)
+
+
+@pytest.mark.parametrize("mode", ["hooks", "functorch", "ew", "ghost"])
+def test_randomness_without_a_module_of_its_own_is_not_taken_for_a_mixture_of_examples(mode):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(20, 20), Dropped(), nn.ReLU(), nn.Linear(20, 3))
+    engine, made = private(model=model, grad_sample_mode=mode)
+    watch = watch_of(made, engine, steps=4)
+    train(made, steps=4)
+    answer = watch.close()
+    assert failed(answer) == [], str(answer)
+    assert "alone, " not in answer.finding("clipping").because
+
+
 class Centred(nn.Module):
     """A layer that mixes the examples of a batch."""
 
@@ -298,14 +349,24 @@ class Centred(nn.Module):
         return x - x.mean(dim=0, keepdim=True)
 
 
-def test_a_model_that_mixes_examples_fails_the_clipping():
+@pytest.mark.parametrize(
+    ("options", "is_given_raw"),
+    [
+        ({}, False),
+        ({}, True),
+        ({"grad_sample_mode": "ew"}, False),
+        ({"wrap_model": False}, False),
+        ({"wrap_model": False}, True),
+    ],
+)
+def test_a_model_that_mixes_examples_fails_the_clipping(options, is_given_raw):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(20, 20), Centred(), nn.ReLU(), nn.Linear(20, 3))
-    engine, made = private(model=model)
-    watch = watch_of(made, engine, steps=4)
+    engine, made = private(model=model, **options)
+    watch = watch_of((model, *made[1:]) if is_given_raw else made, engine, steps=4)
     train(made, steps=4)
     answer = watch.close()
-    assert failed(answer) == ["clipping"]
+    assert failed(answer) == ["clipping"], str(answer)
     assert "an example's gradient depends on the others" in answer.finding("clipping").because
 
 
