@@ -92,8 +92,8 @@ class OpacusWatch(Watch):
         if hasattr(optimizer, "canaryproof_watch"):
             raise ValueError("optimizer: is watched already; close that watch first")
         self._optimizer, self._engine = optimizer, engine
-        # What makes gradients of examples, and the module that the training calls: one object, or hooks on that.
-        self._sampler = None if module is None else _grad_sampler(module)
+        # The sampler makes gradients of examples. The module is called by the training: the same object, or hooked.
+        self._sampler: Any = None if module is None else _grad_sampler(module)
         self._module = self._sampler if callable(self._sampler) else getattr(self._sampler, "_module", module)
         self._params = list(optimizer.params)
         if not self._params:
@@ -648,7 +648,6 @@ class OpacusWatch(Watch):
     def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
         """Return the largest relative distance of an example's gradient in a small batch from that alone."""
         torch, module, params = sys.modules["torch"], self._module, self._params
-        assert self._sampler is not None
         few = min(_TOGETHER, count)
         for p in params:
             p.grad, p.grad_sample = None, None
