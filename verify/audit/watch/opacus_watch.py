@@ -38,6 +38,8 @@ _INSERT = rules.NumberRange("be a whole number of at least 2", 2, 10**6, whole=T
 _SCALED, _ALONE = 1e-3, 1e-3
 # Examples of a batch whose gradients are taken alone, and of those that are a batch together for it.
 _EXAMPLES, _TOGETHER = 4, 2
+# Outputs of one example, before a network is said to draw nothing: two are equal by chance where few units are dropped.
+_DRAWS = 32
 # Cosine from which on a move of the parameters is along the unclipped gradient.
 _ALONG = 0.99
 
@@ -554,10 +556,14 @@ class OpacusWatch(Watch):
         if self._has_look_ahead() and self._rows == 0:
             longest = [int(i) for i in norms.argsort(descending=True)[:_EXAMPLES]]
             alone = self._lengths_alone(args, kwargs, count, longest, scale * gradients[0])
-            entries += [
-                ("an example of the batch, by the norm of its gradient alone", float(factors[i]) * length / clip_norm)
-                for i, length in alone.items()
-            ]
+            by_alone = [float(factors[i]) * length / clip_norm for i, length in alone.items()]
+            # Two outputs of an example may be equal by chance, and more are drawn before anybody is accused.
+            if self._is_random(args, kwargs, count, 2 if max(by_alone, default=0.0) <= limit else _DRAWS):
+                because = "ghost clipping with dropout leaves no pass in which an example's norm could be taken alone"
+                do = "Watch some steps with grad_sample_mode='hooks'."
+                self._observe(Question.CLIPPING, Status.CANNOT_SAY, "dropout", because, do)
+            else:
+                entries += [("an example of the batch, by the norm of its gradient alone", each) for each in by_alone]
         self._rows += count
         self._note_trials([ShadowTrial(name, self.steps + 1, entry, limit) for name, entry in entries])
         self._note_lengths(on_host(lengths).astype(np.float64))
@@ -567,13 +573,6 @@ class OpacusWatch(Watch):
         torch, lengths = sys.modules["torch"], {}
         try:
             with self._state(), torch.enable_grad(), self._without_hooks():
-                if self._is_random(args, kwargs, count):
-                    because = (
-                        "ghost clipping with dropout leaves no pass in which an example's norm could be taken alone"
-                    )
-                    do = "Watch some steps with grad_sample_mode='hooks'."
-                    self._observe(Question.CLIPPING, Status.CANNOT_SAY, "dropout", because, do)
-                    return {}
                 for i in rows:
                     gradients = torch.autograd.grad(
                         self._output_alone(args, kwargs, count, i), self._params, weights[i : i + 1], allow_unused=True
@@ -603,11 +602,16 @@ class OpacusWatch(Watch):
         """Return what the network makes of one example of a batch, alone."""
         return _tensor(self._sampler._module(*_part(args, count, i, i + 1), **_part(kwargs, count, i, i + 1)), 1)
 
-    def _is_random(self, args: Any, kwargs: Any, count: int) -> bool:
-        """Tell whether the network draws random numbers: one example has two outputs then."""
-        first, second = (self._output_alone(args, kwargs, count, 0).detach().float() for _ in range(2))
-        rounding = 4.0 * max(precision(p) for p in self._params)
-        return not float((first - second).norm()) <= rounding * float(first.norm())
+    def _is_random(self, args: Any, kwargs: Any, count: int, draws: int) -> bool:
+        """Tell whether the network draws random numbers, so that one example has several outputs."""
+        torch, rounding = sys.modules["torch"], 4.0 * max(precision(p) for p in self._params)
+        try:
+            with self._state(), torch.no_grad(), self._without_hooks():
+                first, *others = (self._output_alone(args, kwargs, count, 0).float() for _ in range(draws))
+        except Exception:
+            # It is said where the gradient is taken that an example does not run alone.
+            return False
+        return any(not float((first - other).norm()) <= rounding * float(first.norm()) for other in others)
 
     def _look_at_examples(self, count: int) -> None:
         """Compare gradients of examples with those that each has alone, in a pass of its own without dropout."""
@@ -625,11 +629,8 @@ class OpacusWatch(Watch):
                     each.eval()
                 apart = self._apart_from_alone(args, kwargs, count)
                 is_apart = not apart <= _ALONE + 16.0 * max(precision(p) for p in self._params)
-                if is_apart:
-                    with self._without_hooks():
-                        is_random = self._is_random(args, kwargs, count)
-                    if is_random:
-                        return
+                if is_apart and self._is_random(args, kwargs, count, _DRAWS):
+                    return
         except Exception:
             # A module that takes no part of a batch, or returns no tensor of one row each, is not looked at.
             return
