@@ -265,7 +265,11 @@ class _RoundsInput(ScoresInput):
             return None
         # Where later rounds depend on canaries, those that come back measure something else.
         all_traces = traces if is_carried_over(record) else record.all_traces or traces
-        return MechanismTest(traces, all_traces.noise_multiplier(self.confidence), noise_multiplier, all_traces)
+        measured = all_traces.noise_multiplier(self.confidence)
+        if all_traces is not traces:
+            # A few rounds that depend on them do not show, so that the interval is also that of new canaries alone.
+            measured = measured.spanning(traces.noise_multiplier(self.confidence))
+        return MechanismTest(traces, measured, noise_multiplier, all_traces)
 
     def facts(self, noise_multiplier: float | None) -> dict[str, Any]:  # noqa: ARG002
         # The noise is that of a round, which the scores do not show.

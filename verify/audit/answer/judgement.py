@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING
 from scipy import special
 
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
-from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, EACH_LEVEL, Withheld, largest_noise, visible_norm
+from canaryproof.verify.audit.answer.misuse import (
+    DIRECTION_LEVEL,
+    EACH_LEVEL,
+    WEIGHED,
+    Withheld,
+    largest_noise,
+    visible_norm,
+)
 from canaryproof.verify.audit.answer.recorded import has_larger_rate, holds, least_noise_share, mechanism_text
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.files.reading import ScoreKind
@@ -71,12 +78,16 @@ class _ScoresJudge:
 
     def input(self) -> Finding:
         """Judge whether the input is what it is said to be."""
-        for kinds, status in ((WRONG_INPUT, Status.FAILED), (DOUBTFUL_INPUT, Status.CANNOT_SAY)):
-            for warning in self.result.warnings:
-                # Some warnings say that numbers mean nothing, or only that they may not.
-                wrong = warning.kind in WRONG_INPUT or warning.withholds is Withheld.ALL
-                if wrong if status is Status.FAILED else warning.kind in kinds:
-                    return _of_warning(Question.INPUT, status, warning)
+        # Weight decay and momentum give the canaries of an honest difference of models other weights.
+        weighed = WEIGHED if self.result.request.is_difference else frozenset()
+        for warning in self.result.warnings:
+            # Some warnings say that numbers mean nothing, or only that they may not.
+            wrong = warning.kind in WRONG_INPUT or warning.withholds is Withheld.ALL
+            if wrong and warning.kind not in weighed:
+                return _of_warning(Question.INPUT, Status.FAILED, warning)
+        for warning in self.result.warnings:
+            if warning.kind in DOUBTFUL_INPUT | weighed:
+                return _of_warning(Question.INPUT, Status.CANNOT_SAY, warning)
         return self._sound_input()
 
     def _sound_input(self) -> Finding:
@@ -157,6 +168,8 @@ class _ScoresJudge:
         """Judge whether this attacker learns more than the claim allows."""
         result, claim = self.result, self.result.claim
         bound, estimate = result.bound, result.estimate
+        if result.withheld and claim is not None:
+            return Finding(Question.LEAK, Status.CANNOT_SAY, "no ε is stated for such an input")
         because = _leak_text(result)
         numbers = [
             *((Quantity("lower bound", bound.low, "nats"),) if bound is not None else ()),
@@ -257,8 +270,8 @@ class _ReleaseJudge(_ScoresJudge):
                 f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
             )
             do = (
-                "Check that release and multiplier are in units of the canary norm, and that no weight decay shrank "
-                "the release. If they are and none did, noise is missing."
+                "Check that release and multiplier are in canary norms. Audit the change of a model, which weight "
+                "decay shrinks, with --difference. Else noise is missing."
             )
             quantity = Quantity("p-value of the length", warning.p_value)
             return Finding(Question.NOISE, Status.FAILED, because, noticed, do, (*numbers, quantity))

@@ -257,7 +257,7 @@ def misuse(
     warnings += _zeros(facts)
     # Each test presupposes the null hypotheses of those before it.
     for judge in (_outside, _repetition_warnings, _order, _null_law, _spread, _valleys, _trace):
-        warnings += [warning if facts.is_sum else _of_a_difference(warning) for warning in judge(facts)]
+        warnings += [_of_a_release(warning, facts) for warning in judge(facts)]
         if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
     else:
@@ -265,11 +265,19 @@ def misuse(
     return tuple(sorted(warnings, key=lambda warning: list(Withheld)[::-1].index(warning.withholds)))
 
 
-def _of_a_difference(warning: MisuseWarning) -> MisuseWarning:
-    """Name first what changes the weights of canaries in an honest difference of models."""
-    if warning.kind not in {"absent", "missing", "wide", "clusters", "units"}:
+# Signs of weights other than 1, which canaries have in an honest difference of models.
+WEIGHED = frozenset(("absent", "missing", "wide", "clusters", "units"))
+
+
+def _of_a_release(warning: MisuseWarning, facts: _Facts) -> MisuseWarning:
+    """Name what changes the weights of canaries in an honest difference of models, first if the release is one."""
+    if warning.kind not in WEIGHED or facts.release_norm is None:
         return warning
-    what_to_do = f"Audit the rounds if weight decay or momentum weighs them differently. If not: {warning.what_to_do}"
+    what_to_do = (
+        f"{warning.what_to_do} If it is the change of a model, audit it with --difference."
+        if facts.is_sum
+        else f"Audit the rounds if weight decay or momentum weighs them differently. If not: {warning.what_to_do}"
+    )
     return replace(warning, what_to_do=what_to_do)
 
 

@@ -43,6 +43,9 @@ _LARGEST_TRANSFORM = 10**8
 # A plan's canaries see noise so short that ε is this multiple of the claimed one.
 _WORTH_SEEING = 2.0
 _WIDTH = 80
+# Begin of the printed lines of Python, and two names of a training in them.
+IMPORTS = "import canaryproof as cp, numpy as np"
+OF_A_ROUND = "; total is round t's clipped sum, delta what it adds"
 _DIM = NumberRange(f"be a whole number from {SMALLEST_DIM:,} to 1e12", SMALLEST_DIM, 10**12, whole=True)
 _ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 # Short labels of the atlas's faults, with the meaning of their parameter.
@@ -178,10 +181,11 @@ class AuditPlan:
             asked = f" --plan {shlex.quote(file)} --report audit.html"
         if self.all_rounds:
             return (
-                f"canaries = {kind}(seed={seed}, count={2 * self.count}, dim={self.dim})",
-                "scores = RoundScores(canaries)",
+                IMPORTS,
+                f"canaries = cp.{kind}(seed={seed}, count={2 * self.count}, dim={self.dim})",
+                "scores = cp.RoundScores(canaries)",
                 inserted,
-                "scores.add(flatten(delta), round=t)",
+                "scores.add(cp.flatten(delta), round=t)",
                 "observed, unobserved = np.split(scores.maxima, 2)",
                 'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
                 f"canaryproof audit rounds.npz{asked}",
@@ -194,9 +198,11 @@ class AuditPlan:
             )
             return made, audit
         return (
-            f"canaries = {kind}(seed={seed}, count={self.count}, dim={self.dim})",
+            IMPORTS,
+            f"canaries = cp.{kind}(seed={seed}, count={self.count}, dim={self.dim})",
+            f"released = np.zeros({self.dim})",
             inserted,
-            "released += flatten(noisy) / clip_norm",
+            "released += cp.flatten(noisy) / clip_norm",
             'np.save("release.npy", released)',
             audit,
         )
@@ -223,15 +229,15 @@ class AuditPlan:
         if self.all_rounds:
             scored = f"Each of {self.rounds:,} rounds, all of which the attacker sees,"
         else:
-            scored = "The release" + (f", one noisy sum of {self.rounds:,} rounds," if self.rounds > 1 else "")
+            scored = "The release, one noisy sum" + (f" of {self.rounds:,} rounds," if self.rounds > 1 else ",")
         neighbours = ", neighbours: replace" if self.neighbours == "replace" else ""
         yield from wrap(
             f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}{neighbours}. {scored} has noise of "
             f"{self.release_noise:.4g} canary norms in {self.dim:,} dimensions: ε = {number(self.release_epsilon)} for "
             "a client who takes part once."
         )
-        if self.rounds > 1 and not self.all_rounds:
-            yield "Will the change of a model be audited instead? Plan that with --difference."
+        if not self.all_rounds:
+            yield "Is it the change of a model instead? Plan that: --difference, cp.plan_rounds."
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
         others = ", and as many that never do" if self.all_rounds else ""
@@ -255,8 +261,8 @@ class AuditPlan:
         yield ""
         yield from self._table()
         yield ""
-        meaning = "t is the number of the round" if self.all_rounds else "noisy is the sum of round t with its noise"
-        yield "Lines that carry it out" + (f"; {meaning}:" if self.rounds > 1 else ":")
+        meaning = OF_A_ROUND if self.all_rounds else "; total is round t's clipped sum, noisy has noise, too"
+        yield "Lines that carry it out" + (f"{meaning}:" if self.rounds > 1 else ":")
         for line in self.commands(seed, file):
             parts = wrap(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)
             yield "  " + " \\\n    ".join(parts)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -34,6 +35,7 @@ _SEEN = 3.0
 _WORTH_SEEING = 2.0
 _DIM = NumberRange("be a whole number from 1,000 to 1e12", 1000, 10**12, whole=True)
 _ROUNDS = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
+_STRING = re.compile(r'"[^"]*"')
 _DATA = NumberRange("be a number from 0 to 1e12", 0.0, 1e12)
 
 
@@ -124,17 +126,19 @@ class RoundsPlan:
         -------
         The lines.
         """
+        from canaryproof.verify.audit.answer.plan import IMPORTS
+
         sigma, rounds, taken = (
             self.mechanism.noise_multiplier,
             self.mechanism.rounds,
             self.mechanism.participations,
         )
-        total, known = 2 * self.count, ", known=others" if self.known else ""
+        total, known = 2 * self.count, ", known=cp.flatten(others)" if self.known else ""
         neighbours = ', neighbours="replace"' if self.mechanism.neighbours == "replace" else ""
         if taken is None:
-            law = (
-                f"cp.bernoulli(0, {self.mechanism.rate:g}, {rounds}, seed=8, "
-                f"canaries=cp.Insertion({total}, observed={self.count}))"
+            law: tuple[str, ...] = (
+                f"schedule = cp.bernoulli(0, {self.mechanism.rate:g}, {rounds}, seed=8, "
+                f"canaries=cp.Insertion({total}, observed={self.count}))",
             )
             clients = f"cp.CanaryClients(canaries, schedule, noise_multiplier={sigma:g})"
             score, claim = (
@@ -142,10 +146,10 @@ class RoundsPlan:
                 f"cp.accounting.poisson({sigma:g}, rate={self.mechanism.rate:g}, rounds={rounds}{neighbours})",
             )
         else:
-            row = f"np.arange({rounds}) < {taken}"
             law = (
-                f"cp.fixed_schedule(np.random.default_rng(8).permuted(np.tile({row}, ({total}, 1)), axis=1).T, "
-                f"np.arange({total}) < {self.count})"
+                f"taken = np.tile(np.arange({rounds}) < {taken}, ({total}, 1))",
+                "taken = np.random.default_rng(8).permuted(taken, axis=1).T",
+                f"schedule = cp.fixed_schedule(taken, np.arange({total}) < {self.count})",
             )
             clients = "cp.CanaryClients(canaries, schedule)"
             score, claim = "known rounds", f"cp.accounting.gaussian({sigma:g}, participations={taken}{neighbours})"
@@ -156,11 +160,12 @@ class RoundsPlan:
         asked += "" if self.notice == NOTICE else f", notice={self.notice:g}"
         audited = f"cp.audit(scores, {self.delta:g}, claim={claim}{asked})"
         return (
+            IMPORTS,
             f"canaries = cp.Canaries(seed={seed}, count={total}, dim={self.dim})",
-            f"schedule = {law}",
+            *law,
             f"clients = {clients}",
             "total += clients.total(t, clip_norm)",
-            f"clients.add(flatten(delta), t{known})",
+            f"clients.add(cp.flatten(delta), t{known})",
             f'scores = clients.scores("{score}")',
             f"print({audited})" if file is None else f'{audited}.report("audit.html", plan={json.dumps(file)})',
         )
@@ -189,7 +194,7 @@ class RoundsPlan:
 
     def _parts(self, seed: int | str, file: str | None) -> Iterator[tuple[str, str]]:
         """Yield each line with the indentation of its continuation."""
-        from canaryproof.verify.audit.answer.plan import canaries_clause, decides_clause
+        from canaryproof.verify.audit.answer.plan import OF_A_ROUND, canaries_clause, decides_clause
 
         yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_describe(self.mechanism, self.dim)}", ""
         yield "", ""
@@ -207,8 +212,10 @@ class RoundsPlan:
         yield from ((line, "") for line in self._table())
         yield summary(), ""
         yield "", ""
-        yield "Lines that carry it out; t is the number of the round:", ""
-        yield from ((f"  {line}", "    ") for line in self.commands(seed, file))
+        yield f"Lines that carry it out{OF_A_ROUND}:", ""
+        for line in self.commands(seed, file):
+            # A line is not broken within a string.
+            yield "  " + _STRING.sub(lambda string: string[0].replace(" ", "\0"), line), "    "
 
     def _table(self) -> Iterator[str]:
         others = "others' data unknown" if not self.data_norm else f"others' norm {self.data_norm:g}, unknown"

@@ -16,7 +16,7 @@ if the noise is as claimed, and stochastically smaller if there is more (``proof
 
 import contextlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
@@ -157,7 +157,8 @@ class NoiseMultiplier:
     value
         Median-unbiased estimate; infinite if the canaries leave no trace.
     low, high
-        Ends of the interval, which is exact where rounds have equal noise and no data.
+        Ends of the interval, which is exact where rounds have equal noise and no data. Where canaries come back and
+        others' updates are not known, it also holds that of new canaries alone, whom no update can answer yet.
     standard_error
         Standard error of ``value``, with the spread between rounds where that is more than chance.
     spread_p_value
@@ -170,6 +171,15 @@ class NoiseMultiplier:
     high: float
     standard_error: float
     spread_p_value: float | None
+
+    def spanning(self, other: "NoiseMultiplier") -> "NoiseMultiplier":
+        """Return this estimate with the interval, and the standard error, that has those of both."""
+        return replace(
+            self,
+            low=min(self.low, other.low),
+            high=max(self.high, other.high),
+            standard_error=max(self.standard_error, other.standard_error),
+        )
 
 
 # Fewer rounds are not tested for independence.

@@ -149,9 +149,9 @@ def test_all_rounds_have_a_claim_and_commands_of_their_own():
     assert all_rounds().release_noise == 1.54
     assert all_rounds().count == max(one for one in (all_rounds().present, all_rounds().seeing) if one is not None)
     assert all_rounds().noise_share == all_rounds().count / (1.54**2 * 4 * 100_000)
-    assert f"OrthonormalCanaries(seed=7, count={2 * all_rounds().count}, dim=100000)" in all_rounds().commands()[0]
+    assert f"OrthonormalCanaries(seed=7, count={2 * all_rounds().count}, dim=100000)" in all_rounds().commands()[1]
     # Beyond what a transform holds.
-    assert "= Canaries(" in plan(1.54, 10**9, 4, claim=3.1, all_rounds=True).commands()[0]
+    assert "= cp.Canaries(" in plan(1.54, 10**9, 4, claim=3.1, all_rounds=True).commands()[1]
     assert (
         all_rounds().commands()[-1]
         == "canaryproof audit rounds.npz --dim 100000 --delta 1e-06 --noise-multiplier 1.54 --claim 3.1"
@@ -250,7 +250,7 @@ def test_the_commands_have_the_figures_of_the_plan():
     for directions, name in (("independent", "Canaries"), ("orthonormal", "OrthonormalCanaries")):
         for all_rounds, count in ((False, 229), (True, 458)):
             commands = made_up(all_rounds=all_rounds, directions=directions).commands()
-            assert commands[0] == f"canaries = {name}(seed=7, count={count}, dim=12345)"
+            assert commands[1] == f"canaries = cp.{name}(seed=7, count={count}, dim=12345)"
             assert ("--directions orthonormal" in commands[-1]) == (directions == "orthonormal" and not all_rounds)
 
 
@@ -296,15 +296,16 @@ FAULTS = (
 PAGES = [
     (
         {},
-        f"{CLAIMED}. The release, one noisy sum of 16 rounds, {NOISE} Will the change of a model be audited instead? "
-        "Plan that with --difference. Take 229 canaries. With probability 90%, "
+        f"{CLAIMED}. The release, one noisy sum of 16 rounds, {NOISE} Is it the change of a model instead? "
+        "Plan that: --difference, cp.plan_rounds. Take 229 canaries. With probability 90%, "
         "170 canaries: you would notice that they are missing from the release; "
         f"230 canaries: you would notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
-        "Lines that carry it out; noisy is the sum of round t with its noise:",
+        "Lines that carry it out; total is round t's clipped sum, noisy has noise, too:",
     ),
     (
         {"rounds": 1, "neighbours": "replace", "seeing": None},
-        f"{CLAIMED}, neighbours: replace. The release {NOISE} Take 229 canaries. With probability 90%, "
+        f"{CLAIMED}, neighbours: replace. The release, one noisy sum, {NOISE} Is it the change of a model instead? "
+        "Plan that: --difference, cp.plan_rounds. Take 229 canaries. With probability 90%, "
         "170 canaries: you would notice that they are missing from the release; "
         f"no number of canaries lets you notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
         "Lines that carry it out:",
@@ -315,7 +316,7 @@ PAGES = [
         "Take 229 orthonormal canaries, and as many that never do. With probability 90%, "
         "170 canaries: you would see that they are there (lower bound above 0); "
         f"230 canaries: you would notice {SHARE} {COST} all rounds (part measured here). {FAULTS} {summary()} "
-        "Lines that carry it out; t is the number of the round:",
+        "Lines that carry it out; total is round t's clipped sum, delta what it adds:",
     ),
 ]
 

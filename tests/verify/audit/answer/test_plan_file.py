@@ -43,8 +43,7 @@ def written(planned, folder):
 
 def carried_out(planned):
     """Carry the lines of a plan out, with its noise; return the audit."""
-    names = {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0, "canary_norm": 1.0, "initial": 0.0}
-    names |= {name: getattr(cp, name) for name in ("Canaries", "OrthonormalCanaries", "RoundScores")}
+    names = {"clip_norm": 1.0}
     lines, rng = planned.commands(SECRET.seed), np.random.default_rng(0)
     if isinstance(planned, type(PLANS["release"]())) and not planned.all_rounds:
         canaries = cp.Canaries(SECRET.seed, planned.count, DIM)
@@ -88,9 +87,9 @@ def test_a_plan_whose_own_lines_are_carried_out_is_kept(name, tmp_path):
 
 def trained(planned, decay):
     """Train with weight decay by the lines of a plan of a sum; return that sum, and the change of the model."""
-    names = {"np": np, "flatten": cp.flatten, "clip_norm": 2.0, "released": 0.0, "Canaries": cp.Canaries}
-    made, inserted, added, *_ = planned.commands(SECRET.seed)
-    exec(made, names)
+    names = {"clip_norm": 2.0}
+    *before, inserted, added, _, _ = planned.commands(SECRET.seed)
+    exec("\n".join(before), names)
     rng, model = np.random.default_rng(0), np.zeros(DIM)
     for t in range(planned.rounds):
         names |= {"t": t, "total": np.zeros(DIM)}

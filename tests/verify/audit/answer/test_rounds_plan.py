@@ -49,16 +49,18 @@ def test_the_first_of_some_rounds_has_the_law_of_the_smallest():
 
 def trained(planned, share, seed, known):
     """Carry the plan's lines out, with a share of the noise; return the scores and the line that audits them."""
-    lines, names = planned.commands(), {"cp": cp, "np": np, "flatten": cp.flatten, "clip_norm": 1.0}
-    exec("\n".join(lines[:3]).replace("seed=7", f"seed={seed}"), names)
+    lines, names = planned.commands(), {"clip_norm": 1.0}
+    inserted = next(i for i, line in enumerate(lines) if line.startswith("total += "))
+    exec("\n".join(lines[:inserted]).replace("seed=7", f"seed={seed}"), names)
     sigma, rng = share * planned.mechanism.noise_multiplier, np.random.default_rng(seed)
     for t in range(planned.mechanism.rounds):
         names |= {"t": t, "total": np.zeros(planned.dim), "others": np.zeros(planned.dim)}
-        exec(lines[3], names)
+        exec(lines[inserted], names)
         names["delta"] = names["total"] + sigma * rng.normal(size=planned.dim)
-        exec(lines[4].replace(", t)", ", t, known=others)") if known else lines[4], names)
-    exec(lines[5], names)
-    return names["scores"], lines[6].removeprefix("print(").removesuffix(")")
+        added = lines[inserted + 1]
+        exec(added.replace(", t)", ", t, known=others)") if known else added, names)
+    exec(lines[-2], names)
+    return names["scores"], lines[-1].removeprefix("print(").removesuffix(")")
 
 
 def count_of(planned, share, known):
@@ -120,7 +122,7 @@ def test_data_hide_the_noise_and_knowing_them_does_not():
     assert hidden.known
     assert [row.count for row in hidden.shares] == [None] * 4
     assert [row.count_of_known for row in hidden.shares] == [row.count_of_known for row in once().shares]
-    assert ", t, known=others)" in hidden.commands()[4]
+    assert ", t, known=cp.flatten(others))" in hidden.commands()[-3]
 
 
 def test_it_fits_eighty_columns():
@@ -185,7 +187,7 @@ PAGE = (
     "Accuracy: they add 0.0083 of the variance that the noise has in the model. "
     "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
     f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
-    "Lines that carry it out; t is the number of the round:"
+    "Lines that carry it out; total is round t's clipped sum, delta what it adds:"
 )
 PAGES = [
     (
@@ -214,25 +216,27 @@ PAGES = [
 def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, data, others):
     words = " ".join(str(made_up(**options)).split())
     said = PAGE.format(how, neighbours, present, seeing, data, others)
-    assert words.startswith(f"{said} canaries = ")
+    assert words.startswith(f"{said} import canaryproof as cp, numpy as np canaries = ")
 
 
 GATE = ", confidence=0.99, notice=0.45"
 SAMPLED = [
+    "import canaryproof as cp, numpy as np",
     "canaries = cp.Canaries(seed=11, count=44, dim=1234)",
     "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(44, observed=22))",
     "clients = cp.CanaryClients(canaries, schedule, noise_multiplier=0.75)",
     "total += clients.total(t, clip_norm)",
-    "clients.add(flatten(delta), t)",
+    "clients.add(cp.flatten(delta), t)",
     'scores = clients.scores("likelihood")',
     f"print(cp.audit(scores, 2e-05, claim=cp.accounting.poisson(0.75, rate=0.125, rounds=16){GATE}))",
 ]
 KNOWN = [
-    SAMPLED[0],
-    "schedule = cp.fixed_schedule(np.random.default_rng(8).permuted(np.tile(np.arange(16) < 3, (44, 1)), axis=1).T, "
-    "np.arange(44) < 22)",
+    *SAMPLED[:2],
+    "taken = np.tile(np.arange(16) < 3, (44, 1))",
+    "taken = np.random.default_rng(8).permuted(taken, axis=1).T",
+    "schedule = cp.fixed_schedule(taken, np.arange(44) < 22)",
     "clients = cp.CanaryClients(canaries, schedule)",
-    *SAMPLED[3:5],
+    *SAMPLED[4:6],
     'scores = clients.scores("known rounds")',
     f"print(cp.audit(scores, 2e-05, claim=cp.accounting.gaussian(0.75, participations=3){GATE}))",
 ]

@@ -52,12 +52,12 @@ def test_all_rounds_are_planned_for():
     assert "canaryproof audit rounds.npz --dim 100000" in run(*words).output
     found = json.loads(run(*words, "--json").output)
     assert found["all_rounds"]
-    assert len(found["commands"]) == 7
+    assert len(found["commands"]) == 8
 
 
 def test_the_change_of_a_model_is_planned_by_its_rounds():
     words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5")
-    assert "Will the change of a model be audited instead? Plan that with --difference." in run(*words).output
+    assert "Is it the change of a model instead? Plan that: --difference, cp.plan_rounds." in run(*words).output
     found = json.loads(run(*words, "--difference", "--json").output)
     assert found == json.loads(run(*words, "--participations", "1", "--json").output)
     drawn = json.loads(run(*words, "--difference", "--rate", "0.5", "--json").output)
