@@ -172,8 +172,8 @@ benchmark: $(STAMP)
 	$(BIN)/python -m tests.benchmarks --out reports/published
 	$(BIN)/python -m tests.benchmarks --page releases $(LARGEST) --out reports/published
 
-# Whether intervals, bounds, shares and decisions hold at what they promise, in many settings, and the page on them: one
-# to two hours. It goes on where it was ended; build/coverage.jsonl has what is done.
+# Whether intervals, bounds, shares and decisions hold at what they promise, in many settings, and the page on them:
+# half an hour of a processor's time. It goes on where it was ended; build/coverage.jsonl has what is done.
 coverage: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.coverage --part 0 & OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.coverage --part 1; wait
 	$(BIN)/python -m tests.coverage --publish

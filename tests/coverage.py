@@ -350,7 +350,11 @@ def render(rows: Sequence[Mapping[str, Any]]) -> str:
     )
     sections = [_sums(rows), *(_settings(title, rows) for title in ("Releases", "Rounds", "Scores"))]
     withheld = sum(bool(row["withheld"]) for row in rows)
-    text = f"{finding}: {len(rows)} of {whole} settings have been run. In {withheld} an estimate was withheld."
+    minutes = sum(row["seconds"] for row in rows) / 60.0
+    text = (
+        f"{finding}: {len(rows)} of {whole} settings have been run, in {minutes:.0f} minutes of a processor's time. "
+        f"In {withheld} an estimate was withheld."
+    )
     return page("Coverage", text, [about], sections, environment_line(environment()))
 
 
