@@ -454,8 +454,9 @@ def test_sampling_is_read_from_the_loader_and_held_against_the_claim():
     assert failed(watch.close())[:2] == ["sampling", "accounting"]
 
 
-def test_evaluation_on_the_same_loader_and_broken_epochs_are_no_fault():
-    engine, made = private()
+@pytest.mark.parametrize("workers", [0, 2])
+def test_evaluation_on_the_same_loader_and_broken_epochs_are_no_fault(workers):
+    engine, made = private(workers=workers)
     watch = watch_of(made, engine)
 
     def evaluate(taken):
@@ -528,6 +529,30 @@ def test_what_a_watch_cannot_see_is_said_and_never_failed():
     train(made)
     answer = watch.close()
     assert answer.finding("sampling").status is Status.NOT_LOOKED_AT
+
+
+def test_two_batches_of_a_step_by_poisson_sampling_are_an_error_of_opacus_and_not_of_the_watch():
+    engine, made = private()
+    watch = watch_of(made, engine)
+    batches, model = iter(made[-1]), made[0]
+
+    def backward():
+        x, y = next(batches)
+        nn.functional.cross_entropy(model(x), y).backward()
+
+    backward()
+    with pytest.raises(ValueError, match="not compatible with grad accumulation"):
+        backward()
+    answer = watch.close()
+    assert (answer.steps, failed(answer)) == (0, [])
+
+
+def test_gradients_longer_than_the_norms_of_layers_are_counted():
+    engine, made, _ = made_of(DECIDED["per-layer clipping"])
+    watch = watch_of(made, engine, steps=2)
+    train(made, steps=2)
+    watch.close()
+    assert watch._record().clipping.long > 0
 
 
 def test_empty_batches_are_steps():
