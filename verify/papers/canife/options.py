@@ -23,6 +23,8 @@ class CanaryOptions:
     largest_loss: float = 0.02  # loss above which it is poor, as a share of a zero gradient's loss
 
 
+# Texts that are drawn at the end of a design of tokens, of which the best is the canary.
+TEXTS = 32
 # Section 4: Adam with rate 1, the constant C, a class for the canary, and one design. Random pixels are ``noise``'s
 # uniform ones.
 AS_PRINTED = CanaryOptions(rate=1.0, norm_constant=1.0, label="class", restarts=0)

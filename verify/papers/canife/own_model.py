@@ -7,14 +7,14 @@ operators alone, so that they stay those of numpy, torch or JAX, on their device
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import floating, on_host, precision
+from canaryproof.kernels.arrays import Array, floating, is_of, on_host, precision
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
@@ -35,12 +35,13 @@ from canaryproof.verify.papers.canife.measure import (
     rounds_served,
     training_epsilon,
 )
-from canaryproof.verify.papers.canife.options import AS_PRINTED
+from canaryproof.verify.papers.canife.options import AS_PRINTED, TEXTS
 
 # (parameters, sample) to the gradients of the loss of this one sample, by the parameters and by the sample.
 Gradients = Callable[[Any, Any], tuple[Any, Any]]
 
 _STEPS = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
+_SEED = NumberRange("be a whole number from 0 to 2^63 - 1", 0, 2**63 - 1, whole=True)
 _POSITIVE = NumberRange("be above 0 and finite", math.ulp(0.0), math.nextafter(math.inf, 0.0))
 # Half of the digits of float16 leave nothing of a difference.
 _COARSEST = 1e-6
@@ -56,7 +57,7 @@ class DesignedCanary:
     Attributes
     ----------
     sample
-        The sample, an array like the one that the design began with.
+        The sample, an array like the one that the design began with; of tokens, a row for each, 1 at its own place.
     update
         What a client who holds it alone sends: its clipped update, shape (dim,).
     loss, initial_loss
@@ -117,6 +118,8 @@ def design_canary(
     rate: float = AS_PRINTED.rate,
     least_norm: float = AS_PRINTED.norm_constant,
     update: Callable[[Any], ArrayLike] | None = None,
+    tokens: bool = False,
+    seed: int = 0,
 ) -> DesignedCanary:
     """Design a canary for a model by CANIFE (Maddock et al., arXiv 2210.02912, Algorithm 1 and equation 1).
 
@@ -148,6 +151,13 @@ def design_canary(
         Function of the sample that returns the clipped update of a client who holds it alone, where that is not one
         step: the design is by one step even so, the first way of the paper's Appendix F. By default the clipped
         negative gradient.
+    tokens
+        Whether the sample is a text. ``start`` then has the logits of its tokens, a row for each and a column for each
+        word of the vocabulary, and the functions get weights of words: rows that add up to 1. The design moves the
+        logits through the Gumbel-softmax distribution (Section 3.3), and the canary is the best of 32 texts that are
+        drawn of them at the end.
+    seed
+        Seed of these draws.
 
     Returns
     -------
@@ -181,28 +191,38 @@ def design_canary(
     if np.ndim(updates) != 2 or np.shape(updates)[1] != model.dim:
         raise ValueError(f"updates: must have the shape (clients, {model.dim}), not {tuple(np.shape(updates))}")
     _check_lengths("updates", on_host(updates), bound)
-    point = 1.0 * start
+    text = _Text.begin(start, _SEED.number("seed", seed)) if tokens else None
+    point = 1.0 * start if text is None else text.logits
     first = second = 0.0 * point
-    losses = []
-    for step in range(count + 1):
-        vector = model.by_params(point)
-        products, norm = updates @ vector, _length(vector)
-        short = max(least - norm, 0.0)
-        losses.append(float(products @ products) + short**2)
-        if step == count:
-            break
-        # Equation (1)'s derivative by the gradient; a gradient of 0 has none, and the sample stays.
-        slope = model.derivative(point, 2.0 * (products @ updates) - (2.0 * short / norm if norm else 0.0) * vector)
+    begun = math.nan
+    for step in range(count):
+        sample = point if text is None else text.draw_weights(point)
+        now = model.loss(sample, updates, least)
+        begun = begun if step else now.value
+        slope = model.derivative(sample, now.slope)
+        if text is not None:
+            slope = text.through(slope)
         first = 0.9 * first + 0.1 * slope
         second = 0.999 * second + 0.001 * slope**2
         mean, square = first / (1.0 - 0.9 ** (step + 1)), second / (1.0 - 0.999 ** (step + 1))
         point = point - speed * mean / (square**0.5 + 1e-8)
+    ends = [point] if text is None else text.draw_texts(point)
+    last, sample = min(((model.loss(end, updates, least), end) for end in ends), key=lambda pair: pair[0].value)
     if update is None:
-        sent = -floating(vector) * min(1.0, bound / norm if norm else 1.0)
+        sent = -floating(last.vector) * min(1.0, bound / last.norm if last.norm else 1.0)
     else:
-        sent = _vector("update", update(point), model.dim)
+        sent = _vector("update", update(sample), model.dim)
         _check_lengths("update", sent[None], bound)
-    return DesignedCanary(point, sent, losses[-1], losses[0], norm, bound)
+    return DesignedCanary(sample, sent, last.value, begun, last.norm, bound)
+
+
+class _Loss(NamedTuple):
+    """Equation (1) at a sample: its value, its derivative by the gradient, and the gradient with its length."""
+
+    value: float
+    slope: Any
+    vector: Any
+    norm: float
 
 
 @dataclass(frozen=True)
@@ -217,6 +237,15 @@ class _Model:
         """Return the gradient by the parameters."""
         return _check_gradient("parameters", self.gradients(self.params, sample)[0], (self.dim,))
 
+    def loss(self, sample: Any, updates: Any, least: float) -> _Loss:
+        """Return the loss of the canary's design."""
+        vector = self.by_params(sample)
+        products, norm = updates @ vector, _length(vector)
+        short = max(least - norm, 0.0)
+        # The hinge has no derivative at a gradient of 0, and the sample stays.
+        slope = 2.0 * (products @ updates) - (2.0 * short / norm if norm else 0.0) * vector
+        return _Loss(float(products @ products) + short**2, slope, vector, norm)
+
     def derivative(self, sample: Any, along: Any) -> Any:
         """Return the derivative by the sample of ⟨v, g⟩, where g is the gradient by the parameters."""
         reach = _length(along)
@@ -226,6 +255,48 @@ class _Model:
         near = math.sqrt(precision(self.params)) * (1.0 + _length(self.params)) / reach
         beyond, before = (self.gradients(self.params + side * near * along, sample)[1] for side in (1.0, -1.0))
         return _check_gradient("sample", beyond - before, np.shape(sample)) / (2.0 * near)
+
+
+@dataclass
+class _Text:
+    """A text of tokens: draws of the Gumbel-softmax distribution of their logits, as ``canife.text`` has it for JAX."""
+
+    example: Any
+    logits: Array
+    rng: np.random.Generator
+    weights: Array
+
+    @classmethod
+    def begin(cls, start: Any, seed: float) -> Self:
+        """Begin at logits, an array of any library with the words on its last axis."""
+        logits = floating(start).astype(np.float64)
+        if logits.ndim < 1 or logits.shape[-1] < 2:
+            raise ValueError("start: of tokens must have a column for each word of the vocabulary, two at least")
+        return cls(1.0 * start, logits, np.random.default_rng(int(seed)), np.zeros_like(logits))
+
+    def draw_weights(self, logits: Array) -> Any:
+        """Draw weights of words: softmax of logits and Gumbel noise, at temperature 1."""
+        noised = logits + self.rng.gumbel(size=logits.shape)
+        weights = np.exp(noised - noised.max(axis=-1, keepdims=True))
+        self.weights = weights / weights.sum(axis=-1, keepdims=True)
+        return self._like(self.weights)
+
+    def through(self, slope: Any) -> Array:
+        """Return the derivative by the logits of one by the weights that were drawn last."""
+        by_weights = on_host(slope).astype(np.float64)
+        centred = by_weights - (self.weights * by_weights).sum(axis=-1, keepdims=True)
+        return np.asarray(self.weights * centred)
+
+    def draw_texts(self, logits: Array) -> Iterator[Any]:
+        """Draw whole texts: the largest of logits and Gumbel noise is a draw from their softmax."""
+        for _ in range(TEXTS):
+            words = (logits + self.rng.gumbel(size=logits.shape)).argmax(axis=-1)
+            yield self._like(np.eye(logits.shape[-1])[words])
+
+    def _like(self, values: Array) -> Any:
+        if is_of("torch", "Tensor", self.example):
+            return self.example.new_tensor(values)
+        return 0.0 * self.example + values.astype(on_host(self.example).dtype)
 
 
 def _check_gradient(name: str, gradient: Any, shape: tuple[int, ...]) -> Any:

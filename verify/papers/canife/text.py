@@ -24,7 +24,7 @@ from canaryproof.verify.papers.canife.general import (
     local_update,
     soft_loss,
 )
-from canaryproof.verify.papers.canife.options import CanaryOptions
+from canaryproof.verify.papers.canife.options import TEXTS, CanaryOptions
 
 _EMBEDDING = "embedding"
 
@@ -81,7 +81,7 @@ class Relaxation:
     """The Gumbel-softmax distribution."""
 
     temperature: float = 1.0  # above 0; the smaller, the nearer to tokens
-    draws: int = 32  # texts drawn at the end
+    draws: int = TEXTS  # drawn at the end
 
 
 class TextDesigner(Designer):

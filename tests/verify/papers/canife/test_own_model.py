@@ -9,6 +9,7 @@ from scipy import stats
 
 import canaryproof as cp
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon, noise_of_round
+from canaryproof.verify.papers.canife import own_model
 from canaryproof.verify.papers.canife.measure import round_epsilon
 
 DIM, C = 12, 0.7
@@ -102,6 +103,82 @@ def test_the_canarys_client_may_send_another_update():
     assert canary.score(MOCK[1]) == pytest.approx(C, rel=1e-12)
 
 
+WORDS, LENGTH = 6, 4
+EMBEDDING = RNG.normal(size=(LENGTH * WORDS, DIM))
+LOGITS = RNG.normal(size=(LENGTH, WORDS))
+
+
+def text_gradients(params, weights):
+    """Of the loss ⟨θ, z⟩²/2 of a text's embedding z, in any library."""
+    table = EMBEDDING if isinstance(params, np.ndarray) else 0.0 * params + EMBEDDING.astype(np.float32)
+    z = weights.reshape(-1) @ table
+    product = params @ z
+    return product * z, product * (table @ params).reshape(LENGTH, WORDS)
+
+
+def loss_of(text, updates=MOCK, least=C):
+    vector = text_gradients(PARAMS, text)[0]
+    return np.sum((updates @ vector) ** 2) + max(least - np.linalg.norm(vector), 0.0) ** 2
+
+
+def test_a_canary_of_tokens_is_a_text_with_its_own_loss():
+    canary = cp.design_canary(text_gradients, PARAMS, MOCK, LOGITS, clip_norm=C, steps=300, rate=0.1, tokens=True)
+    assert canary.sample.shape == LOGITS.shape
+    np.testing.assert_array_equal(np.sort(canary.sample, axis=1)[:, -2:], [[0.0, 1.0]] * LENGTH)
+    assert canary.loss == pytest.approx(loss_of(canary.sample), rel=1e-12)
+    vector = text_gradients(PARAMS, canary.sample)[0]
+    np.testing.assert_allclose(canary.update, -vector * min(1.0, C / np.linalg.norm(vector)), rtol=1e-12)
+
+
+def test_a_design_of_tokens_finds_the_best_text_where_words_count_alone():
+    """The gradient is orthogonal to all clients, and as long as the words' values add up to; draws are of a seed."""
+    values, direction = RNG.random((LENGTH, WORDS)), np.linalg.svd(MOCK)[2][-1]
+
+    def valued(params, weights):
+        return (weights * values).sum() * direction, values * (params @ direction)
+
+    # One of 1,296 texts is the best, which 32 random ones hold with a probability of 2.5%.
+    options = {"clip_norm": C, "steps": 200, "rate": 0.1, "least_norm": 100.0, "tokens": True}
+    found = [cp.design_canary(valued, PARAMS, MOCK, 0.0 * LOGITS, **options, seed=seed) for seed in (0, 0, 1)]
+    for canary in found:
+        np.testing.assert_array_equal(canary.sample.argmax(axis=1), values.argmax(axis=1))
+    assert found[0].initial_loss == found[1].initial_loss != found[2].initial_loss
+
+
+def test_the_derivative_by_logits_is_that_of_the_weights_drawn():
+    """One step of Adam moves each logit by the rate, down the loss of the same draw."""
+    gumbel = np.random.default_rng(7).gumbel(size=LOGITS.shape)
+
+    def relaxed(logits):
+        weights = np.exp(logits + gumbel)
+        return loss_of(weights / weights.sum(axis=1, keepdims=True))
+
+    text = own_model._Text.begin(LOGITS, 7)
+    model = own_model._Model(text_gradients, PARAMS, DIM)
+    weights = text.draw_weights(text.logits)
+    slope = text.through(model.derivative(weights, model.loss(weights, MOCK, C).slope))
+    for place in np.ndindex(LOGITS.shape):
+        step = np.zeros_like(LOGITS)
+        step[place] = 1e-6
+        difference = (relaxed(LOGITS + step) - relaxed(LOGITS - step)) / 2e-6
+        assert slope[place] == pytest.approx(difference, rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize("library", ["jax", "torch"])
+def test_texts_are_arrays_of_their_library(library):
+    of, kind = arrays_of(library)
+    params, mock, start = (of(part.astype(np.float32)) for part in (PARAMS, MOCK, LOGITS))
+
+    def checked(params, weights):
+        assert isinstance(weights, kind)
+        return text_gradients(params, weights)
+
+    canary = cp.design_canary(checked, params, mock, start, clip_norm=C, steps=2, tokens=True)
+    assert isinstance(canary.sample, kind)
+    assert canary.sample.dtype == start.dtype
+    assert canary.loss == pytest.approx(loss_of(np.asarray(canary.sample)), rel=1e-4)
+
+
 REFUSED = [
     ({"gradients": lambda p, z: (p[:3], z)}, r"gradients: by the parameters must have the shape \(12,\), not \(3,\)"),
     ({"gradients": lambda p, z: (p, z[:3])}, r"gradients: by the sample must have the shape \(12,\), not \(3,\)"),
@@ -118,6 +195,8 @@ REFUSED = [
     ({"steps": 0}, "steps: must be a whole number"),
     ({"rate": math.inf}, "rate: must be above 0"),
     ({"least_norm": -1.0}, "least_norm: must be above 0"),
+    ({"tokens": True, "start": np.ones((DIM, 1))}, "start: of tokens must have a column for each word"),
+    ({"tokens": True, "seed": -1}, "seed: must be a whole number from 0"),
 ]
 
 
