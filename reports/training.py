@@ -198,8 +198,9 @@ def picture(document: ExperimentRecord) -> Figure:
     """Draw the audits, a column for each cell.
 
     Where a training has several audits, the first training's: ε̂ of rounds, of all rounds until then, and accuracies
-    and health, as in Figures 1, 4 and 6. Where it has one, accuracy and deviation of all attacks against what is swept,
-    as in Figures 3, 5, 8 and 9.
+    and health, as in Figures 1, 4, 5c and 6; and of all trainings ε̂ of a round against the attack's accuracy, as in
+    Figure 7. Where it has one, accuracy, deviation and health of all attacks against what is swept, as in Figures 3, 5,
+    8 and 9.
     """
     with mpl.rc_context(STYLE):
         if any(len(record.audits) > 1 for cell in document.cells for record in _audited(cell)):
@@ -316,10 +317,12 @@ def _attacks(document: ExperimentRecord) -> Section:
 
 def _along(cells: Sequence[CellRecord]) -> Figure:
     """Draw the first training of each cell."""
-    figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(cells)), 3 * _HEIGHT + 0.8), layout="constrained")
-    axes = figure.subplots(3, len(cells), squeeze=False, sharex="col")
+    figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(cells)), 4 * _HEIGHT + 1.2), layout="constrained")
+    axes = figure.subplots(4, len(cells), squeeze=False)
     handles: dict[str, Any] = {}
     for column, cell in zip(axes.T, cells, strict=True):
+        for axis in column[1:3]:
+            axis.sharex(column[0])
         audits, theory = _audited(cell)[0].audits, _theory(cell)
         rounds = [audit.round for audit in audits]
         column[0].set_title(label(cell.swept))
@@ -335,10 +338,18 @@ def _along(cells: Sequence[CellRecord]) -> Figure:
         # A health below 0, of a design that got worse, is beyond the axis.
         column[2].set_ylim(0.0, 1.03)
         column[2].set_xlabel("round")
+        pairs = [(attack.accuracy, attack.epsilon.separated.epsilon) for attack in _attacks_of(cell)]
+        finite = [pair for pair in pairs if math.isfinite(pair[1])]
+        if finite:
+            column[3].plot(*zip(*finite, strict=True), ".", color=BLUE, markersize=4, label="ε̂ of an attack")
+        column[3].set_xlim(0.45, 1.03)
+        column[3].set_ylim(bottom=0.0)
+        column[3].set_xlabel("attack's accuracy, all trainings")
         for axis in column:
             handles |= {name: handle for handle, name in zip(*axis.get_legend_handles_labels(), strict=True)}
-    for axis, label_of in zip(axes[:, 0], ("ε̂ of a round", "ε̂ of all rounds until then, capped", "share"), strict=True):
-        axis.set_ylabel(label_of)
+    names = "ε̂ of a round", "ε̂ until then, capped", "share", "ε̂ of a round"
+    for axis, name in zip(axes[:, 0], names, strict=True):
+        axis.set_ylabel(name)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=5, frameon=False)
     return figure
 
@@ -375,11 +386,12 @@ def _at_end(document: ExperimentRecord) -> Figure:
         title = label({name: setting for name, setting in cell.swept.items() if name not in last})
         groups.setdefault(title, []).append(cell)
     shown = dict(list(groups.items())[:_MOST_PANELS])
-    figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(shown)), 2 * _HEIGHT + 0.6), layout="constrained")
-    axes = figure.subplots(2, len(shown), squeeze=False, sharex="col", sharey="row")
+    figure = Figure(figsize=(1.2 + _WIDTH * max(2, len(shown)), 3 * _HEIGHT + 0.6), layout="constrained")
+    axes = figure.subplots(3, len(shown), squeeze=False, sharex="col", sharey="row")
     kinds: tuple[tuple[str, Callable[[CanifeAttackRecord], float]], ...] = (
         ("accuracy of the attack", lambda attack: attack.accuracy),
         ("deviation of scores", lambda attack: attack.deviation),
+        ("health of the canary", lambda attack: attack.canary.health),
     )
     for axis, title in zip(axes[0], shown, strict=True):
         axis.set_title(title)
@@ -402,6 +414,8 @@ def _at_end(document: ExperimentRecord) -> Figure:
             axis.set_xticks(range(len(cells)), [", ".join(value(cell.swept[name]) for name in last) for cell in cells])
             axis.set_xlim(-0.6, max(len(cells), 2) - 0.4)
     axes[1, 0].set_ylim(bottom=0.0)
+    # As along a training: a design that got worse is beyond the axis.
+    axes[2, 0].set_ylim(0.0, 1.03)
     figure.legend(handles.values(), handles, loc="outside upper center", ncols=2, frameon=False)
     figure.supxlabel(", ".join(spoken(name) for name in last), fontsize=9.0)
     return figure

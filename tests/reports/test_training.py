@@ -422,7 +422,7 @@ def test_audits_on_the_way_are_drawn_against_rounds():
         assert words in drawn
     figure = training.picture(recorded(ALONG))
     axes = figure.get_axes()
-    assert len(axes) == 6
+    assert len(axes) == 8
     heights = [line.get_ydata()[0] for line in axes[0].get_lines()]
     assert 12.5 in heights
     assert 2.0 in heights
@@ -625,7 +625,7 @@ def test_the_first_trainings_audits_are_drawn_by_their_rounds():
     first[0]["canife"]["audits"][0]["attacks"][1]["epsilon"]["separated"]["lower"] = -1.0
     first.append(run(canife_audit(10, attack(7.0)), canife_audit(20, attack(8.0))))
     figure = training.picture(recorded(document))
-    (epsilons, other), (composed, beside), (shares, _) = figure.axes[:2], figure.axes[2:4], figure.axes[4:]
+    (epsilons, other), (composed, beside), (shares, _), (pairs, _) = (figure.axes[i : i + 2] for i in (0, 2, 4, 6))
     lines = {}
     for line in epsilons.get_lines():
         lines.setdefault(line.get_label(), []).append(points(line))
@@ -647,16 +647,18 @@ def test_the_first_trainings_audits_are_drawn_by_their_rounds():
     }
     assert shares.get_ylim()[0] == epsilons.get_ylim()[0] == composed.get_ylim()[0] == 0.0
     assert 1.0 < shares.get_ylim()[1] < 1.1
+    # Finite ones of all trainings.
+    assert [points(line) for line in pairs.get_lines()] == [[(0.8, 2.0), (0.9, 4.0), (0.9, 7.0), (0.9, 8.0)]]
     assert other.get_title(loc="left") == "epsilon ∞"
     width, height = figure.get_size_inches()
     assert 2.5 < width / 2.0 < 4.0
-    assert 2.0 < height / 3.0 < 3.0
+    assert 2.0 < height / 4.0 < 3.0
 
 
 def test_where_no_epsilon_is_known_none_is_drawn():
     runs = ALONG["cells"][0]["results"][0]["runs"]
     unknown = document([["training.epsilon"]], ({"training.epsilon": 30.0}, None, runs))
-    known, composed, shares = training.picture(recorded(unknown)).axes
+    known, composed, shares, _ = training.picture(recorded(unknown)).axes
     assert len(known.get_lines()) > 0
     assert not composed.get_lines()
     assert len(shares.get_lines()) == 3
@@ -664,7 +666,7 @@ def test_where_no_epsilon_is_known_none_is_drawn():
 
 def test_attacks_at_the_end_are_drawn_with_their_mean_and_deviation():
     figure = training.picture(recorded(AT_END))
-    accuracies, deviations = figure.axes[:2], figure.axes[2:]
+    accuracies, deviations, healths = (figure.axes[i : i + 2] for i in (0, 2, 4))
     for axis in accuracies:
         clouds = [points(line) for line in axis.get_lines() if line.get_label() == "an attack"]
         assert clouds == [[(0, 0.9), (0, 0.7)], [(1, 0.9)]]
@@ -680,14 +682,17 @@ def test_attacks_at_the_end_are_drawn_with_their_mean_and_deviation():
         # The mean of 0.2 and 0.4.
         values = {y for line in axis.get_lines() if line.get_label() == "an attack" for _, y in points(line)}
         assert values == {(0.2 + 0.4) / 2.0}
-    assert [text.get_text() for text in deviations[0].get_xticklabels()] == ["128", "256"]
+    for axis in healths:
+        assert axis.get_ylim() == (0.0, 1.03)
+        assert [line for line in axis.get_lines() if line.get_label() == "an attack"]
+    assert [text.get_text() for text in healths[0].get_xticklabels()] == ["128", "256"]
     assert description(figure) == (
-        "4 panels. cohort 32: accuracy of the attack; cohort 64; deviation of scores; a panel. Axes of all: pool. "
-        "Drawn: an attack, mean ± standard deviation."
+        "6 panels. cohort 32: accuracy of the attack; cohort 64; deviation of scores; a panel; health of the canary; a "
+        "panel. Axes of all: pool. Drawn: an attack, mean ± standard deviation."
     )
     width, height = figure.get_size_inches()
     assert 2.5 < width / 2.0 < 4.0
-    assert 2.0 < height / 2.0 < 3.0
+    assert 2.0 < height / 3.0 < 3.0
 
 
 def test_the_mean_of_bounds_is_rounded_down():
