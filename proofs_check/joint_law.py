@@ -24,7 +24,7 @@ from canaryproof.proofs_check.sphere_moments import SIGMA, D, K, S, Z, dot, expe
 from canaryproof.verify.papers.check.results import Check, Outcome, Verdict
 
 X = Symbol("x", positive=True)
-_REVIEW = "discussion of Theorem 3.3"
+_REVIEW = "authors' answers on Theorem 3.3"
 
 DISPLAYS: dict[str, int] = {}
 

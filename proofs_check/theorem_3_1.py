@@ -43,17 +43,19 @@ _HALF = Rational(1, 2)
 _SOURCES = {
     "final": "Section 3.1 and Appendix A, Theorem 3.1 and its proof",
     "v1": "Section 4",
-    "review": "exchange on the proof of Theorem 3.1 (its formulas are lost in our copy)",
+    "review": "authors' answers on the proof of Theorem 3.1 (their formulas are lost in our copy)",
     "ours": "ours, on Theorem 3.1",
 }
+_REVIEWER = "reviewer, on the proof of Theorem 3.1"
 
 
-def _line(name: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0) -> Check:
+def _line(
+    name: str, statement: str, judge: Callable[[], Outcome], display: str = "", row: int = 0, source: str = ""
+) -> Check:
     """Return a line on Theorem 3.1, of the document with which its name begins."""
     document, topic = name.split(".", 1)
-    return line(
-        f"{document}.theorem-3.1.{topic}", _SOURCES[document], statement, judge, display, row, own=document == "ours"
-    )
+    source = source or _SOURCES[document]
+    return line(f"{document}.theorem-3.1.{topic}", source, statement, judge, display, row, own=document == "ours")
 
 
 def same(first: Any, second: Any, variable: Symbol, point: Any = 0) -> bool:
@@ -612,6 +614,7 @@ LINES: tuple[Check, ...] = (
         "review.revolution",
         "For d = 3 the cap's measure follows as that of a surface of revolution.",
         _judge_revolution,
+        source=_REVIEWER,
     ),
     _line(
         "ours.radius",

@@ -7,6 +7,7 @@ A part stands between two comments: ``<!-- written: KIND ARGUMENT -->`` and ``<!
 - ``results``, with identifiers of the published run.
 - ``fault-map``, with ``noticed``, ``unnoticed`` or ``pitfalls``: a table of the package's map of faults.
 - ``elements``, with a document: its algorithms, theorems, equations, tables, figures and appendices in the ledger.
+- ``assumptions``: what faults do to CANIFE's number and to random canaries'.
 - ``source``, with a file, and perhaps a function in it.
 - ``docstring``, with a file and a class: the block of code in its docstring.
 """
@@ -204,9 +205,104 @@ def mapped(argument: str) -> str:
     return "\n".join([_row("fault", *COLUMNS), "|---" * (1 + len(COLUMNS)) + "|", *rows])
 
 
-_ELEMENTS = ("Algorithm", "Theorem", "Lemma", "Equation", "Table", "Figure", "Appendix")
+# Faults and methods of the comparison of CANIFE with random canaries, as its evidence names them.
+_FAULTS = {
+    "shuffled": "a shuffled epoch, no Poisson samples",
+    "reused": "the first round's noise in all rounds",
+    "halved": "no noise on every second coordinate",
+    "unclipped": "one client in a hundred not clipped",
+}
+_METHODS = {
+    "CANIFE redesigned, 100 scores": ("canife",),
+    "CANIFE redesigned, unlimited scores": ("canife-law",),
+    "Algorithm 3: `fitted`, `pinned`": ("algorithm-3", "algorithm-3-pinned"),
+    "Algorithm 2 on the change: `pinned`": ("change",),
+}
+
+
+def assumptions() -> str:
+    """Return by which factor each fault moves each method's number, of the published run."""
+    of_run = {result.id: result for result in published_run().results}
+    rows = [_row("fault", *_METHODS), "|---" * (1 + len(_METHODS)) + "|"]
+    for fault, title in _FAULTS.items():
+        result = next(of_run[name] for name in of_run if name.startswith(f"comparison.{fault}."))
+        assert result.evidence["runs"] == 60, result.id
+        found = result.evidence["methods"]
+        rows.append(
+            _row(title, *(", ".join(f"{found[name]['factor']:.3g}" for name in names) for names in _METHODS.values()))
+        )
+    return "\n".join(rows)
+
+
+_ELEMENTS = ("Definition", "Algorithm", "Theorem", "Lemma", "Equation", "Table", "Figure", "Appendix")
+# All elements of the documents with a number or a letter, in the order of the kinds.
+NUMBERED = {
+    "final": {
+        "Definition": "2.1", "Algorithm": "1 2 3", "Theorem": "3.1 3.2 3.3", "Lemma": "A.1", "Equation": "1",
+        "Table": "1 2 3 4 5 6", "Figure": "1 2 3 4", "Appendix": "A B",
+    },
+    "v1": {"Definition": "2.1", "Algorithm": "1 2", "Table": "1 2 3 4", "Figure": "1 2"},
+    "submission": {
+        "Definition": "2.1", "Algorithm": "1 2 3", "Theorem": "3.1 3.2 3.3", "Lemma": "A.1", "Equation": "1",
+        "Table": "1 2 3 4 5 6", "Figure": "1 2 3", "Appendix": "A B C D E F G H I J",
+    },
+    "canife": {
+        "Definition": "1", "Algorithm": "1 2", "Equation": "1", "Table": "1", "Figure": "1 2 3 4 5 6 7 8 9",
+        "Appendix": "A B C C.1 C.2 C.3 C.4 C.5 D E F",
+    },
+}  # fmt: skip
+# Those of which the ledger has no statement: what they are, the command that does the like, and its file.
+_ALGORITHMS = "verify/papers/training/trainer.py"
+_FINAL_MODEL = "the audit of the final model", "canaryproof train noise", _ALGORITHMS
+_ONE_RELEASE = (
+    "the audit of one release; its numbers are the first table's of simulations",
+    "canaryproof audit",
+    "verify/audit/estimators/epsilon_estimators.py",
+)
+_PRIVACY = "no statement: what (ε, δ) means", "canaryproof plan", "verify/audit/accounting/accountant.py"
+WITHOUT_STATEMENT = {
+    "final": {("Definition", "2.1"): _PRIVACY, ("Algorithm", "1"): _ONE_RELEASE, ("Algorithm", "2"): _FINAL_MODEL},
+    "v1": {
+        ("Definition", "2.1"): _PRIVACY,
+        ("Algorithm", "1"): _FINAL_MODEL,
+        ("Algorithm", "2"): ("the audit of all rounds", "canaryproof train noise", _ALGORITHMS),
+    },
+    "submission": {
+        ("Definition", "2.1"): _PRIVACY,
+        ("Algorithm", "1"): _ONE_RELEASE,
+        ("Algorithm", "2"): _FINAL_MODEL,
+        ("Appendix", "C"): ("Algorithms 2 and 3 once more", "canaryproof train noise", _ALGORITHMS),
+    },
+    "canife": {
+        ("Definition", "1"): _PRIVACY,
+        ("Table", "1"): (
+            "three texts that were designed; their alphabet decides about Appendix B's classes",
+            "canaryproof claims canife.appendixB.shakespeare.classes",
+            "verify/papers/canife/text.py",
+        ),
+        ("Figure", "2"): (
+            "a drawing of the attack", "canaryproof train canife_digits", "verify/papers/training/canife_audits.py"
+        ),
+        ("Appendix", "C"): (
+            "its parts are below", "canaryproof claims canife.appendixC1", "verify/papers/canife/measure.py"
+        ),
+        ("Appendix", "E"): (
+            "Table 1", "canaryproof claims canife.appendixB.shakespeare.classes", "verify/papers/canife/text.py"
+        ),
+    },
+}  # fmt: skip
+# CANIFE's figures as curves, on digits.
+CURVES = {
+    "canife_digits": "1 4 6 7",
+    "canife_digits_clients": "3 8",
+    "canife_digits_pool": "5 8",
+    "canife_digits_steps": "5",
+    "canife_digits_norm": "9",
+}
 # "Tables 2 and 3" are two, "Table 2's caption" is of Table 2, and "Figure 5a" a part of Figure 5.
-_ELEMENT = re.compile(rf"({'|'.join(_ELEMENTS[:-1])}|Appendi)(?:s|x|ces)? \(?([A-Z]?\d*\.\d+|[A-Z]\b|\d+)", re.I)
+_ELEMENT = re.compile(
+    rf"({'|'.join(_ELEMENTS[:-1])}|Appendi)(?:s|x|ces)? \(?([A-Z]?\d*\.\d+|[A-Z]\b|\d+)", re.IGNORECASE
+)
 _SECOND = re.compile(r"(Table|Figure)s (\w+) and (\w+)")
 
 
@@ -239,25 +335,39 @@ def elements(document: str) -> str:
             for element in elements_of(sources[result.id].removeprefix(document_of(result.id).name)):
                 rows.setdefault(element, []).append(result)
     lines = [_row("element", "verdicts", "statements", "command", "file"), "|---|---|---|---|---|"]
-
-    def order(element: tuple[str, str]) -> tuple[int, list[str]]:
-        kind, number = element
-        return _ELEMENTS.index(kind), [part.zfill(3) for part in number.split(".")]
-
-    for element in sorted(rows, key=order):
+    numbered = [(kind, number) for kind, numbers in NUMBERED.get(document, {}).items() for number in numbers.split()]
+    without = WITHOUT_STATEMENT.get(document, {})
+    assert set(rows) | set(without) == set(numbered), set(rows) ^ set(numbered) ^ set(without)
+    for element in numbered:
+        if element not in rows:
+            meaning, command, path = without[element]
+            lines.append(_row(" ".join(element), "–", meaning, f"`{command}`", f"`{path}`"))
+            continue
         found = rows[element]
         counts = Counter(
             f"{result.verdict}{' on digits' if voice(result) is Voice.ANALOGUE else ''}" for result in found
         )
         stems = sorted({".".join(result.id.split(".")[:2]) for result in found})
         first = {stem: next(result.id for result in found if result.id.startswith(stem)) for stem in stems}
-        page = f"../../reports/published/claims-{document}.md"
+        published_pages = "../../reports/published"
+        page = f"{published_pages}/claims-{document}.md"
+        curves = [
+            name
+            for name, figures in CURVES.items()
+            if document == "canife" and element in {("Figure", figure) for figure in figures.split()}
+        ]
         lines.append(
             _row(
                 " ".join(element),
                 ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()),
-                ", ".join(f"[{stem}]({page}#{first[stem]})" for stem in stems),
-                "; ".join(f"`canaryproof claims {stem}`" for stem in stems[:3]),
+                ", ".join(
+                    [f"[{stem}]({page}#{first[stem]})" for stem in stems]
+                    + [f"[curves on digits]({published_pages}/{name}/results.md)" for name in curves]
+                ),
+                "; ".join(
+                    [f"`canaryproof claims {stem}`" for stem in stems[:3]]
+                    + [f"`canaryproof train {name} --size full --out DIR`" for name in curves]
+                ),
                 ", ".join(sorted({f"`{_rooms()[result.id]}`" for result in found})),
             )
         )
@@ -298,6 +408,7 @@ KINDS: dict[str, Callable[[str], str]] = {
     "results": results,
     "fault-map": mapped,
     "elements": elements,
+    "assumptions": lambda _: assumptions(),
     "source": source,
     "docstring": docstring,
 }

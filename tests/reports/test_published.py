@@ -65,8 +65,8 @@ def test_every_row_says_when_and_how_it_was_judged():
     assert f"of {min(dates)} (" in SUMMARY or f"`, {min(dates)}." in SUMMARY
 
 
-def test_the_record_takes_at_most_five_megabytes():
-    assert sum(path.stat().st_size for path in PUBLISHED.rglob("*") if path.is_file()) < 5e6
+def test_the_record_takes_at_most_six_megabytes():
+    assert sum(path.stat().st_size for path in PUBLISHED.rglob("*") if path.is_file()) < 6e6
 
 
 def test_published_pages_name_the_version_and_the_code():
@@ -84,7 +84,7 @@ def test_results_that_pages_show_are_published():
 def test_quoted_numbers_of_the_benchmark_are_published():
     """Each mean with its deviation is one of the page, in fewer digits."""
     text = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
-    table = text[text.index("| claim | printed |") : text.index("No one training")]
+    table = text[text.index("| claim | printed |") : text.index("None of these trainings")]
     page = (PUBLISHED / "canife.md").read_text(encoding="utf-8")
     pair = re.compile(r"([\d.]+) ± ([\d.]+)")
     published = [tuple(map(float, found)) for found in pair.findall(page)]

@@ -58,7 +58,7 @@ def voice(result: Result) -> Voice:
         return Voice.DOCUMENT
     if result.id.startswith(f"{REVIEWS.id}.promise."):
         return Voice.PROMISE
-    return Voice.DOCUMENT if "authors' answers" in result.source else Voice.REVIEWER
+    return Voice.DOCUMENT if "authors' answer" in result.source else Voice.REVIEWER
 
 
 def distinct(results: Iterable[Result]) -> dict[str, list[Result]]:

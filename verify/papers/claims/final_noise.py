@@ -160,9 +160,9 @@ def judge_epochs(rows: Sequence[Row], participations: int = Final.EMNIST_EPOCHS)
     listed = ", ".join("{composed:.0f} and not {printed}".format(**value) for value in values)
     once, poisson = (", ".join(f"{value[name]:.0f}" for value in values) for name in ("one round", "sampled"))
     finding = (
-        f"for a client of {participations} rounds, all iterates seen, ε at δ = {Final.EMNIST_DELTA:.1e} is "
-        f"{listed}; for one "
-        f"of a single round it is {once}; with Poisson sampling, Rényi accounting bounds it by {poisson}"
+        f"for a client of {participations} rounds that the attacker knows, all iterates seen, ε at δ = "
+        f"{Final.EMNIST_DELTA:.1e} is {listed}; for one of a single round it is {once}; with Poisson sampling, Rényi "
+        f"accounting bounds it by {poisson}"
     )
     return conclude(holds(right), finding, rows=values)
 

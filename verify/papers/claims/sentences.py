@@ -71,8 +71,8 @@ def judge_exact_cdf(printed: tuple[str, ...] = _SEPARATED) -> Outcome:
     """Judge that the exact law of the null gives FPR, by the bounds that it allows where canaries are separated."""
     cap = largest_bounds(Final.CANARIES)["Jeffreys for FNR, exact FPR"]
     finding = (
-        f"only for the final model: Algorithm 3 samples the null, and with the exact FPR separated canaries have "
-        f"{cap:.3f}, where {' and '.join(printed)} are printed"
+        f"only for the final model: from all rounds the null is sampled, and with the exact FPR separated canaries "
+        f"have {cap:.3f}, where {' and '.join(printed)} are printed"
     )
     return conclude(holds(all(abs(float(text) - cap) < 0.0005 for text in printed), True), finding, cap=cap)
 

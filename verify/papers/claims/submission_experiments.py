@@ -73,7 +73,13 @@ def judge_delta(sizes: Mapping[str, int] = _USERS) -> Outcome:
         f"{', '.join(f'{value:.4g}' for value in classical[name])}"
         for name, m in sizes.items()
     )
-    other = f", or with {by_rdp[0]} by RDP's classical conversion" if by_rdp else ""
+    participations = FirstVersion.ROUNDS * FirstVersion.COHORT
+    # Who takes part once has a place of one round, which decides between readings that fit the noise.
+    other = (
+        f"; {by_rdp[0]} by RDP's classical conversion fits them, too, but not {participations:,} places"
+        if by_rdp
+        else ""
+    )
     only = f"only with {whole[0]} by the tail of the privacy loss{other}: " if verdict is Verdict.QUALIFIED else ""
     return conclude(
         verdict,
@@ -89,7 +95,8 @@ def judge_epsilon(multiplier: str, epsilon: str) -> Outcome:
     def readings(noise_multiplier: float) -> dict[str, float]:
         values = {
             f"{name}, {users}": value
-            for users, m in _USERS.items()
+            # The number that also fits the rounds is named first.
+            for users, m in reversed(_USERS.items())
             for name, value in analytical.readings(noise_multiplier, m**-1.1, rounds=FirstVersion.ROUNDS).items()
         }
         poisson = sampled(noise_multiplier, FirstVersion.DELTA, FirstVersion.ROUNDS, 1 / FirstVersion.ROUNDS)

@@ -241,14 +241,15 @@ _CENSUS = ("17.14", "2.47")
 
 
 def judge_users(printed: str) -> Outcome:
-    """Judge the number of users against the data set's documentation."""
+    """Judge the number of users against the data set's documentation, or under the reading of the epoch's rounds."""
     count = STACKOVERFLOW_TRAINING_CLIENTS
-    real = Fraction(count - FirstVersion.CANARIES)
-    judged = number(printed, {"all of the data set": Fraction(count), "all but those that canaries replace": real})
+    left = FirstVersion.ROUNDS * FirstVersion.COHORT - FirstVersion.CANARIES
+    readings = {"all of the data set": count, "places of all rounds that canaries leave": left}
+    judged = number(printed, {name: Fraction(users) for name, users in readings.items()})
     return conclude(
         judged.verdict,
-        f"TensorFlow Federated documents {count:,} training users, which is {count / 1000:.0f}k; it holds if canaries "
-        f"took the places of {FirstVersion.CANARIES:,} of them ({count - FirstVersion.CANARIES:,})",
+        f"TensorFlow Federated documents {count:,} training users, which is {count / 1000:.0f}k; it holds of those who "
+        f"take part if canaries count among the {FirstVersion.COHORT} clients of a round ({left:,} places are left)",
         documented=count,
         **judged.evidence,
     )

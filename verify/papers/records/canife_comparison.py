@@ -111,8 +111,8 @@ class CanifeComparison:
         random, printed, redesigned = map(self.find, (KNOWN_ROUNDS, CANIFE_PRINTED, CANIFE_REDESIGNED))
         if random is not None:
             yield (
-                f"{_canaries(random.canaries)} at random, in rounds that the attacker knows, measure "
-                f"{_with_reach(random)} in one training, and have no cap."
+                f"{_canaries(random.canaries)} at random, for an attacker who knows their rounds and the others' "
+                f"updates, measure {_with_reach(random)} in one training, and have no cap."
             )
         if printed is not None and redesigned is not None:
             trials = (printed.trainings - 1.0) * self.rounds

@@ -17,6 +17,7 @@ def result(name, statement="it holds", verdict=Verdict.CONFIRMED, subject=Subjec
         ("final.table1", "reviewer LDHu", Voice.DOCUMENT),
         ("review.promise.sweep", "authors' answers to reviewer LDHu", Voice.PROMISE),
         ("review.canife.bound", "authors' answers to reviewer ZyjW and zCeQ", Voice.DOCUMENT),
+        ("review.sweep.d10k.epsilon1", "authors' answer, sweep over d", Voice.DOCUMENT),
         ("review.references.steinke", "reviewer ZyjW", Voice.REVIEWER),
         ("canife.study.start", "Section 4.3", Voice.ANALOGUE),
         ("canife.figure5.a", "Figure 5a", Voice.DOCUMENT),

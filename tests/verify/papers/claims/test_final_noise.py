@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from scipy import special
 
+import canaryproof as cp
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.papers.check.results import Verdict
 from canaryproof.verify.papers.claims import final_noise
@@ -93,3 +94,16 @@ def test_the_least_noise_that_prints_so_has_the_most_epsilon(monkeypatch, sigma,
     rows = (Final.TABLE_3[0], replace(Final.TABLE_3[1], noise="0.2000", analytical=f"{exact:.9f}"))
     monkeypatch.setattr(final_noise.Final, "TABLE_3", rows)
     assert final_noise._judge_footnote_5().verdict is verdict
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("row", "poisson"), zip(Final.TABLE_4[1:], (7009, 1735, 252), strict=True))
+def test_who_does_not_know_the_rounds_has_no_smaller_epsilon(row, poisson):
+    """Of Table 4's fifteen epochs, shuffled, and of Poisson samples in their place: both are above the printed ε."""
+    sigma, delta = float(row.noise), Final.EMNIST_DELTA
+    shuffled = cp.accounting.shuffled(sigma, batches=33, epochs=15, neighbours="add-or-remove")
+    known = cp.accounting.gaussian(sigma, participations=15).epsilon(delta)
+    assert known - 0.05 < shuffled.attained_epsilon(delta) <= known
+    sampled = cp.accounting.poisson(sigma, rate=101 / 3383, rounds=500)
+    assert round(sampled.attained_epsilon(delta)) == poisson
+    assert min(known, poisson) > 7.0 * float(row.analytical)

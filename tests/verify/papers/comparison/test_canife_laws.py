@@ -10,8 +10,9 @@ from scipy import stats
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces
 from canaryproof.verify.audit.files.json_records import read, to_document
-from canaryproof.verify.papers.comparison import canife_laws
+from canaryproof.verify.papers.comparison import canife, canife_laws
 from canaryproof.verify.papers.comparison.canife_laws import TrainingLaws
+from canaryproof.verify.papers.comparison.canife_methods import composed, largest_round
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
 from canaryproof.verify.papers.records.canife_comparison import CanifeComparison, from_trainings
 from canaryproof.verify.papers.records.canife_outcomes import (
@@ -41,6 +42,13 @@ def small():
 
 def test_the_shipped_designs_are_the_published_ones(published):
     assert canife_laws.measured_designs(published) == canife_laws.shipped_designs()
+
+
+def test_one_audit_at_its_cap_makes_most_of_the_composed_estimate():
+    """As the page on the benchmark says: the few audits that succeed weigh most."""
+    plan = canife.PRINTED.sizes(60_000, dim=1)
+    assert len(plan.audited) == 4
+    assert f"{composed((largest_round(100), 0.0, 0.0, 0.0), plan, 1e-5):.3f}" == "0.499"
 
 
 def test_the_paper_s_setting_has_the_numbers_of_the_published_trainings(published):

@@ -68,7 +68,8 @@ _DELTAS = {
     "δ = 2/n": Fraction(1, Canife.HALF),
 }
 # The least number of errors by how a count of zero is treated.
-_CONVENTIONS = {"a zero count makes it infinite": 1, "terms with a zero count are left out": 0}
+_LEFT_OUT = "terms with a zero count are left out"
+_CONVENTIONS = {"a zero count makes it infinite": 1, _LEFT_OUT: 0}
 
 
 def largest(delta: Fraction, least_errors: int) -> float:
@@ -100,7 +101,11 @@ def judge_cap(printed: str) -> Outcome:
     finding = listed + limits
     if judged.verdict is Verdict.QUALIFIED:
         at_text = " or ".join(f"{caps[name]:.4f}" for name in stated)
-        finding = f"at the stated {text} {at_text}, never {printed}; only with {' or with '.join(holding)}{limits}"
+        both = [name for name in holding if name.endswith(_LEFT_OUT)]
+        finding = (
+            f"at the stated {text} {at_text}, never {printed}; only with {' or with '.join(holding)}{limits}. "
+            f"Appendix C.5's infinity at 100% alone goes with {both[0] if both else 'none of these'}"
+        )
     elif judged.verdict is Verdict.REFUTED:
         finding = f"no reading gives {printed} ({listed}){limits}"
     return conclude(judged.verdict, finding, caps=caps, lower_limit=lowest, **judged.evidence)
@@ -112,9 +117,11 @@ def _judge_infinite() -> Outcome:
     # positive numerator. With a canary that does nothing all orders of the scores are equally likely.
     finite = Fraction(1, 2) * Fraction(Canife.HALF, Canife.TRIALS - 1)
     cap = largest(_DELTAS["δ = 1/n"], 0)
+    fitting = " or ".join(name for name, delta in _DELTAS.items() if prints(largest(delta, 0), Canife.CAP))
     finding = (
-        f"only where terms with a zero count are left out, and then the largest value is {cap:.4f} at δ = 1/n. With "
-        f"1/0 infinite one zero suffices, which a canary without effect has with probability {float(1 - finite):.3f}"
+        f"only where {_LEFT_OUT}, and then the largest value is {cap:.4f} at δ = 1/n; Section 3.4's {Canife.CAP} takes "
+        f"{fitting}. With 1/0 infinite one zero suffices, which a canary without effect has with probability "
+        f"{float(1 - finite):.3f}"
     )
     # It holds where terms with a zero count are left out.
     return conclude(holds(finite == 1, True), finding, infinite_without_effect=float(1 - finite), cap=cap)
@@ -292,7 +299,7 @@ CHECKS = (
     ),
     CANIFE.claim(
         "algorithm1.loss",
-        "Section 3.3, Algorithm 1",
+        "Section 3.3, equation (1) and Algorithm 1",
         "Algorithm 1 minimises the loss of equation (1)",
         fixed(judge_loss, CLIP, Fraction(2)),
     ),

@@ -92,8 +92,8 @@ def cause(context: Context) -> Outcome:
     least = min(row["limits"][0] for row in outcome.evidence["rows"])
     decided = outcome.verdict is Verdict.CONFIRMED
     finding = (
-        f"for {1.0 - least:.2%} of the gap at most: perfect canaries leave the rest, which the cap makes; "
-        f"{outcome.finding}"
+        f"for {1.0 - least:.2%} of the gap at most, with so many scores: perfect canaries leave the rest, which the "
+        f"cap makes; without a cap all of the gap would be the canaries'. {outcome.finding}"
     )
     finding = f"only {finding}" if decided else f"{finding}; more scores an audit would decide"
     return replace(outcome, verdict=Verdict.QUALIFIED if decided else Verdict.INCONCLUSIVE, finding=finding)
