@@ -571,7 +571,7 @@ _ESTIMATORS = (
         "pinned",
         2,
         epsilon_estimators.pinned_estimate,
-        "canaries shift the mean and leave the variance (arXiv:2302.03098v1, Section 3)",
+        "taking part shifts the mean and leaves the variance (arXiv:2302.03098v1, Section 3)",
     ),
     (
         "fitted",

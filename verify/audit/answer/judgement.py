@@ -111,9 +111,8 @@ class _ScoresJudge:
 
     def clipping(self) -> Finding:
         """Judge whether every record was clipped."""
-        return Finding(
-            Question.CLIPPING, Status.NOT_LOOKED_AT, "the canaries do not show it; watching the training does"
-        )
+        shown = "the canaries do" if self.result.has_canaries else "scores alone do"
+        return Finding(Question.CLIPPING, Status.NOT_LOOKED_AT, f"{shown} not show it; watching the training does")
 
     def sampling(self) -> Finding:
         """Judge whether rounds were drawn as claimed."""
@@ -195,24 +194,24 @@ class _ScoresJudge:
             do = "Ask for a bound of known coverage: the default is one."
         elif bound.low > claim and p_value is not None:
             because = f"{because}; the bound is above the claim, but only the test of its curve decides"
-            do = _MORE_CANARIES
+            do = _more_scores(result)
         elif bound.low > claim:
             do = _COINS
         elif result.proven_bound is not None and result.proven_bound.low > claim:
             because = f"{because}; a proven bound is above the claim, but only the default bound decides"
-            do = _MORE_CANARIES
+            do = _more_scores(result)
         elif result.doubted_rounds:
             because = f"{because}; {result.doubted_rounds}"
             do = _WATCH_ROUNDS
         elif not result.has_trace:
-            because = f"nothing of the canaries is seen; {because}"
+            because = f"no trace is seen; {because}"
             do = _unseen_text(result)
         elif (share or 0.0) < result.request.notice:
             because = f"{because}; {_weak_text(result)}"
             do = _more_power(result)
         elif estimate is not None and estimate.low > claim:
             because = f"{because}; its interval is above the claim, but only the bound decides"
-            do = _MORE_CANARIES
+            do = _more_scores(result)
         elif bound.coverage == Coverage.HEURISTIC:
             do = _COINS
         else:
@@ -389,10 +388,15 @@ class _RoundsJudge(_ScoresJudge):
 
 # Words that findings share.
 
-_COINS = "In the next run let a fair coin decide for each canary whether it takes part: then the bound is proven."
+_COINS = "In the next run let a fair coin decide for each record whether it takes part: then the bound is proven."
 _CHECK_RATE = "Check the rate that the claim was computed from, and how batches are drawn."
 _WATCH_ROUNDS = "Hand over the others' updates (known=), or watch the rounds with a self-test."
-_MORE_CANARIES = "Take more canaries in the next run: canaryproof plan says how many."
+
+
+def _more_scores(result: "AuditResult") -> str:
+    if result.has_canaries:
+        return "Take more canaries in the next run: canaryproof plan says how many."
+    return "Take more scores of either kind in the next run."
 
 
 def _of_warning(question: Question, status: Status, warning: "MisuseWarning") -> Finding:
@@ -494,7 +498,7 @@ def _leak_text(result: "AuditResult") -> str:
         else:
             parts.append(f"under the claim, {so_many} {p_value:.2g}")
     if bound is not None and result.can_hide_copies:
-        parts.append("each row counts as a canary, as too few values recur to show copies")
+        parts.append("each row counts as a record of its own, as too few values recur to show copies")
     return "; ".join(parts)
 
 
@@ -517,7 +521,7 @@ def _more_power(result: "AuditResult") -> str:
         if result.scores.record is not None:
             return _WATCH_ROUNDS
         return "Take others' data out of what is audited, or audit each round."
-    return _MORE_CANARIES
+    return _more_scores(result)
 
 
 def _unseen_text(result: "AuditResult") -> str:
@@ -526,7 +530,7 @@ def _unseen_text(result: "AuditResult") -> str:
     if result.has_equal_means:
         return "Check whether each group was standardised alone: their means are equal to nine digits."
     if result.scores.kind is not ScoreKind.COSINE:
-        return "Check that canaries took part: ε may be near 0, or data hide them, or none took part."
+        return "Check who took part: ε may be near 0, or other data hide the trace, or the observed took no part."
     decides = "" if result.release_norm is not None else " An audit of the released vector decides it."
     why = "ε may be near 0, data may hide canaries, or they are not there"
     return f"Check seed, order of coordinates and file: {why}.{decides}"

@@ -519,7 +519,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
             yield MisuseWarning(
                 "repeated",
                 f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
-                "Give each canary's score once: a score that is counted twice makes every interval too narrow.",
+                "Give each score once: one that is counted twice makes every interval too narrow.",
                 p_value,
                 withholds=Withheld.ALL,
             )
@@ -536,7 +536,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "shared",
             f"{shared:,} of {facts.count:,} observed scores are among the unobserved ones too.",
-            "Give a canary's score to one of the two: observed if it took part, unobserved if it did not.",
+            "Give each score to one of the two: observed if its record took part, unobserved if not.",
             p_value,
             withholds=Withheld.ALL,
         )
@@ -550,7 +550,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "repeated",
             f"{again:,} of {total:,} scores are equal to others, and hardly any differ by the last digit alone.",
-            "Give each canary's score once: rows of one canary are no new canaries. Average them if they are of "
+            "Give each record's score once: more rows of one record are no more records. Average them if they are of "
             "several queries or seeds.",
             p_value,
             withholds=Withheld.ALL,
@@ -615,7 +615,7 @@ def _recurring(scores: Array) -> tuple[int, int, int]:
 
 
 # The limit that an audit states then.
-HIDDEN_COPIES = "whether rows are copies: each counts as a canary, and too few values recur to show it"
+HIDDEN_COPIES = "whether rows are copies: each counts as a record of its own, and too few values recur to show it"
 # Up to so many different values, nobody can tell copies from ties.
 _FEW_VALUES = 20
 # Relative difference up to which two gaps are alike.
@@ -713,9 +713,9 @@ def _order(facts: _Facts) -> Iterator[MisuseWarning]:
     if not facts.cosines:
         yield MisuseWarning(
             "order",
-            "The observed scores lie below the unobserved ones. A canary's trace should only raise its score.",
-            "Swap observed and unobserved if they are the wrong way round. Negate the scores if a trace lowers "
-            "them, as it does losses.",
+            "The observed scores lie below the unobserved ones. Taking part should only raise a score.",
+            "Swap observed and unobserved if they are the wrong way round. Negate the scores if taking part "
+            "lowers them, as it does losses.",
             p_value,
             withholds=Withheld.ALL,
         )

@@ -586,6 +586,11 @@ class AuditResult:
         return max(0.0, most / mechanism.claimed**2 - 1.0)
 
     @property
+    def has_canaries(self) -> bool:
+        """Whether the scores are known to be of canaries: cosines, or of recorded rounds; others may be of anything."""
+        return self.scores.kind is ScoreKind.COSINE or self.scores.record is not None
+
+    @property
     def is_masked(self) -> bool:
         """Whether more than the claimed noise is seen: at level 1e-4 of a release, at half of α of rounds."""
         mechanism = self.mechanism

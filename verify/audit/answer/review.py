@@ -180,7 +180,7 @@ class Review:
         blocks += [("Also", other) for other in self.others]
         blocks += [("Bound", _bound_line(bound, self.confidence)) for bound in self.bounds]
         caps = ", ".join(f"{round_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
-        blocks += [("Caps", f"so many canaries give at most {caps}")] if caps else []
+        blocks += [("Caps", f"so many give at most {caps}")] if caps else []
         blocks += [("Choice", _choice_line(choice, self.confidence)) for choice in self.choices]
         blocks += [("Unknown", line) for line in self.unknown]
         lines = textwrap.wrap(self.answer, WIDTH, break_on_hyphens=False)
@@ -348,7 +348,7 @@ def _review_at(
 
 
 _Parts = tuple[tuple[ReviewedBound, ...], dict[str, float], tuple[Choice, ...], tuple[str, ...]]
-_COIN = "whether a fair coin of its own decided on each canary"
+_COIN = "whether a fair coin of its own decided on each inclusion"
 _ONE_KIND = (
     "whether members and others differ in membership alone: another source or date of the data makes a difference of "
     "scores that is no leak"
@@ -422,7 +422,7 @@ def _review_bound(row: AuditRow) -> ReviewedBound:
 
 
 # The cap of one-run where no canary is left out, of either kind.
-_ALL_GUESSED = "all canaries guessed"
+_ALL_GUESSED = "all guessed"
 
 
 def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
@@ -575,7 +575,7 @@ def _of_sizes(result: OtherResult, delta: float, alpha: float) -> _Parts:
 # Conditions of bounds as the answer says them.
 _CLAUSES = {
     "independent scores": "scores do not depend on each other",
-    FAIR_COINS: "a fair coin of its own decided on each canary",
+    FAIR_COINS: "a fair coin of its own decided on each inclusion",
     GAUSSIAN_CURVE: "the trade-off curve is Gaussian",
     "a declared number of guesses": "the number of guesses was declared before the scores were seen",
 }
@@ -597,7 +597,7 @@ def _answer(reviewed: Review) -> str:
     match reviewed.opinion:
         case Opinion.AT_ITS_CAP:
             text = (
-                f"{subject} is its cap ({_near(reported, reviewed.caps)}): it says how many canaries there were, and "
+                f"{subject} is its cap ({_near(reported, reviewed.caps)}): it says how many there were, and "
                 f"would be the same for any larger leak."
             )
         case Opinion.SUPPORTED:
@@ -613,7 +613,7 @@ def _answer(reviewed: Review) -> str:
             text = f"{subject} is supported only if {clauses} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
-                f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many canaries give "
+                f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many give "
                 f"at most {round_down(max(reviewed.caps.values()))} then, whatever leaks."
             )
         case Opinion.UNSUPPORTED:

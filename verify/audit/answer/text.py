@@ -473,7 +473,7 @@ def _bound_to_report(result: AuditResult) -> Iterator[str]:
     elif row.coverage == Coverage.HEURISTIC:
         yield (
             "No lower bound on ε can be reported, because nobody knows how the scores of one model depend on each "
-            "other unless a fair coin decides on each canary."
+            "other unless a fair coin decides on each inclusion."
         )
     else:
         bound = f"ε is at least {round_down(row.low)}" if row.low else "No lower bound on ε above 0 was found,"
@@ -542,7 +542,8 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     yield from remarks(result)
     if result.release_norm is not None:
         yield "The release is taken to be in units of the canary norm, in which canaries are taken out of it."
-    yield "Estimates and bounds are averages over canaries, which must have taken part just as clients do."
+    who = "canaries" if result.has_canaries else "records"
+    yield f"Estimates and bounds are averages over {who}, which must have taken part just as clients do."
     yield f"To report: {to_report(result)}"
 
 
@@ -668,6 +669,8 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
 
     spots = result.blind_spots
     if spots is None:
+        if not result.has_canaries:
+            return
         yield (
             "Which faults would have been noticed is known of a default bound, for cosines with one release of d of at "
             "least 1,000."
@@ -718,8 +721,8 @@ def _part(part: "Range") -> str:
 _COVERAGE = {
     "proven": "A bound of proven coverage is above ε in at most the stated share of audits, if what it needs holds.",
     "asymptotic": (
-        "A bound of asymptotic coverage is proven for scores that are independent given what the run draws once and "
-        "shows. Those of one release depend on each other, ever less as the dimension grows."
+        "A bound of asymptotic coverage is proven for scores that are independent once all is known that the run draws "
+        "only once, such as the scale of its noise."
     ),
     "heuristic": (
         "No proof covers a heuristic bound. Losses of one model whose members were fixed depend on each other in ways "
@@ -727,19 +730,21 @@ _COVERAGE = {
         "whether it takes part, it is proven."
     ),
 }
+_OF_RELEASE = " Those of one release depend on each other, ever less as the dimension grows."
 
 
 def remarks(result: AuditResult) -> Iterator[str]:
     """Yield remarks on the meaning of the numbers."""
     if result.bound is not None and result.neighbours != result.scores.neighbours:
-        yield "Canaries were only added, which moves a sum half as far as replacing: the bound is weak for the claim."
+        who = "Canaries" if result.has_canaries else "Records"
+        yield f"{who} were only added, which moves a sum half as far as replacing: the bound is weak for the claim."
     if result.estimates and result.has_equal_variances:
         yield "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
     elif result.estimates:
         yield "The variances differ, so that adaptive is fitted."
     if result.standardised_mean <= 0.0:
         mean = "positive" if result.null_count is None else "above the null's"
-        yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace of the canaries."
+        yield f"The observed mean is not {mean}, so that pinned is 0: it sees no trace."
     if result.estimates and result.shape.reason:
         yield (
             f"{result.shape.reason} The estimates and their intervals are of ε of two Gaussians with the scores' means "
@@ -763,7 +768,8 @@ def remarks(result: AuditResult) -> Iterator[str]:
     if result.bounds:
         yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):
-        yield _COVERAGE[coverage]
+        of_release = coverage == Coverage.ASYMPTOTIC and result.has_canaries
+        yield _COVERAGE[coverage] + of_release * _OF_RELEASE
     if result.null_law is not None:
         yield (
             "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "
@@ -771,7 +777,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     if result.scores.kind is ScoreKind.ANY:
         yield (
-            "Only cosines have a known null: for these scores there is no exact null, no test of the null law, no "
+            "Nobody knows the law of these scores without a leak: there is no exact null, no test of the null law, no "
             "estimate from a norm, and no list of faults that would have been noticed."
         )
 
@@ -783,10 +789,11 @@ _HALF = 0.5
 def _enough(result: AuditResult, claim: float) -> str:
     """Say how many canaries would notice half of the claimed noise."""
     count = result.bound_test(claim).sufficient_count(1.0 / (_HALF * result.claimed_noise(claim)))
+    who = "canaries" if result.has_canaries else "scores"
     if count is None:
-        return f"No lower bound from up to a million canaries would notice half of the noise of {claim_text(claim)}."
+        return f"No lower bound from up to a million {who} would notice half of the noise of {claim_text(claim)}."
     kinds = "" if result.null_count is None else " of either kind"
-    return f"Some {count:,} canaries{kinds} would notice half of the noise of {claim_text(claim)}."
+    return f"Some {count:,} {who}{kinds} would notice half of the noise of {claim_text(claim)}."
 
 
 # Numbers.

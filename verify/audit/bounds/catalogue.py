@@ -4,7 +4,7 @@ For example:
 
 >>> import canaryproof as cp
 >>> print(cp.bounds.METHODS["one-run"].assumptions[0])
-every canary's inclusion a fair coin of its own
+a fair coin of its own for each inclusion
 """
 
 from canaryproof.verify.audit.bounds import (

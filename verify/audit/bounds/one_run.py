@@ -370,7 +370,7 @@ def p_value_of_curve(total: int, number: int, right: int, curve: Curve) -> float
     return math.exp(high)
 
 
-FAIR_COINS = "every canary's inclusion a fair coin of its own"
+FAIR_COINS = "a fair coin of its own for each inclusion"
 METHODS = (
     Method(
         "one-run",

@@ -361,9 +361,9 @@ def test_honest_ties_are_no_copies(law: str, count: int) -> None:
 def test_of_few_values_it_is_said_that_each_row_counts() -> None:
     scores = cp.Scores([1.0] * 150 + [0.0] * 350, [0.0] * 500, kind="any", inclusion="independent")
     text = " ".join(str(cp.audit(scores, delta=1e-5)).split())
-    assert "each row counts as a canary, as too few values recur to show copies" in text
+    assert "each row counts as a record of its own, as too few values recur to show copies" in text
     reviewed = " ".join(str(cp.review(labelled(scores.observed, scores.unobserved), delta=1e-5, kind="any")).split())
-    assert "each counts as a canary, and too few values recur to show it" in reviewed
+    assert "each counts as a record of its own, and too few values recur to show it" in reviewed
 
 
 @pytest.mark.parametrize("count", [60, 100, 400])
@@ -374,7 +374,7 @@ def test_a_few_rows_that_come_often_are_withheld_or_said_to_count_each(count: in
         audit = cp.audit(
             cp.Scores(*(np.repeat(rng.normal(size=count), times) for _ in range(2)), kind="any"), delta=1e-5
         )
-        assert audit.withheld or "each row counts as a canary" in " ".join(str(audit).split())
+        assert audit.withheld or "each row counts as a record of its own" in " ".join(str(audit).split())
 
 
 def test_the_direction_of_scores_that_nobody_knows_has_a_level_of_its_own():

@@ -204,7 +204,7 @@ def stub(**changes):
 EQUAL = np.array([1.0, 2.0, 3.0])
 UNTOLD = "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
 NULL = "A small p-value for the null law is expected where scores are maxima over rounds;"
-ANY = "Only cosines have a known null:"
+ANY = "Nobody knows the law of these scores without a leak:"
 STATED = "The claim is taken to be of adding or removing a record;"
 CAP = "A cap is a bound's value at perfect separation of as many scores:"
 ENOUGH = "So many canaries."

@@ -53,7 +53,7 @@ def table() -> dict[str, tuple[str, ...]]:
 
 
 def results(audited: Audit) -> set[str]:
-    unseen = {"unseen"} if "nothing of the canaries is seen" in audited.finding("leak").because else set()
+    unseen = {"unseen"} if "no trace is seen" in audited.finding("leak").because else set()
     findings = {f"{finding.question} {finding.status}" for finding in audited.findings}
     return {warning.kind for warning in audited.warnings} | findings | unseen
 

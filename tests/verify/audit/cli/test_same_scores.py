@@ -120,7 +120,20 @@ def test_audit_and_review_say_the_same_of_a_file(form, name, tmp_path, monkeypat
         assert finding["do"] in reviewed["withheld"]
 
 
-WRONG = {"losses": "Negate", "copies": "Give each canary's score once", "negative cosines": "Check the sign"}
+WRONG = {"losses": "Negate", "copies": "Give each score once", "negative cosines": "Check the sign"}
+
+
+@pytest.mark.parametrize("inclusion", ["fixed", "coin", "independent"])
+@pytest.mark.parametrize("name", [name for name, (kind, *_) in SCORES.items() if kind == "any"])
+def test_scores_of_anything_are_called_what_they_are(name, inclusion, tmp_path, monkeypatch):
+    """Losses have no canaries, cosines or dimension."""
+    monkeypatch.chdir(tmp_path)
+    file = write("in/out.csv", *SCORES[name])
+    for command in (("audit", "--claim", "1", "--details"), ("audit", "--claim", "0.1"), ("review", "--epsilon", "2")):
+        result = CliRunner().invoke(main, [*command, *file, "--delta", "1e-5", "--inclusion", inclusion])
+        assert (result.exit_code, result.stderr) == (0, "")
+        text = result.stdout.lower().replace("canaryproof", "")
+        assert [word for word in ("canar", "cosine", "dimension", "plan ") if word in text] == []
 
 
 def rates(observed, unobserved, thresholds):
