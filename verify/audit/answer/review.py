@@ -418,7 +418,9 @@ def _review_bound(row: AuditRow) -> ReviewedBound:
     condition = GAUSSIAN_CURVE if GAUSSIAN_CURVE in row.assumes else ""
     if row.coverage == Coverage.HEURISTIC:
         condition = row.assumes
-    return ReviewedBound(row.name, row.low, row.cap, f"{row.basis}; needs {row.assumes}", condition)
+    return ReviewedBound(
+        row.name, row.low, row.cap, f"{row.basis}; needs {row.assumes.replace(', ', ' and ')}", condition
+    )
 
 
 # The cap of one-run where no canary is left out, of either kind.

@@ -176,6 +176,7 @@ def stub(**changes):
         "release_norm": None,
         "neighbours": "add-or-remove",
         "rounds_per_score": 1,
+        "has_canaries": kind is ScoreKind.COSINE or record is not None,
         "is_masked": False,
         "is_not_normal": False,
         "can_hide_a_tail": False,
@@ -217,11 +218,11 @@ REMARKS = [
     ({"estimates": (), "has_equal_variances": False}, []),
     (
         {"standardised_mean": 0.0},
-        [UNTOLD, "The observed mean is not positive, so that pinned is 0: it sees no trace of the canaries."],
+        [UNTOLD, "The observed mean is not positive, so that pinned is 0: it sees no trace."],
     ),
     (
         {"standardised_mean": 0.0, "unobserved": EQUAL},
-        [UNTOLD, "The observed mean is not above the null's, so that pinned is 0: it sees no trace of the canaries."],
+        [UNTOLD, "The observed mean is not above the null's, so that pinned is 0: it sees no trace."],
     ),
     (
         {"shape": SimpleNamespace(reason="They are odd."), "estimates": (), "is_not_normal": True},

@@ -105,7 +105,7 @@ def test_audit_and_review_say_the_same_of_a_file(form, name, tmp_path, monkeypat
             bound["name"],
             bound["low"],
             bound["cap"],
-            f"{bound['coverage']}{condition_of(bound)}; needs {bound['assumes']}",
+            f"{bound['coverage']}{condition_of(bound)}; needs {bound['assumes'].replace(', ', ' and ')}",
         )
         for bound in audited["bounds"]
         if bound["kind"] == "lower bound"
