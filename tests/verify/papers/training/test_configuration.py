@@ -57,7 +57,7 @@ def refusal(path, size="quick"):
 
 def test_values_and_defaults_are_those_of_the_file(write):
     found = read(write(VALID), "quick")
-    assert (found.name, found.size, found.heading.title, found.heading.seed) == ("one", "quick", "Noise", 3)
+    assert (found.name, found.size, found.heading.title, found.heading.seed) == ("one.toml", "quick", "Noise", 3)
     assert found.heading.repetitions == 1
     (cell,) = found.cells
     assert cell.swept == {}
