@@ -326,6 +326,16 @@ def _rooms() -> dict[str, str]:
     return {name: path for name, (_, path) in shortest.items()}
 
 
+@cache
+def _published_places() -> dict[str, str]:
+    """Return the published page that has each result, with its anchor; those of proofs may have one of their own."""
+    return {
+        name: f"{page.name}#{name}"
+        for page in sorted((ROOT / "reports" / "published").glob("*.md"), reverse=True)
+        for name in re.findall('<a id="(.+?)">', page.read_text(encoding="utf-8"))
+    }
+
+
 def elements(document: str) -> str:
     """Return what the ledger has of each algorithm, theorem, equation, table, figure and appendix of a document."""
     rows: dict[tuple[str, str], list[Result]] = {}
@@ -350,7 +360,6 @@ def elements(document: str) -> str:
         stems = sorted({".".join(result.id.split(".")[:2]) for result in found})
         first = {stem: next(result.id for result in found if result.id.startswith(stem)) for stem in stems}
         published_pages = "../../reports/published"
-        page = f"{published_pages}/claims-{document}.md"
         curves = [
             name
             for name, figures in CURVES.items()
@@ -361,7 +370,7 @@ def elements(document: str) -> str:
                 " ".join(element),
                 ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()),
                 ", ".join(
-                    [f"[{stem}]({page}#{first[stem]})" for stem in stems]
+                    [f"[{stem}]({published_pages}/{_published_places()[first[stem]]})" for stem in stems]
                     + [f"[curves on digits]({published_pages}/{name}/results.md)" for name in curves]
                 ),
                 "; ".join(

@@ -97,7 +97,7 @@ def test_the_least_noise_that_prints_so_has_the_most_epsilon(monkeypatch, sigma,
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("row", "poisson"), zip(Final.TABLE_4[1:], (7009, 1735, 252), strict=True))
+@pytest.mark.parametrize(("row", "poisson"), list(zip(Final.TABLE_4[1:], (7009, 1735, 252), strict=True)))
 def test_who_does_not_know_the_rounds_has_no_smaller_epsilon(row, poisson):
     """Of Table 4's fifteen epochs, shuffled, and of Poisson samples in their place: both are above the printed ε."""
     sigma, delta = float(row.noise), Final.EMNIST_DELTA

@@ -232,9 +232,13 @@ def test_texts_are_audited(tmp_path, configured):
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("every = 2", "every = 6", "tiny: canife.every: must be at most the number of rounds, 5"),
-        ("pool = 50", "pool = 500", "tiny: canife.pool: must be at most 290, as mock clients have no more examples"),
-        ("epsilon = 30", "epsilon = 0.01", "tiny: training.epsilon: must be at least 0.0"),
+        ("every = 2", "every = 6", "tiny.toml: canife.every: must be at most the number of rounds, 5"),
+        (
+            "pool = 50",
+            "pool = 500",
+            "tiny.toml: canife.pool: must be at most 290, as mock clients have no more examples",
+        ),
+        ("epsilon = 30", "epsilon = 0.01", "tiny.toml: training.epsilon: must be at least 0.0"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused_before_anything_is_trained(configured, before, after, message):

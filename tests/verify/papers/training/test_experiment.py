@@ -221,7 +221,7 @@ def test_scores_that_cannot_be_audited_name_the_cell(finished, configured, tmp_p
 
     shutil.copytree(finished[0], tmp_path / "run")
     monkeypatch.setattr(experiment, "audits", refuse)
-    with pytest.raises(InputError, match=r"^tiny \(canaries\.runs = 1\): observed: a run needs"):
+    with pytest.raises(InputError, match=r"^tiny\.toml \(canaries\.runs = 1\): observed: a run needs"):
         run(configured(), tmp_path / "run")
 
 
@@ -253,10 +253,18 @@ def test_cells_do_not_depend_on_each_other(configured, finished, tmp_path):
         (
             "count = 20",
             "count = 20\npresentations = 7",
-            "tiny (canaries.runs = 1): number must be an integer from 1",
+            "tiny.toml (canaries.runs = 1): number must be an integer from 1",
         ),
-        ("cohort = 50", "cohort = 151", "tiny (canaries.runs = 1): cohort must be an integer from 1 to 150, not 151"),
-        ("two_layer", "char_lstm", "tiny (canaries.runs = 1): model char_lstm takes text, and digits is of images"),
+        (
+            "cohort = 50",
+            "cohort = 151",
+            "tiny.toml (canaries.runs = 1): cohort must be an integer from 1 to 150, not 151",
+        ),
+        (
+            "two_layer",
+            "char_lstm",
+            "tiny.toml (canaries.runs = 1): model char_lstm takes text, and digits is of images",
+        ),
         ("examples_per_client = 10", "examples_per_client = 2000", "digits: examples_per_client must be between 1 and"),
         ('"digits"', '"idx"', "--data: must be given, the folder with the files of data.format idx"),
     ],
@@ -271,7 +279,7 @@ def test_a_training_that_diverges_says_where(configured, tmp_path, monkeypatch):
     monkeypatch.setattr(Independent, "sample", lambda _, t, dim, __: np.full(dim, np.nan if t == 2 else 0.1))
     with pytest.raises(InputError) as error:
         run(configured(), tmp_path / "run")
-    assert error.value.message.startswith("tiny (canaries.runs = 1): the model diverged in round 2: ")
+    assert error.value.message.startswith("tiny.toml (canaries.runs = 1): the model diverged in round 2: ")
     assert "\n" not in error.value.message
 
 
