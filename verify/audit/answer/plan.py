@@ -237,7 +237,7 @@ class AuditPlan:
             "a client who takes part once."
         )
         if not self.all_rounds:
-            yield "Is it the change of a model instead? Plan that: --difference, cp.plan_rounds."
+            yield "If it is the change of a model, plan it with --difference or cp.plan_rounds."
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
         others = ", and as many that never do" if self.all_rounds else ""
@@ -261,7 +261,7 @@ class AuditPlan:
         yield ""
         yield from self._table()
         yield ""
-        meaning = OF_A_ROUND if self.all_rounds else "; total is round t's clipped sum, noisy has noise, too"
+        meaning = OF_A_ROUND if self.all_rounds else "; total is round t's clipped sum, noisy that with noise"
         yield "Lines that carry it out" + (f"{meaning}:" if self.rounds > 1 else ":")
         for line in self.commands(seed, file):
             parts = wrap(re.sub(r"(--\S+) ", "\\1\0", line), width=_WIDTH - 6)

@@ -180,7 +180,7 @@ class Review:
         blocks += [("Also", other) for other in self.others]
         blocks += [("Bound", _bound_line(bound, self.confidence)) for bound in self.bounds]
         caps = ", ".join(f"{round_down(cap)} ({name})" for name, cap in self.caps.items() if math.isfinite(cap))
-        blocks += [("Caps", f"so many give at most {caps}")] if caps else []
+        blocks += [("Caps", f"so many records give at most {caps}")] if caps else []
         blocks += [("Choice", _choice_line(choice, self.confidence)) for choice in self.choices]
         blocks += [("Unknown", line) for line in self.unknown]
         lines = textwrap.wrap(self.answer, WIDTH, break_on_hyphens=False)
@@ -424,7 +424,7 @@ def _review_bound(row: AuditRow) -> ReviewedBound:
 
 
 # The cap of one-run where no canary is left out, of either kind.
-_ALL_GUESSED = "all guessed"
+_ALL_GUESSED = "all records guessed"
 
 
 def _caps(sample: ScoreSample, delta: float, alpha: float) -> dict[str, float]:
@@ -599,7 +599,7 @@ def _answer(reviewed: Review) -> str:
     match reviewed.opinion:
         case Opinion.AT_ITS_CAP:
             text = (
-                f"{subject} is its cap ({_near(reported, reviewed.caps)}): it says how many there were, and "
+                f"{subject} is its cap ({_near(reported, reviewed.caps)}): it says how many records there were, and "
                 f"would be the same for any larger leak."
             )
         case Opinion.SUPPORTED:
@@ -615,7 +615,7 @@ def _answer(reviewed: Review) -> str:
             text = f"{subject} is supported only if {clauses} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
-                f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many give "
+                f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many records give "
                 f"at most {round_down(max(reviewed.caps.values()))} then, whatever leaks."
             )
         case Opinion.UNSUPPORTED:

@@ -296,16 +296,16 @@ FAULTS = (
 PAGES = [
     (
         {},
-        f"{CLAIMED}. The release, one noisy sum of 16 rounds, {NOISE} Is it the change of a model instead? "
-        "Plan that: --difference, cp.plan_rounds. Take 229 canaries. With probability 90%, "
+        f"{CLAIMED}. The release, one noisy sum of 16 rounds, {NOISE} If it is the change of a model, plan it "
+        "with --difference or cp.plan_rounds. Take 229 canaries. With probability 90%, "
         "170 canaries: you would notice that they are missing from the release; "
         f"230 canaries: you would notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
-        "Lines that carry it out; total is round t's clipped sum, noisy has noise, too:",
+        "Lines that carry it out; total is round t's clipped sum, noisy that with noise:",
     ),
     (
         {"rounds": 1, "neighbours": "replace", "seeing": None},
-        f"{CLAIMED}, neighbours: replace. The release, one noisy sum, {NOISE} Is it the change of a model instead? "
-        "Plan that: --difference, cp.plan_rounds. Take 229 canaries. With probability 90%, "
+        f"{CLAIMED}, neighbours: replace. The release, one noisy sum, {NOISE} If it is the change of a model, plan it "
+        "with --difference or cp.plan_rounds. Take 229 canaries. With probability 90%, "
         "170 canaries: you would notice that they are missing from the release; "
         f"no number of canaries lets you notice {SHARE} {COST} the release (part measured here). {FAULTS} {summary()} "
         "Lines that carry it out:",

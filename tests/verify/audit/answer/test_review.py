@@ -336,13 +336,13 @@ ANSWERS = {
     (
         Opinion.AT_ITS_CAP,
         6.79,
-    ): "The reported ε = 6.79 is its cap (one): it says how many there were, and would "
+    ): "The reported ε = 6.79 is its cap (one): it says how many records there were, and would "
     f"be the same for any larger leak. {VALID}",
     (Opinion.SUPPORTED, 1.111): "The reported ε = 1.111 is supported: the proven bound is 1.23 with 82% confidence at "
     "δ = 2e-05.",
     (Opinion.CONDITIONAL, 2.222): f"The reported ε = 2.222 is supported only if a condition (second). {VALID}",
     (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound without a Gaussian trade-off "
-    f"curve: so many give at most 7.89 then, whatever leaks. {VALID}",
+    f"curve: so many records give at most 7.89 then, whatever leaks. {VALID}",
     (Opinion.UNSUPPORTED, 3.333): "The reported ε = 3.333 is not supported: choosing the threshold on the same "
     f"scores reaches it. {VALID}",
     (Opinion.UNSUPPORTED, 4.444): "The reported ε = 4.444 is not supported: no choice made on the scores explains it "
@@ -357,7 +357,7 @@ def test_a_review_says_its_opinion_and_what_it_rests_on(opinion, reported):
     assert " ".join(str(reviewed).split()) == (
         f"{reviewed.answer} Reviewed some: some, at δ = 2e-05 "
         "Bound first ≥ 1.23 at 82%, cap 4.56, proven second ≥ 2.34 at 82%, cap 5.67, proven; and a condition "
-        "Caps so many give at most 6.78 (one), 7.89 (another) "
+        "Caps so many records give at most 6.78 (one), 7.89 (another) "
         "Choice the threshold chosen on these scores would print ε ≥ 3.45; without any leak it prints ε > 0 in 34% of "
         "audits, where 18% may the number chosen on these scores would print ε ≥ 2.98 Unknown some"
     )

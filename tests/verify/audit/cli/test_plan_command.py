@@ -57,7 +57,7 @@ def test_all_rounds_are_planned_for():
 
 def test_the_change_of_a_model_is_planned_by_its_rounds():
     words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5")
-    assert "Is it the change of a model instead? Plan that: --difference, cp.plan_rounds." in run(*words).output
+    assert "If it is the change of a model, plan it with --difference or cp.plan_rounds." in run(*words).output
     found = json.loads(run(*words, "--difference", "--json").output)
     assert found == json.loads(run(*words, "--participations", "1", "--json").output)
     drawn = json.loads(run(*words, "--difference", "--rate", "0.5", "--json").output)
