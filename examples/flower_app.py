@@ -37,15 +37,15 @@ CANARY_NORM = SERVER_RATE * CLIP_NORM / CLIENTS
 DELTA = 1e-5
 FAULTS = {
     "noise-per-client": "each client's share of the noise is 1/n of its deviation, which makes 1/√n of it in all",
-    "batch-twice": "the noise is divided by the cohort before it is added, and with the updates again",
-    "clip-after-average": "the mean update is clipped, and no client's",
+    "batch-twice": "the noise is divided by the cohort's size twice: before it is added, and with the updates",
+    "clip-after-average": "the mean update is clipped, and not each client's",
     "reused-noise": "the noise generator gets the same seed in every round",
     "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
     "dropped-clients": "clients add shares of the noise, and a fifth of them drops out",
-    "padding": "a cohort is filled up with copies of an update, which count",
-    "per-layer": "each layer is clipped to the whole norm, and the noise is for one norm",
+    "padding": "a cohort is filled up with copies of an update, which are summed like the others",
+    "per-layer": "each layer is clipped to the whole clip norm, and the noise is that for one clip norm",
     "coarse-noise": "the noise has the precision of float16",
-    "accounted-delta": "the accountant's ε is that at a hundred times the claimed δ",
+    "accounted-delta": "the accountant computes ε at a hundred times the claimed δ",
 }
 
 client = ClientApp()

@@ -41,19 +41,19 @@ CLIPPINGS = {
     },
 }  # fmt: skip
 FAULTS = {
-    "noise-per-microbatch": "each of four micro-batches has a quarter of the standard deviation; together half of it",
-    "batch-twice": "the noise is divided by the batch size before it is added, and with the gradients again",
-    "clip-after-average": "the mean gradient is clipped, and no example's",
+    "noise-per-microbatch": "each of four micro-batches adds a quarter of the standard deviation, in all half of it",
+    "batch-twice": "the noise is divided by the batch size twice: before it is added, and with the gradients",
+    "clip-after-average": "the mean gradient is clipped, and not each example's",
     "fixed-batches": "batches are shuffled, where the accountant assumes Poisson sampling",
     "normalised-after-noise": "the noised sum is divided by the number of examples that were drawn",
     "reused-noise": "the noise generator gets the same seed in every step",
     "sensitivity-apart": "the noise is scaled by a sensitivity that is not the clip norm",
     "fixed-size": "batches of one size are drawn, where the accountant assumes Poisson sampling",
-    "padding": "a batch is padded by copies of an example, which count",
-    "per-layer": "each layer is clipped to the whole norm, and the noise is for one norm",
+    "padding": "a batch is padded with copies of an example, which are summed like the others",
+    "per-layer": "each layer is clipped to the whole clip norm, and the noise is that for one clip norm",
     "coarse-noise": "the noise has the precision of bfloat16",
     "accounted-steps": "the accountant counts half of the steps",
-    "accounted-delta": "the accountant's ε is that at a hundred times the claimed δ",
+    "accounted-delta": "the accountant computes ε at a hundred times the claimed δ",
 }
 
 

@@ -161,6 +161,38 @@ def test_pages_are_whole_where_no_site_is_made_of_them():
     assert bare == []
 
 
+def anchors(page: Path) -> set[str]:
+    """The anchors that a code host makes of headings, and those that a table writes itself."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    found = set(re.findall(r'<a id="([^"]+)">', text))
+    for heading in re.findall(r"^#{1,6} (.*)$", text, re.M):
+        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        slug = re.sub(r"[^\w\- ]", "", words.strip()).replace(" ", "-")
+        found.add(next(name for n in range(1000) if (name := f"{slug}-{n}" if n else slug) not in found))
+    return found
+
+
+def test_links_lead_somewhere():
+    pages = [*ROOT.glob("*.md"), ROOT / "tests/README.md"]
+    pages += [
+        page for folder in ("docs", "proofs_check", "reports/published") for page in (ROOT / folder).rglob("*.md")
+    ]
+    there = {page: anchors(page) for page in pages}
+    broken, count = [], 0
+    for page in pages:
+        text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for link in re.findall(r"\]\(([^)\s]+)\)", text):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
+            if re.match(r"\w+:", link):
+                continue
+            count += 1
+            if not target.exists() or (anchor and target.suffix == ".md" and anchor not in there[target]):
+                broken.append(f"{page.relative_to(ROOT)}: {link}")
+    assert broken == []
+    assert count > 800
+
+
 def test_readme_takes_half_a_minute():
     # Without code, comments, addresses, and what a picture says to those who do not see it.
     unread = r"^```.*?^```$|<!--.*?-->|^!\[[^\]]*|\]\([^)]*\)"

@@ -168,7 +168,7 @@ def counts() -> str:
     text = (
         f"{own - len(run.failures)} of {own} of this package's own checks hold. Of {len(statements)} statements in "
         f"five documents {found[Verdict.CONFIRMED]} are confirmed, {found[Verdict.QUALIFIED]} hold only under a "
-        "reading or condition that the text does not state, "
+        "reading, condition or approximation that the text does not state, "
         f"{found[Verdict.REFUTED]} are refuted, {found[Verdict.INCONCLUSIVE]} are undecided, and "
         f"{found[Verdict.NEEDS_DATA]} need data that you would have to supply."
     )
@@ -336,6 +336,12 @@ def _published_places() -> dict[str, str]:
     }
 
 
+def _beginning(names: list[str]) -> str:
+    """Return the parts with which all of some ids begin."""
+    parts = zip(*(name.split(".") for name in names), strict=False)
+    return ".".join(same[0] for same in itertools.takewhile(lambda each: len(set(each)) == 1, parts))
+
+
 def elements(document: str) -> str:
     """Return what the ledger has of each algorithm, theorem, equation, table, figure and appendix of a document."""
     rows: dict[tuple[str, str], list[Result]] = {}
@@ -357,8 +363,10 @@ def elements(document: str) -> str:
         counts = Counter(
             f"{result.verdict}{' on digits' if voice(result) is Voice.ANALOGUE else ''}" for result in found
         )
-        stems = sorted({".".join(result.id.split(".")[:2]) for result in found})
-        first = {stem: next(result.id for result in found if result.id.startswith(stem)) for stem in stems}
+        first: dict[str, str] = {}
+        for _, group in itertools.groupby(sorted(result.id for result in found), lambda name: name.split(".")[:2]):
+            names = list(group)
+            first[_beginning(names)] = next(result.id for result in found if result.id in names)
         published_pages = "../../reports/published"
         curves = [
             name
@@ -370,11 +378,11 @@ def elements(document: str) -> str:
                 " ".join(element),
                 ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common()),
                 ", ".join(
-                    [f"[{stem}]({published_pages}/{_published_places()[first[stem]]})" for stem in stems]
+                    [f"[{stem}]({published_pages}/{_published_places()[name]})" for stem, name in first.items()]
                     + [f"[curves on digits]({published_pages}/{name}/results.md)" for name in curves]
                 ),
                 "; ".join(
-                    [f"`canaryproof claims {stem}`" for stem in stems[:3]]
+                    [f"`canaryproof claims {stem}`" for stem in list(first)[:3]]
                     + [f"`canaryproof train {name} --size full --out DIR`" for name in curves]
                 ),
                 ", ".join(sorted({f"`{_rooms()[result.id]}`" for result in found})),

@@ -1,13 +1,17 @@
 """Every link inside the finished site leads somewhere, and nothing on a page is loaded from elsewhere."""
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.errors import SphinxError
 from sphinx.util.typing import ExtensionMetadata
 
+# As published tables write the anchor of a row.
+_ANCHOR = re.compile(r'<a id="([^"]+)">')
 _LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
 
 
@@ -50,12 +54,21 @@ def broken(site: Path) -> list[str]:
     return found
 
 
+def _note_anchors(app: Sphinx, document: nodes.document) -> None:
+    """Let links find the anchors that a page writes in HTML, as they find its headings."""
+    slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+    for raw in document.findall(nodes.raw):
+        for anchor in _ANCHOR.findall(raw.astext()):
+            slugs[anchor] = (raw.line, anchor, "")
+
+
 def _check(app: Sphinx, exception: Exception | None) -> None:
     if exception is None and app.builder.name == "html" and (found := broken(Path(app.outdir))):
         raise SphinxError("\n".join(["links that lead nowhere:", *found]))
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Check when the site is made."""
+    """Note anchors when a page has been read; check when the site is made."""
+    app.connect("doctree-read", _note_anchors)
     app.connect("build-finished", _check)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,6 +21,7 @@ from canaryproof.verify.audit.answer.run_audit import Audit
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count
+from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.markup.digits import percent, round_down, round_to_error
 from canaryproof.verify.audit.markup.markdown import code, literal, table
 from canaryproof.verify.audit.rules import short_repr
@@ -106,6 +107,11 @@ class _CardRecord:
     estimates: tuple[_Estimate, ...]
     bounds: tuple[_Bound, ...]
 
+    @property
+    def has_canaries(self) -> bool:
+        """Whether the scores are known to be of canaries: cosines, or those that measure the noise of rounds."""
+        return self.kind == ScoreKind.COSINE or self.mechanism is not None
+
 
 # Facts that the answer to a question leaves unknown.
 _UNKNOWN = {
@@ -116,6 +122,11 @@ _UNKNOWN = {
     "accounting": "whether all that was trained and released is in the record",
     "leak": "what a stronger attacker learns",
     "plan": "what was tried before the plan was made",
+}
+# The same where scores are of records.
+_UNKNOWN_OF_RECORDS = _UNKNOWN | {
+    "clipping": "whether each record is clipped",
+    "sampling": "whether each record is drawn as the claim says",
 }
 _NO_PART = "not part of an audit"
 # Columns of a terminal.
@@ -208,15 +219,19 @@ def _rows(record: _CardRecord) -> Iterator[tuple[str, str, str]]:
     yield "claim", claim, "whether it is the ε of the training: accounting below says what was looked at"
     outcome = "none, as nothing is claimed" if record.decision is None else record.decision.outcome
     yield "decision", outcome, "no decision proves a claim"
+    unknown = _UNKNOWN if record.has_canaries else _UNKNOWN_OF_RECORDS
     for finding in record.findings:
-        yield finding.question, f"{finding.status}: {literal(finding.because)}", _UNKNOWN[finding.question]
+        yield finding.question, f"{finding.status}: {literal(finding.because)}", unknown[finding.question]
     yield "estimate", *_estimate(record, at)
     yield "lower bound", *_bound(record, at)
     others = "" if record.null_count is None else f" against {record.null_count:,} that did not"
     dim = "" if record.dim is None else f", in {record.dim:,} dimensions"
     chosen = rules.one_of(*_CHOSEN)(record.inclusion)
-    canaries = f"{record.count:,} took part{others}{dim}; {_CHOSEN[chosen]}; scores: {literal(record.kind)}"
-    yield "canaries", canaries, "how much more a real record, or one made to be seen, would show"
+    took_part = f"{record.count:,} took part{others}{dim}; {_CHOSEN[chosen]}; scores: {literal(record.kind)}"
+    if record.has_canaries:
+        yield "canaries", took_part, "how much more a real record, or one made to be seen, would show"
+    else:
+        yield "records", took_part, "how much more other records, or one made to be seen, would show"
     yield "measured noise", *_noise(record)
     noticed = record.noticed
     less = (
@@ -224,7 +239,8 @@ def _rows(record: _CardRecord) -> Iterator[tuple[str, str, str]]:
         if noticed is None
         else f"noise at {int(100 * noticed)}% of the claim or less, with probability 90%"
     )
-    yield "would have been noticed", less, "faults that random canaries do not see: one unclipped client, released data"
+    unseen = "random canaries do not see" if record.has_canaries else "these scores do not show"
+    yield "would have been noticed", less, f"faults that {unseen}: one unclipped client, released data"
     signs = "; ".join(literal(warning.kind) for warning in record.warnings) or "none"
     yield "signs of misuse", signs, _UNKNOWN["input"]
     for fact in ("training data and whose they are", "purpose and release of the model", "other attacks"):
@@ -245,7 +261,8 @@ def _bound(record: _CardRecord, at: str) -> tuple[str, str]:
         return "none", "whether anything leaks"
     row = _row(record.bounds, record.bound)
     value = "∞" if row.low is None else round_down(row.low)
-    cap = "" if row.cap is None else f", at most {round_down(row.cap)} from so many canaries"
+    who = "canaries" if record.has_canaries else "records"
+    cap = "" if row.cap is None else f", at most {round_down(row.cap)} from so many {who}"
     return f"ε ≥ {value} at {at} ({code(row.name)}, {literal(row.coverage)}{cap})", "how much more leaks"
 
 

@@ -94,9 +94,10 @@ class Replay:
             answer = f"{act} changes the release by at most {largest:.6g} of the claimed sensitivity."
         else:
             change = self._change(self.smallest)
-            answer = f"Refuted: {act.lower()} {change}.\nSmallest batch: {self.smallest.member}, and "
-            others = len(self.smallest.batch)
-            answer += f"{others} other{'' if others == 1 else 's'} {rules.short_repr(list(self.smallest.batch))}"
+            batch = list(self.smallest.batch)
+            others = f"and {len(batch)} other{'' if len(batch) == 1 else 's'} {rules.short_repr(batch)}"
+            company = others if batch else "alone"
+            answer = f"Refuted: {act.lower()} {change}.\nSmallest batch: {self.smallest.member}, {company}"
         lines = [f"  {self._change(case)}: {case.member}" for case in released]
         refused = [f"  refused: {case.member} ({case.refusal})" for case in self.cases if case.refusal]
         return "\n".join([answer, "Beside the whole batch:", *lines, *refused])

@@ -636,7 +636,8 @@ def _coverage(bound: ReviewedBound) -> str:
 
 
 def _bound_line(bound: ReviewedBound, confidence: float) -> str:
-    also = f"; and {bound.condition}" if bound.condition and bound.condition not in bound.basis else ""
+    condition = bound.condition.replace(", ", " and ")
+    also = f"; and {condition}" if condition not in bound.basis else ""
     return (
         f"{bound.name} ≥ {round_down(bound.epsilon)} at {percent(confidence)}, cap {round_down(bound.cap)}, "
         f"{bound.basis}{also}"

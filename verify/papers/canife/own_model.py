@@ -415,8 +415,8 @@ class CanifeAudit:
 
 
 _MEANING = (
-    "ε̂ estimates what this attack learns, and is neither an upper nor a lower bound on ε. It ends where the scores "
-    "that there are show no error: more scores may then show more."
+    "ε̂ estimates what this attack learns, and is neither an upper nor a lower bound on ε. Where it is "
+    "the most that so many scores can show, more scores could give a larger one."
 )
 
 

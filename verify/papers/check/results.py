@@ -22,7 +22,7 @@ class Verdict(StrEnum):
     """Verdict of the evidence on a statement."""
 
     CONFIRMED = "confirmed"  # holds as stated
-    QUALIFIED = "qualified"  # holds only under a reading that the text does not state; the finding names it
+    QUALIFIED = "qualified"  # holds under a reading, condition or approximation that the text does not state
     REFUTED = "refuted"  # false as stated; the finding gives what is true
     INCONCLUSIVE = "inconclusive"  # the evidence cannot decide at the declared power
     NEEDS_DATA = "needs-data"  # only a data set decides; the finding names it and the command that will

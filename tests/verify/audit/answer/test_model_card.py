@@ -60,10 +60,12 @@ def test_a_withheld_audit_has_no_numbers():
 
 def test_scores_without_a_claim_or_a_dimension_are_served():
     losses = np.random.default_rng(0).normal([[2.0], [2.6]], 0.5, (2, 500))
-    facts = rows(cp.model_card(cp.audit(cp.Scores(-losses[0], -losses[1], kind="any", inclusion="coin"), delta=1e-5)))
+    card = cp.model_card(cp.audit(cp.Scores(-losses[0], -losses[1], kind="any", inclusion="coin"), delta=1e-5))
+    assert "canar" not in card
+    facts = rows(card)
     assert facts["claim"][0] == "none"
-    assert "each by a fair coin of its own" in facts["canaries"][0]
-    assert "from so many canaries" in facts["lower bound"][0]
+    assert "each by a fair coin of its own" in facts["records"][0]
+    assert "from so many records" in facts["lower bound"][0]
 
 
 @pytest.mark.parametrize("suffix", report.SUFFIXES)

@@ -180,6 +180,7 @@ def test_a_replay_prints_what_each_member_changes(neighbours):
         *beside,
     ]
     assert "and 2 others [7, 8]" in str(Replay(2.0, neighbours, cases, Replayed("five", (7, 8), 3.0, 2.1)))
+    assert "Smallest batch: five, alone" in str(Replay(2.0, neighbours, cases, Replayed("five", (), 3.0, 2.1)))
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError, RuntimeError, IndexError])
