@@ -21,6 +21,7 @@ from canaryproof.verify.audit.answer.recorded import apply_record, recorded_mech
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     COMPOSED_BOUND,
+    EQUAL_ROUNDS,
     ESTIMATE,
     PARTICIPATIONS,
     AuditResult,
@@ -385,6 +386,7 @@ def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None
     above = epsilon(max(measured.value - error, 0.0))
     step = above - epsilon(measured.value + error) if max(above, error) < math.inf else math.inf
     fit: tuple[str, tuple[float, ...]] | None = None
+    source = mechanism.traces.noise_source
     if claim.participations is not None and 0.0 < value < math.inf:
         distance = math.sqrt(claim.participations) / measured.value * (2.0 if claim.neighbours == "replace" else 1.0)
         fit = "pinned", (delta, distance)
@@ -397,7 +399,7 @@ def _compose(mechanism: MechanismTest, record: RoundsRecord, claim: Claim | None
         high=high,
         coverage=str(Coverage.ASYMPTOTIC),
         cap=math.inf,
-        assumes=f"Gaussian noise as measured, of {mechanism.traces.noise_source}, in rounds as recorded (canaryproof)",
+        assumes=f"{_gaussian_noise(record)}, as measured, of {source}, taken as recorded (canaryproof)",
         standard_error=0.5 * step,
         fit=fit,
     )
@@ -416,10 +418,14 @@ def _composed_bound(
         # is a lower bound, which the upper one of an accountant is not.
         least = claim.with_noise_multiplier(max(limit, rules.NOISE_MULTIPLIER.low))
         epsilon = least.attained_epsilon(delta)
-    assumes = "Gaussian noise of one multiplier in all rounds, taken as recorded"
+    assumes = f"{_gaussian_noise(record)}, taken as recorded"
     # A bound proves nothing where the rounds refute its condition.
     coverage = Coverage.HEURISTIC if _is_no_single_gaussian(mechanism) else Coverage.PROVEN
     yield _uncapped_row(COMPOSED_BOUND, 3, epsilon, coverage, assumes)
+
+
+def _gaussian_noise(record: RoundsRecord) -> str:
+    return f"Gaussian noise {EQUAL_ROUNDS}" if record.rounds > 1 else "Gaussian noise"
 
 
 def _composable(record: RoundsRecord, recorded: Claim | None) -> Claim:

@@ -319,6 +319,8 @@ class _RoundsJudge(_ScoresJudge):
         words = (
             f"noise multiplier measured in {mechanism.rounds_text} as {value} ({low} to {high}), claimed {claimed:.4g}"
         )
+        if mechanism.unmeasured_rounds:
+            words = f"{words}; the noise of the others is not measured"
         if doubt := result.doubted_rounds:
             return Finding(Question.NOISE, Status.CANNOT_SAY, f"{words}; {doubt}", "", _WATCH_ROUNDS, numbers)
         if not mechanism.traces.residual:
@@ -484,7 +486,7 @@ def _leak_text(result: "AuditResult") -> str:
         value, low, high = (
             round_to_error(each, estimate.standard_error) for each in (estimate.epsilon, estimate.low, estimate.high)
         )
-        parts.append(f"estimate {value} ({percent(result.confidence)}: {low} to {high})")
+        parts.append(f"estimate {value} ({percent(result.confidence)}: {low} to {high}){estimate.condition}")
     elif withholding := next(
         (each for each in result.warnings if each.kind in NOTES and each.withholds is Withheld.ESTIMATE), None
     ):

@@ -302,9 +302,10 @@ def canaries_clause(count: int | None) -> str:
     return "no number of canaries lets you" if count is None else f"{count:,} canaries: you would"
 
 
-def decides_clause(count: int | None, notice: float) -> str:
+def decides_clause(count: int | None, notice: float, *, allows_for_data: bool = False) -> str:
     """Say with how many canaries an honest audit decides."""
-    return f"{canaries_clause(count)} notice noise at {percent(notice)} of the claim, as a gate asks."
+    data = ", even with as much of others' data as the audit cannot rule out" if allows_for_data else ""
+    return f"{canaries_clause(count)} notice noise at {percent(notice)} of the claim, as a gate asks{data}."
 
 
 def gate_options(confidence: float, notice: float) -> str:

@@ -241,7 +241,8 @@ def _decisions_of_audit(result: AuditResult) -> Decided:
         bounds=request.bounds,
         force=request.force,
         notice=request.notice,
-        ask=tuple(map(str, request.ask)),
+        # Who asks for more than the usual questions makes the gate stricter, and departs from no plan.
+        ask=() if set(result.usual_questions) <= set(request.ask) else tuple(map(str, request.ask)),
         rules=RULES_VERSION,
     )
 

@@ -48,6 +48,8 @@ CONFIDENCE = 0.95
 ESTIMATE = "estimate"
 # Estimate of the measured noise, composed by accounting, and the lower bound of its upper limit.
 COMPOSED, COMPOSED_BOUND = "composed", "composed-bound"
+# The assumption of both on a training of several rounds.
+EQUAL_ROUNDS = "of one multiplier in all rounds"
 # Lower bound that holds each canary against the claim at its own number of rounds.
 PARTICIPATIONS = "participations"
 
@@ -89,7 +91,9 @@ class AuditRow:
 
     @property
     def condition(self) -> str:
-        """The assumption that no score can show, as the end of a sentence; empty if there is none."""
+        """The assumption that scores may not show, as the end of a sentence; empty if there is none."""
+        if EQUAL_ROUNDS in self.assumes:
+            return ", if all rounds have equal noise"
         return ", if the trade-off curve is Gaussian" if GAUSSIAN_CURVE in self.assumes else ""
 
     @property
@@ -154,10 +158,15 @@ class MechanismTest:
     @property
     def rounds_text(self) -> str:
         """The number of measured rounds, and of all if there were more."""
-        count, rounds = len(self.all_traces.cosines), self.all_traces.rounds
-        if count < rounds:
-            return f"{count:,} of {rounds:,} rounds"
+        count = len(self.all_traces.cosines)
+        if self.unmeasured_rounds:
+            return f"{count:,} of {self.all_traces.rounds:,} rounds"
         return "1 round" if count == 1 else f"{count:,} rounds"
+
+    @property
+    def unmeasured_rounds(self) -> int:
+        """Number of rounds in which no canary took part, so that their noise is not measured."""
+        return self.all_traces.rounds - len(self.all_traces.cosines)
 
     @cached_property
     def all_p_value(self) -> float | None:
@@ -384,6 +393,12 @@ class AuditResult:
         """Level of each test that may decide on the claim: together they have what the confidence leaves."""
         tests = 2.0 if self.mechanism is not None and self.mechanism.claimed is not None else 1.0
         return (1.0 - self.confidence) / tests
+
+    @property
+    def usual_questions(self) -> tuple[Question, ...]:
+        """The questions that a gate asks unless it is given others."""
+        of_record = () if self.scores.record is None else (Question.SAMPLING, Question.ACCOUNTING)
+        return (Question.INPUT, Question.LEAK, *of_record)
 
     @property
     def has_unknown_direction(self) -> bool:

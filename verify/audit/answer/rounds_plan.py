@@ -205,7 +205,7 @@ class RoundsPlan:
         share = round_down(100.0 * self.short_noise, 2)
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data};"
         yield f"  {canaries_clause(self.seeing)} notice {short}", "    "
-        yield f"  {decides_clause(self.deciding, self.notice)}", "    "
+        yield f"  {decides_clause(self.deciding, self.notice, allows_for_data=not self.known)}", "    "
         yield f"Accuracy: they add {self.noise_share:.2g} of the variance that the noise has in the model.", "  "
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""

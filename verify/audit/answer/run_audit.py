@@ -490,10 +490,8 @@ def finish(result: Audit) -> Audit:
     findings = judge(result)
     if result.comparison is not None:
         findings = (*findings, result.comparison.finding)
-    asked: tuple[Question, ...] = (Question.INPUT, Question.LEAK)
-    if result.scores.record is not None:
-        asked = (*asked, Question.SAMPLING, Question.ACCOUNTING)
-    decision = decide(findings, result.request.ask or asked, _level_of(result), result.request.notice)
+    asked = result.request.ask or result.usual_questions
+    decision = decide(findings, asked, _level_of(result), result.request.notice)
     if result.claim is None and decision.rule != RULES[0].name:
         return replace(result, findings=findings, decision=None)
     return replace(result, findings=findings, decision=decision)

@@ -121,14 +121,21 @@ def _ruling(result: AuditResult, decision: Decision) -> str:
 
 
 def _scope(result: AuditResult) -> str:
-    """Say for whom nothing contradicts the claim of an audit that passed, and whether its noise was seen."""
-    noise = result.finding(Question.NOISE).status
+    """Say where and for whom nothing contradicts the claim of an audit that passed, and whether its noise was seen."""
+    noise, part = result.finding(Question.NOISE).status, _measured_part(result)
+    rounds = part and f" in the {part} that canaries measure"
     if noise is Status.AS_CLAIMED:
-        return ", and the claimed noise is there"
+        return f"{rounds}, and the claimed noise is there"
     if noise is not Status.CANNOT_SAY and result.release_norm is None:
-        return ""
+        return rounds
     where = ", only the training shows" if result.release_norm is not None else " is not decided"
-    return f", for an attacker who does not know the others' data; whether the noise is there{where}"
+    return f"{rounds}, for an attacker who does not know the others' data; whether the noise is there{where}"
+
+
+def _measured_part(result: AuditResult) -> str:
+    """Return the number of rounds whose noise is measured, of how many; empty if it is all of them."""
+    mechanism = result.mechanism
+    return mechanism.rounds_text if mechanism is not None and mechanism.unmeasured_rounds else ""
 
 
 def _cause(result: AuditResult) -> str:
@@ -155,9 +162,9 @@ def _notice_sentence(result: AuditResult) -> str:
     noticed = result.finding(Question.LEAK).noticed
     open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
     unless = ", unless others' data stood in for it" if open_noise else ""
-    return (
-        noticed and f"If only {noticed} had been added, this audit would have caught it nine times out of ten{unless}."
-    )
+    there = " in these rounds" if _measured_part(result) else ""
+    caught = f"this audit would have caught it nine times out of ten{unless}"
+    return noticed and f"If only {noticed} had been added{there}, {caught}."
 
 
 def is_open(finding: Finding, decision: Decision) -> bool:

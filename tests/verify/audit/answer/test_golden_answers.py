@@ -1,4 +1,4 @@
-"""Thirty answers, of all kinds of input and all decisions, as texts that a person has read.
+"""Some thirty answers, of all kinds of input and all decisions, as texts that a person has read.
 
 If you changed a sentence of an answer, run ``python -m tests.verify.audit.answer.test_golden_answers``, read the diff
 of ``golden_answers/``, and commit it with your change.
@@ -18,7 +18,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_release
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
-from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
+from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, fixed_schedule, shuffled_epochs
 from canaryproof.verify.audit.canaries.scores import Scores
 
 FOLDER = Path(__file__).with_name("golden_answers")
@@ -86,6 +86,15 @@ def once() -> CanaryClients:
     return clients
 
 
+def in_part() -> Audit:
+    """Audit a training whose noise ends with the rounds that have canaries."""
+    schedule = fixed_schedule(np.arange(8)[:, np.newaxis] == np.arange(404) % 4, np.arange(404) < 400)
+    clients, rng = CanaryClients(Canaries(6, 404, 2000), schedule), np.random.default_rng(6)
+    for t in range(8):
+        clients.add(clients.total(t, 1.0) + (1.0 if t < 4 else 0.1) * rng.normal(size=2000), t)
+    return audit(clients.scores("known rounds"), 1e-5, claim=accountant.gaussian(1.0))
+
+
 SAMPLED = accountant.poisson(1.0, rate=0.25, rounds=16)
 
 
@@ -127,6 +136,7 @@ ANSWERS: dict[str, Callable[[], Audit]] = {
     "rounds_bare_claim_alone": lambda: audit(once().scores("largest"), 1e-5, claim=6.0),
     "rounds_half_of_the_noise": lambda: sampled(SAMPLED, noise=0.5),
     "rounds_noise_known": lambda: sampled(SAMPLED, known=True),
+    "rounds_measured_in_part": in_part,
     "rounds_once": lambda: audit(once().scores("known rounds"), 1e-5, claim=accountant.gaussian(1.0)),
 }
 

@@ -169,6 +169,15 @@ def test_what_an_auditor_changes_after_the_run_is_named(name, tmp_path):
     assert result.decision.outcome != "PASSED"
 
 
+def test_who_asks_for_more_than_usual_departs_from_no_plan(tmp_path):
+    canaries = cp.Canaries(5, PLANNED.count, DIM)
+    release = canaries.sum(np.arange(PLANNED.count)) + np.random.default_rng(0).normal(size=DIM)
+    asked = cp.audit_release(release, canaries, 1e-4, noise_multiplier=1.0, ask=["leak", "noise", "input"])
+    result = asked.compare_with_plan(written(PLANNED, tmp_path))
+    assert result.comparison.differences == ()
+    assert result.decision.asked == ("input", "noise", "leak")
+
+
 def recorded(count=None, null_count=None, dim=DIM, **changes):
     """Audit scores of known rounds as the plan of two rounds has them, five canaries of which were never drawn."""
     rng, planned = np.random.default_rng(0), KNOWN_ROUNDS

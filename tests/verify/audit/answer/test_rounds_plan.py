@@ -183,7 +183,7 @@ PAGE = (
     "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
     "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
     "{} notice noise at 61% of the claim (ε = 8.25){}; "
-    "19 canaries: you would notice noise at 45% of the claim, as a gate asks. "
+    "19 canaries: you would notice noise at 45% of the claim, as a gate asks{}. "
     "Accuracy: they add 0.0083 of the variance that the noise has in the model. "
     "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
     f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
@@ -215,7 +215,8 @@ PAGES = [
 @pytest.mark.parametrize(("options", "how", "neighbours", "present", "seeing", "data", "others"), PAGES)
 def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, data, others):
     words = " ".join(str(made_up(**options)).split())
-    said = PAGE.format(how, neighbours, present, seeing, data, others)
+    room = ", even with as much of others' data as the audit cannot rule out" if not data else ""
+    said = PAGE.format(how, neighbours, present, seeing, data, room, others)
     assert words.startswith(f"{said} import canaryproof as cp, numpy as np canaries = ")
 
 
