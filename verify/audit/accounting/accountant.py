@@ -908,6 +908,13 @@ def as_claim(value: "float | Claim | DpEvent", delta: float, neighbours: Neighbo
     return epsilon_delta(epsilon, delta, neighbours=relation)
 
 
+def batch_size(claim: Claim) -> int | None:
+    """Return the size of the batches that a claim of fixed ones has; None of any other claim."""
+    if claim.sampling is None or claim.sampling.kind != "without replacement":
+        return None
+    return next(int(leaf.sample_size) for _, leaf in _leaves(claim.event))
+
+
 def noise_multiplier(
     epsilon: float,
     delta: float,
@@ -1362,6 +1369,12 @@ def _at_decade(claim: Claim, decade: int, delta: float) -> float:
     return largest
 
 
+def _is_at_least(claim: Claim, decade: int, epsilon: float, delta: float) -> bool:
+    """Tell whether ε is at least the one at a δ; this takes an evaluation where that takes a search."""
+    served = [_distribution(rounds, decade) for rounds in _directions(claim)]
+    return all(each is not None and each.log_delta(epsilon) <= math.log(delta) for each in served)
+
+
 @lru_cache(maxsize=256)
 def _attained_epsilon(claim: Claim, delta: float) -> float:
     """Return what the worst pair reaches that is composed with itself."""
@@ -1400,7 +1413,7 @@ def _by_loss_distribution(claim: Claim, delta: float) -> float:
     if decade < _LAST_DECADE:
         end = 10.0 ** -(decade + 1)
         # An ε that holds at a smaller δ holds here, too.
-        if epsilon < math.inf and epsilon > 0.998 * _at_decade(claim, decade, end) - 1e-3:
+        if epsilon < math.inf and _is_at_least(claim, decade, (epsilon + 1e-3) / 0.998, end):
             epsilon = min(epsilon, _at_decade(claim, decade + 1, end))
     return epsilon
 

@@ -300,11 +300,14 @@ class ResidualTests:
         """Count coordinates above each limit; a rounding error may move the limit."""
         for start in range(0, len(scaled), _BLOCK):
             block = scaled[start : start + _BLOCK]
-            positive = np.array([np.count_nonzero(block > limit) for limit in _LIMITS])
-            self._positive += positive
-            self._above += positive + [np.count_nonzero(block < -limit) for limit in _LIMITS]
-        # Rounded up by 4% at most, so that few of them differ: with more of an error no limit is refuted sooner.
-        rounded = 2.0 ** (math.ceil(16.0 * math.log2(resolution)) / 16.0) if resolution else 0.0
+            # A value lies beyond as many limits as there are quarters in it, or parts of one.
+            quarters = np.minimum(np.ceil(np.abs(4.0 * block)), len(_LIMITS)).astype(np.int64)
+            beyond = np.bincount(2 * quarters + (block > 0.0), minlength=2 * len(_LIMITS) + 2).reshape(-1, 2)
+            above = beyond[::-1].cumsum(axis=0)[-2::-1]
+            self._positive += above[:, 1]
+            self._above += above.sum(axis=1)
+        # Rounded up by 19% at most, so that few of them differ: with more of an error no limit is refuted sooner.
+        rounded = 2.0 ** (math.ceil(4.0 * math.log2(resolution)) / 4.0) if resolution else 0.0
         if rounded not in self._expected:
             self._expected[rounded] = [self._beyond_limits(each) for each in (rounded, -rounded)]
         least, most = self._expected[rounded]
@@ -434,8 +437,9 @@ def each_once(numbers: Ints) -> Ints:
 
 def noticed_share(freedom: int, tolerance: float = 0.01, level: float = LEVEL) -> float:
     """Return the largest share of claimed noise that a test of so many numbers notices with probability 90%."""
-    ends = stats.chi2.ppf(level, freedom) / stats.chi2.ppf(_POWER, freedom)
-    return float((1.0 - tolerance) * math.sqrt(ends))
+    # Halves of quantiles of χ²; scipy.stats checks its arguments for longer than these take.
+    low, high = special.gammaincinv(0.5 * freedom, [level, _POWER])
+    return float((1.0 - tolerance) * math.sqrt(low / high))
 
 
 def upper_limit(share: float, freedom: int) -> float:
@@ -820,14 +824,14 @@ def _least_wrong_rates(size: int, rate: float, count: int) -> float | None:
 
 def _least_share(power: Callable[[float], float], most: float) -> float | None:
     """Return the least share that is noticed with 90%; None if the largest is not."""
-    high = min(1e-3, most)
+    low, high = 1e-9, min(1e-3, most)
+    if power(low) >= _POWER:
+        return 0.0
     while power(high) < _POWER:
         if high >= most:
             return None
-        high = min(2.0 * high, most)
-    if power(1e-9) >= _POWER:
-        return 0.0
-    return float(optimize.brentq(lambda share: power(share) - _POWER, 1e-9, high, rtol=1e-3))
+        low, high = high, min(4.0 * high, most)
+    return float(optimize.brentq(lambda share: power(share) - _POWER, low, high, rtol=1e-3))
 
 
 def _two_digits_up(value: float) -> str:
@@ -850,10 +854,13 @@ def _normal(
 ) -> Array:
     """Return exactly normal numbers for binomial counts; the nearer tail is computed, so that none is infinite."""
     count, size = np.broadcast_arrays(np.asarray(counts, np.float64), np.asarray(sizes, np.float64))
-    jump = stats.binom.pmf(count, size, rate)
     uniform = draws if isinstance(draws, np.ndarray) else draws.random(count.shape)
-    below = stats.binom.cdf(count - 1.0, size, rate) + uniform * jump
-    above = stats.binom.sf(count, size, rate) + (1.0 - uniform) * jump
+    # Many of them are equal.
+    pairs, which = np.unique(count + 1j * size, return_inverse=True)
+    k, n = pairs.real, pairs.imag
+    laws = (stats.binom.pmf(k, n, rate), stats.binom.cdf(k - 1.0, n, rate), stats.binom.sf(k, n, rate))
+    jump, less, more = (np.asarray(law)[which.reshape(count.shape)] for law in laws)
+    below, above = less + uniform * jump, more + (1.0 - uniform) * jump
     tail = np.maximum(np.minimum(below, above), np.finfo(float).tiny)
     return np.asarray(np.where(below < above, 1.0, -1.0) * special.ndtri(tail))
 

@@ -12,7 +12,7 @@ import os
 import random
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -365,16 +365,17 @@ class OpacusWatch(Watch):
             from canaryproof.verify.audit.answer.run_audit import audit
             from canaryproof.verify.audit.canaries.scores import Scores
 
-            final, largest = self.canaries.final(), self.canaries.scores("largest", known=False)
-            scores = {
-                "the final model (Algorithm 2)": Scores(final[0], dim=self.canaries.dim),
-                "the largest cosine (Algorithm 3)": Scores(largest.observed, largest.unobserved),
-            }
+            largest, scores = self.canaries.scores("largest", known=False), {}
+            # The final model is no vector of one process alone, and it has no direction where nothing moved.
+            if not self._is_shared:
+                with suppress(ValueError):
+                    scores[_FINAL] = Scores(self.canaries.final()[0], dim=self.canaries.dim)
+            scores[_LARGEST] = Scores(largest.observed, largest.unobserved)
             audits = [(name, audit(each, self.delta)) for name, each in scores.items()]
             self._estimates = tuple(
                 AttackerEstimate(name, len(each.scores.observed), first.epsilon, first.low, first.high)
                 for name, each in audits
-                for first in each.estimates[:1]
+                for first in each.estimates[: 0 if each.withheld else 1]
             )
             self._estimated = self.steps
         return self._estimates
@@ -637,7 +638,7 @@ class OpacusWatch(Watch):
         finally:
             for each in dropped:
                 each.train()
-        self._clipping = replace(self._clipping, alone=self._clipping.alone + min(_TOGETHER, count))
+        self._clipping = replace(self._clipping, alone=self._clipping.alone + 1)
         if is_apart:
             because = (
                 f"an example's gradient depends on the others of its batch: alone it is {apart:.2g} of its length away "
@@ -647,7 +648,7 @@ class OpacusWatch(Watch):
             self._observe(Question.CLIPPING, Status.FAILED, "alone", because, do)
 
     def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
-        """Return the largest relative distance of an example's gradient in a small batch from that alone."""
+        """Return the relative distance of an example's gradient in a small batch from that alone."""
         torch, module, params = sys.modules["torch"], self._module, self._params
         few = min(_TOGETHER, count)
         for p in params:
@@ -658,18 +659,17 @@ class OpacusWatch(Watch):
         output.backward(weights)
         scale = few if self._sampler.loss_reduction == "mean" else 1
         joint = [p.grad_sample for p in params]
-        worst = 0.0
+        # One of them a look, in turn: what mixes examples may do so in one direction alone.
+        i = self._looks % few
         with self._without_hooks():
-            for i in range(few):
-                alone = self._output_alone(args, kwargs, count, i)
-                gradients = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
-                square = size = 0.0
-                for own, row, p in zip(gradients, joint, params, strict=True):
-                    whole = torch.zeros_like(p) if own is None else own
-                    square += float((row[i].float() / scale - whole.float()).square().sum())
-                    size += float(whole.float().square().sum())
-                worst = max(worst, math.sqrt(square / size) if size else float(square > 0.0))
-        return worst
+            alone = self._output_alone(args, kwargs, count, i)
+            gradients = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
+        square = size = 0.0
+        for own, row, p in zip(gradients, joint, params, strict=True):
+            whole = torch.zeros_like(p) if own is None else own
+            square += float((row[i].float() / scale - whole.float()).square().sum())
+            size += float(whole.float().square().sum())
+        return math.sqrt(square / size) if size else float(square > 0.0)
 
     # Parameters that move between steps.
 
@@ -788,6 +788,7 @@ class _Batches:
         return sum(map(len, batches))
 
 
+_FINAL, _LARGEST = "the final model (Algorithm 2)", "the largest cosine (Algorithm 3)"
 _GRADIENTS = ("grad", "grad_sample", "summed_grad")
 
 

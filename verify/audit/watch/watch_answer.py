@@ -112,8 +112,10 @@ class WatchAnswer:
         )
         if self.decision.outcome is GateOutcome.NOT_PASSED:
             dos[USUAL_BUGS] = None
-        tests = f"{self.tests:,} tests in {self.looks} looks"
-        level = f"at most {self.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
+        level = "no statistical test was made, and no exact check fails by chance."
+        if self.tests:
+            tests = f"{self.tests:,} tests in {self.looks} looks"
+            level = f"at most {self.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
         blocks = [
             ("Watched", f"{looked}."),
             ("Do", " ".join(dos) if self.decision.outcome is not GateOutcome.PASSED else ""),

@@ -12,11 +12,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.accounting.accountant import Claim, from_event, gaussian, poisson
+from canaryproof.verify.audit.accounting.accountant import Claim, batch_size, from_event, gaussian, poisson
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
 from canaryproof.verify.audit.answer.instruments import LEVEL
 from canaryproof.verify.audit.markup.digits import number
-from canaryproof.verify.audit.watch.watch_record import LookTest, Phase, WatchRecord
+from canaryproof.verify.audit.watch.watch_record import (
+    LookTest,
+    Phase,
+    WatchRecord,
+    is_replaced,
+    most_participations,
+    poisson_rate,
+)
 
 ASKED = (Question.NOISE, Question.CLIPPING, Question.SAMPLING, Question.ACCOUNTING, Question.LEAK)
 # Share of the claimed noise that must be noticed, and error of a rate.
@@ -95,7 +102,7 @@ class _Judge:
 
     def clipping(self) -> Finding:
         """Judge whether every example was clipped."""
-        seen, replaced = self.record.clipping, self.record.neighbours == "replace"
+        seen, replaced = self.record.clipping, is_replaced(self.record.claim)
         act = "another member" if replaced else "one member more"
         worst = seen.worst
         numbers = (
@@ -162,18 +169,27 @@ class _Judge:
             Quantity("members", seen.members),
             Quantity("steps of one member, at most", seen.most),
         )
-        if claim is not None and claim.participations is not None:
-            words = f"no member took part in more than {_steps(seen.most)}, claimed {claim.participations:,}"
-            if seen.most > claim.participations:
-                because = f"a member took part in {_steps(seen.most)}, claimed {claim.participations:,} at most"
+        allowed = None if claim is None else most_participations(claim, self.record.steps)
+        if allowed is not None:
+            words = f"no member took part in more than {_steps(seen.most)}, claimed {allowed:,}"
+            if seen.most > allowed:
+                because = f"a member took part in {_steps(seen.most)}, claimed {allowed:,} at most"
                 do = "Claim for as many participations as there were."
                 return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
-            status = Status.AS_CLAIMED
             observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
-            return observed or Finding(Question.SAMPLING, status, words, numbers=numbers)
+            return observed or Finding(Question.SAMPLING, Status.AS_CLAIMED, words, numbers=numbers)
+        batch = None if claim is None else batch_size(claim)
+        if batch is not None and seen.largest > batch:
+            because = f"a step has {seen.largest:,} members, claimed {batch:,}"
+            do = "Claim for batches as large as there were."
+            return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
         observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
         if observed is not None:
             return observed
+        if batch is not None:
+            because = f"a step has {seen.largest:,} members at most, claimed {batch:,}, but who they are is not tested"
+            do = "Draw them anew in each step, without replacement; a watch tests Poisson sampling."
+            return Finding(Question.SAMPLING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
         if seen.rate is None:
             because = "no rate is claimed, and the sampler's is not known"
             return Finding(Question.SAMPLING, Status.CANNOT_SAY, because, do="Claim a mechanism with its rate.")
@@ -202,16 +218,50 @@ class _Judge:
         """The rate that members were drawn with: that of their numbers, if a test of these failed."""
         seen, record = self.record.sampling, self.record
         rates = [phase.rate for phase in record.phases if phase.rate is not None]
-        claimed = None if record.claim is None else record.claim.rate
+        claimed = None if record.claim is None else poisson_rate(record.claim)
         rate = rates[0] if rates else claimed
         failed = any(result.name == "batch size" and _has_failed(result) for result in record.results)
         if failed and seen is not None and rate is not None:
             return min(1.0, max(rate, seen.mean / seen.members))
         return rate
 
+    @cached_property
+    def _participations(self) -> int | None:
+        """The most steps in which one member took part; by the claim where not all steps have a record of members."""
+        record = self.record
+        seen, claim = record.sampling, record.claim
+        is_whole = seen is not None and seen.steps == record.looked
+        is_whole = is_whole and self._observation(Question.SAMPLING, Status.CANNOT_SAY) is None
+        claimed = None if claim is None else most_participations(claim, record.steps)
+        counts = ([] if seen is None else [seen.most]) + ([] if is_whole or claimed is None else [claimed])
+        return max(1, *counts) if is_whole or claimed is not None else None
+
+    @property
+    def _is_bound(self) -> bool:
+        """Whether nothing says how members are drawn, so that ε is not that of the mechanism, and at most so large."""
+        claim = self.record.claim
+        known = claim is not None and (batch_size(claim) or most_participations(claim, self.record.steps))
+        return self._rate is None and not known
+
+    def _mechanism(self, factor: float) -> Claim | None:
+        """Return the recorded steps with so much of their noise; None if the noise is next to nothing."""
+        record, claim, rate = self.record, self.record.claim, self._rate
+        phases = [Phase(phase.noise_multiplier * factor, rate, phase.steps) for phase in record.phases]
+        if any(phase.noise_multiplier not in rules.NOISE_MULTIPLIER for phase in phases):
+            return None
+        if len(phases) > 1:
+            return _composition(list(_events(phases)), record)
+        ((sigma, steps),) = [(phase.noise_multiplier, phase.steps) for phase in phases]
+        if rate is not None:
+            return poisson(sigma, rate=rate, rounds=steps, neighbours=record.neighbours)
+        if claim is not None and batch_size(claim) is not None:
+            return claim.with_noise_multiplier(sigma).with_rounds(steps)
+        taken = steps if self._participations is None else min(steps, self._participations)
+        return gaussian(sigma, participations=taken, rounds=steps, neighbours=record.neighbours)
+
     def _epsilon(self, factor: float = 1.0) -> float:
         """Return ε of the steps so far, with so much of the recorded noise; infinite without noise."""
-        mechanism = _mechanism(self.record, self._rate, factor)
+        mechanism = self._mechanism(factor)
         return math.inf if mechanism is None else mechanism.epsilon(self.record.delta)
 
     @cached_property
@@ -252,6 +302,10 @@ class _Judge:
         observed = self._observation(Question.ACCOUNTING, Status.CANNOT_SAY)
         if any(epsilon > most for _, _, most in self._numbers):
             do = "Compute the claim from the steps, the rate and the noise that were recorded, or fix the training."
+            if self._is_bound:
+                return Finding(
+                    Question.ACCOUNTING, Status.CANNOT_SAY, _without_sampling(because), do=_GIVE_RATE, numbers=numbers
+                )
             return Finding(Question.ACCOUNTING, Status.FAILED, because, do=do, numbers=numbers)
         return observed or Finding(Question.ACCOUNTING, Status.AS_CLAIMED, because, numbers=numbers)
 
@@ -288,23 +342,12 @@ class _Judge:
         )
         if any(least > max(most, _other(value)) for _, value, most in given):
             do = "Check the noise, the rate and the number of steps."
+            if self._is_bound:
+                because = _without_sampling(because)
+                return Finding(Question.LEAK, Status.CANNOT_SAY, because, do=_GIVE_RATE, numbers=numbers)
             return Finding(Question.LEAK, Status.FAILED, because, do=do, numbers=numbers)
         observed = self._observation(Question.LEAK, Status.CANNOT_SAY)
         return observed or Finding(Question.LEAK, Status.AS_CLAIMED, because, numbers=numbers)
-
-
-def _mechanism(record: WatchRecord, rate: float | None, factor: float) -> Claim | None:
-    """Return the mechanism of the recorded steps with so much of their noise; None if the noise is next to nothing."""
-    phases = [Phase(phase.noise_multiplier * factor, rate, phase.steps) for phase in record.phases]
-    if any(phase.noise_multiplier not in rules.NOISE_MULTIPLIER for phase in phases):
-        return None
-    if len(phases) == 1:
-        ((sigma, steps),) = [(phase.noise_multiplier, phase.steps) for phase in phases]
-        if rate is not None:
-            return poisson(sigma, rate=rate, rounds=steps, neighbours=record.neighbours)
-        taken = min(steps, record.sampling.most) if record.sampling and record.looked == record.steps else steps
-        return gaussian(sigma, participations=max(1, taken), rounds=steps, neighbours=record.neighbours)
-    return _composition(list(_events(phases)), record)
 
 
 def _events(phases: list[Phase]) -> Iterator[tuple[object, int]]:
@@ -368,6 +411,11 @@ def _noticed_change(*, replaced: bool) -> str:
     return "2.01" if replaced else "1.01"
 
 
+def _without_sampling(because: str) -> str:
+    return f"{because}; how members are drawn is not known, and ε is that of members who are not drawn by chance"
+
+
+_GIVE_RATE = "Give the rate to the watch, or claim a mechanism."
 _MORE_STEPS = "Watch more steps."
 _CHECK_NOISE = "Check the noise multiplier and what adds the noise."
 _CHECK_CLIPPING = "Check the clipping, before the gradients are summed."

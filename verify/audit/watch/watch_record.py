@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from canaryproof.verify.audit import rules
-from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
+from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, batch_size
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.answer.instruments import LEVEL, least_wrong_rate, noticed_share, upper_limit
 from canaryproof.verify.audit.files import json_records
@@ -135,7 +135,9 @@ class SamplingRecord:
     mean
         Mean number of members of a step.
     most
-        Most steps in which one member took part.
+        Most steps in which one member took part, of all steps so far.
+    largest
+        Most members of one step so far.
     wrong_rate
         Share by which a rate is off that would have been noticed with probability 90%.
     """
@@ -145,6 +147,7 @@ class SamplingRecord:
     rate: float | None
     mean: float
     most: Count
+    largest: Count
     wrong_rate: float | None
 
 
@@ -209,6 +212,24 @@ class WatchRecord:
     results: tuple[LookTest, ...]
     observations: tuple[Observation, ...]
     attackers: tuple[AttackerEstimate, ...]
+
+
+def poisson_rate(claim: Claim) -> float | None:
+    """Return the rate of Poisson sampling in a claim; None of any other claim."""
+    sampling = claim.sampling
+    return float(sampling.rate) if sampling is not None and sampling.kind == "poisson" and sampling.rate else None
+
+
+def most_participations(claim: Claim, steps: int) -> int | None:
+    """Return in how many of so many steps a claim lets one member take part; None where members are drawn anew."""
+    if claim.epochs is not None and claim.rounds is not None:
+        return -(-steps // (claim.rounds // claim.epochs))
+    return claim.participations
+
+
+def is_replaced(claim: Claim | None) -> bool:
+    """Tell whether neighbours have a member in another's place, as in all batches of a fixed size."""
+    return claim is not None and (claim.neighbours == "replace" or batch_size(claim) is not None)
 
 
 def to_file(record: WatchRecord) -> bytes:
@@ -300,7 +321,7 @@ def _noise_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
 
 
 def _clipping_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
-    seen, most = record.clipping, 2.0 if record.neighbours == "replace" else 1.0
+    seen, most = record.clipping, 2.0 if is_replaced(record.claim) else 1.0
     yield "clipping.long", "be at most the gradients", seen.long <= seen.gradients
     yield (
         "clipping.longest",
@@ -323,9 +344,9 @@ def _sampling_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
     if seen is None:
         return
     yield "sampling.steps", "be from 1 to those that were looked at", 1 <= seen.steps <= record.looked
-    yield "sampling.most", "be at most the steps", seen.most <= seen.steps
+    yield "sampling.most", "be at most the steps", seen.most <= record.steps
     yield "sampling.rate", "lie in (0, 1]", seen.rate is None or 0.0 < seen.rate <= 1.0
-    yield "sampling.mean", "be finite and not negative", 0.0 <= seen.mean < math.inf
+    yield "sampling.mean", "be from 0 to the most members of a step", 0.0 <= seen.mean <= seen.largest * (1.0 + _SAME)
     if seen.rate is None or seen.rate == 1.0 or seen.wrong_rate is None:
         return
     least = least_wrong_rate(seen.members, seen.rate, seen.steps, LEVEL)

@@ -46,6 +46,9 @@ from canaryproof.verify.audit.watch.watch_record import (
     SamplingRecord,
     ShadowTrial,
     WatchRecord,
+    is_replaced,
+    most_participations,
+    poisson_rate,
     read_record,
     to_file,
 )
@@ -107,13 +110,15 @@ class Watch:
         self._layers = layers
         self._neighbours = self.claim.neighbours if self.claim else "add-or-remove"
         # The claim's rate is tested, where it has one.
-        self._claimed_rate = self._rate if self.claim is None or self.claim.rate is None else self.claim.rate
+        claimed_rate = None if self.claim is None else poisson_rate(self.claim)
+        self._claimed_rate = self._rate if claimed_rate is None else claimed_rate
         self.steps = 0
         self._looked = self._looks = self._tests = 0
         self._phases: dict[tuple[float, float | None], int] = {}
         self._residuals: ResidualTests | None = None
         self._sampling: SamplingTests | None = None
         self._sizes: list[int] = []
+        self._most = self._largest = 0
         self._counts = np.zeros(0 if self._members is None else self._members, np.int64)
         self._noise_record: NoiseRecord | None = None
         self._sampling_record: SamplingRecord | None = None
@@ -292,7 +297,7 @@ class Watch:
         self._results = {(result.question, result.name): result for result in record.results}
         for seen in record.observations:
             self._observations[seen.question, f"{seen.status} before {seen.because}"] = seen
-        if self.claim is not None and self.claim.participations is not None:
+        if self.claim is not None and most_participations(self.claim, self.steps) is not None:
             because = "how often each member took part before the training went on is not known"
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "resumed", because)
 
@@ -346,6 +351,9 @@ class Watch:
         """Return what was recorded so far."""
         phases = tuple(Phase(noise, rate, steps) for (noise, rate), steps in self._phases.items())
         sampling = self._sampling_record
+        if sampling is not None:
+            most, largest = max(sampling.most, self._most), max(sampling.largest, self._largest)
+            sampling = replace(sampling, most=most, largest=largest)
         if sampling is not None and self._sampling is not None and self._members is not None:
             # A power takes longer than the tests of a look.
             before = None if self._earlier is None else self._earlier.sampling
@@ -478,9 +486,15 @@ class Watch:
         """Run a clipping with shadow members and some rows."""
         sizes = np.asarray([rows.shape[1]] if self._layers is None else list(self._layers.values()), np.int64)
         largest = float(np.finfo(rows.dtype).max) if largest is None else largest
-        replaced = self._neighbours == "replace"
         trials = shadow_trials(
-            clipped_sum, rows, clip, sizes, self.steps + 1, precision=spacing, largest=largest, is_replaced=replaced
+            clipped_sum,
+            rows,
+            clip,
+            sizes,
+            self.steps + 1,
+            precision=spacing,
+            largest=largest,
+            is_replaced=is_replaced(self.claim),
         )
         try:
             self._note_trials(list(trials))
@@ -521,6 +535,8 @@ class Watch:
         if len(once) and (highest := int(once[-1])) >= len(self._counts):
             self._counts = np.concatenate([self._counts, np.zeros(highest + 1 - len(self._counts), np.int64)])
         self._counts[once] += 1
+        self._most = max(self._most, int(self._counts[once].max(initial=0)))
+        self._largest = max(self._largest, len(numbers))
         self._sizes.append(len(numbers))
         if self._members is not None and self._claimed_rate is not None and self._claimed_rate < 1.0:
             if self._sampling is None:
@@ -544,7 +560,8 @@ class Watch:
                 self._members or len(self._counts),
                 self._claimed_rate,
                 float(np.mean(self._sizes)),
-                int(self._counts.max(initial=0)),
+                self._most,
+                self._largest,
                 None,
             )
             before = None if self._earlier is None else self._earlier.sampling
@@ -578,8 +595,8 @@ def _join(before: SamplingRecord, now: SamplingRecord) -> SamplingRecord:
     """Return the record of both parts of a training that was resumed; each is tested by itself."""
     steps = before.steps + now.steps
     mean = (before.steps * before.mean + now.steps * now.mean) / steps
-    most = max(before.most, now.most)
-    return replace(now, steps=steps, mean=mean, most=most)
+    most, largest = max(before.most, now.most), max(before.largest, now.largest)
+    return replace(now, steps=steps, mean=mean, most=most, largest=largest)
 
 
 def _pass_over(*_: Any, **__: Any) -> None:

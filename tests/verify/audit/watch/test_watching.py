@@ -243,6 +243,93 @@ def test_nothing_is_claimed_but_what_is_configured():
     assert Question.SAMPLING in failed(often)
 
 
+def epochs(batches):
+    """Return how members are drawn in shuffled epochs of so many batches."""
+    order = np.arange(MEMBERS)
+
+    def draw(rng, t):
+        nonlocal order
+        if t % batches == 0:
+            order = rng.permutation(MEMBERS)
+        return np.split(order, batches)[t % batches]
+
+    return draw
+
+
+# Claims of batches of a shuffle, and the decision after the last step.
+SHUFFLED = {
+    "participations": (cp.accounting.gaussian(1.0, participations=6, rounds=STEPS), "PASSED"),
+    "shuffled, add-or-remove": (
+        cp.accounting.shuffled(1.0, batches=8, epochs=6, neighbours="add-or-remove"),
+        "PASSED",
+    ),
+    "shuffled, replace": (cp.accounting.shuffled(1.0, batches=8, epochs=6, neighbours="replace"), "PASSED"),
+    "fixed batches": (
+        cp.accounting.fixed_batches(1.0, batch=125, records=MEMBERS, rounds=STEPS, neighbours="add-or-remove"),
+        "CANNOT SAY",
+    ),
+    "an ε, without a rate": (0.1, "CANNOT SAY"),
+    "an ε that holds for any rate": (40.0, "CANNOT SAY"),
+}
+
+
+@pytest.mark.parametrize("name", SHUFFLED)
+def test_batches_of_a_shuffle_are_never_failed_at_any_step_nor_without_a_record_of_members(name):
+    claim, outcome = SHUFFLED[name]
+    for steps in (3, 11, 20):
+        assert failed(train(claim=claim, draw=epochs(8), steps=steps).answer()) == []
+    answer = train(claim=claim, draw=epochs(8)).close()
+    assert failed(answer) == []
+    assert answer.decision.outcome == outcome, str(answer)
+    # Without a rate ε is at most that of members who are not drawn by chance.
+    accounted = Status.CANNOT_SAY if name == "an ε, without a rate" else Status.AS_CLAIMED
+    assert answer.finding("accounting").status is accounted
+    watch = cp.watch(delta=1e-5, claim=claim)
+    rng = np.random.default_rng(3)
+    for _ in range(STEPS):
+        watch.step(release=rng.normal(size=50), total=np.zeros(50), noise_multiplier=1.0, clip_norm=1.0)
+    assert failed(watch.close()) == []
+
+
+def test_batches_that_a_claim_of_a_shuffle_does_not_allow_fail_the_sampling():
+    claim = cp.accounting.shuffled(1.0, batches=8, epochs=6, neighbours="add-or-remove")
+    # A member takes part twice in the first epoch.
+    answer = train(claim=claim, draw=lambda _, t: np.arange(125) + (125 * t if t < 7 else 0), steps=8).close()
+    assert Question.SAMPLING in failed(answer)
+    assert "a member took part in 2 steps, claimed 1 at most" in answer.finding("sampling").because
+    fixed = cp.accounting.fixed_batches(1.0, batch=100, records=MEMBERS, rounds=STEPS, neighbours="replace")
+    answer = train(claim=fixed, draw=epochs(8)).close()
+    assert Question.SAMPLING in failed(answer)
+    assert "a step has 125 members, claimed 100" in answer.finding("sampling").because
+
+
+def test_a_batch_of_fixed_size_has_another_member_in_anothers_place():
+    claim = cp.accounting.fixed_batches(1.0, batch=125, records=MEMBERS, rounds=8, neighbours="add-or-remove")
+    watch = train(claim=claim, draw=epochs(8), steps=8)
+    assert "another member changes the clipped sum by at most" in watch.close().finding("clipping").because
+    assert 1.2 < watch._record().clipping.worst.change <= 2.001
+
+
+def test_a_claimed_schedule_of_noise_has_its_rate_and_passes():
+    dp_accounting = pytest.importorskip("dp_accounting")
+    parts = [
+        dp_accounting.SelfComposedDpEvent(
+            dp_accounting.PoissonSampledDpEvent(RATE, dp_accounting.GaussianDpEvent(sigma)), STEPS // 2
+        )
+        for sigma in (1.0, 1.5)
+    ]
+    claim = cp.accounting.from_event(dp_accounting.ComposedDpEvent(parts))
+    half = {"noise": lambda t: 1.0 if t < STEPS // 2 else 1.5}
+    answer = train(claim=claim, counted=half["noise"], **half).close()
+    assert answer.decision.outcome == "PASSED", str(answer)
+
+
+def test_no_level_is_printed_where_no_statistical_test_was_made():
+    watch = cp.watch(delta=1e-5, claim=CLAIM)
+    watch.step()
+    assert "No statistical test was made, and no exact check fails by chance." in str(watch.close())
+
+
 def test_replaced_members_may_change_a_sum_by_two_clip_norms():
     claim = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS, neighbours="replace")
     watch = train(claim=claim)
