@@ -57,6 +57,7 @@ from canaryproof.verify.audit.estimators.noise_multiplier import RoundTraces as 
 from canaryproof.verify.audit.files.reading import ScoreKind as ScoreKind
 from canaryproof.verify.audit.files.stored_release import StoredRelease as StoredRelease
 from canaryproof.verify.audit.files.stored_release import Tensor as Tensor
+from canaryproof.verify.audit.watch.loop_watch import LoopWatch as LoopWatch
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer as WatchAnswer
 from canaryproof.verify.audit.watch.watching import Watch as Watch
 from canaryproof.verify.papers.canife.own_model import CanifeAudit as CanifeAudit

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import canaryproof as cp
-from canaryproof import kernels, typing
+from canaryproof import kernels, testing, typing
 from canaryproof.verify import audit
 from canaryproof.verify.papers import records
 from canaryproof.verify.papers.canife import own_model
@@ -101,7 +101,7 @@ def test_a_pickle_names_public_modules_alone(name, tmp_path):
         assert again.to_json() == made.to_json()
 
 
-@pytest.mark.parametrize("module", [cp, typing], ids=lambda module: module.__name__)
+@pytest.mark.parametrize("module", [cp, testing, typing], ids=lambda module: module.__name__)
 def test_public_classes_and_functions_say_of_which_module_they_are(module):
     there = {name: getattr(module, name) for name in module.__all__ if name != "__version__"}
     others = {name: each.__module__ for name, each in there.items() if not inspect.ismodule(each)}

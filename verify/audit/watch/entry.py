@@ -1,11 +1,46 @@
 """The watch over a training: one call for each framework, and for a loop of one's own."""
 
-from typing import Any
+from typing import Any, overload
 
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.watch.loop_watch import LoopWatch
 from canaryproof.verify.audit.watch.opacus_watch import OpacusWatch
 from canaryproof.verify.audit.watch.watching import Watch
+
+
+@overload
+def watch(
+    optimizer: None = None,
+    loader: None = None,
+    *,
+    delta: float,
+    claim: Claim | float | None = None,
+    module: None = None,
+    engine: None = None,
+    members: int | None = None,
+    rate: float | None = None,
+    divisor: float = 1.0,
+    insert: None = None,
+    seed: int = 0,
+) -> LoopWatch: ...
+
+
+@overload
+def watch(
+    optimizer: Any,
+    loader: Any = None,
+    *,
+    delta: float,
+    claim: Claim | float | None = None,
+    module: Any = None,
+    engine: Any = None,
+    members: int | None = None,
+    rate: float | None = None,
+    divisor: float = 1.0,
+    insert: int | None = None,
+    seed: int = 0,
+) -> Watch: ...
 
 
 @set_module("canaryproof")
@@ -22,7 +57,7 @@ def watch(
     divisor: float = 1.0,
     insert: int | None = None,
     seed: int = 0,
-) -> Watch:
+) -> LoopWatch | Watch:
     """Watch a training: its noise, clipping, sampling, accounting and leak.
 
     Parameters
@@ -51,7 +86,8 @@ def watch(
 
     Returns
     -------
-    The watch. Print its ``answer()``; of a loop of one's own, hand each step over by its ``step``.
+    The watch. Print its ``answer()``; of a loop of one's own, hand each step over by its ``step``, or let it wrap the
+    loop's functions by ``gradients``, ``noise`` and ``batches``.
 
     Raises
     ------
@@ -79,7 +115,7 @@ def watch(
         given = {"loader": loader, "module": module, "engine": engine, "insert": insert}
         for name in (name for name, value in given.items() if value is not None):
             raise ValueError(f"{name}: needs an optimizer")
-        return Watch(delta=delta, claim=claim, members=members, rate=rate, divisor=divisor)
+        return LoopWatch(delta=delta, claim=claim, members=members, rate=rate, divisor=divisor)
     own = {"members": members, "rate": rate, "divisor": None if divisor == 1.0 else divisor}
     for name in (name for name, value in own.items() if value is not None):
         raise ValueError(f"{name}: is read from the optimizer and its loader")

@@ -27,7 +27,6 @@ from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.watch.shadow_members import row_count
-from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
 from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
@@ -135,7 +134,6 @@ class OpacusWatch(Watch):
         self._inputs: tuple[Any, Any] | None = None
         # Arguments of the last forward pass, and the gradients of its output by the two backward passes.
         self._passes: tuple[Any, Any, list[Any]] | None = None
-        self._patches: list[Callable[[], None]] = []
         # Estimates from inserted canaries, and after how many steps they were made.
         self._estimates: tuple[AttackerEstimate, ...] = ()
         self._estimated = 0
@@ -161,31 +159,32 @@ class OpacusWatch(Watch):
         for question in (Question.NOISE, Question.CLIPPING, Question.SAMPLING):
             because = f"a training by {type(self._optimizer).__name__} is looked at by its canaries alone"
             self._observe(question, Status.CANNOT_SAY, "several", because, "Watch the same training in one process.")
-        self._add_noise = self._replace("add_noise", self._insert_and_add_noise)
+        self._add_noise = self.patch(self._optimizer, "add_noise", self._insert_and_add_noise)
         self._patch_hook(self._count_step_of_several)
         self._batches.restore()
 
     def _patch(self) -> None:
         optimizer = self._optimizer
-        self._clip = self._replace("clip_and_accumulate", self._clip_and_look)
-        self._add_noise = self._replace("add_noise", self._add_noise_and_look)
-        self._scale = self._replace("scale_grad", self._scale_and_look)
+        self._clip = self.patch(optimizer, "clip_and_accumulate", self._clip_and_look)
+        self._add_noise = self.patch(optimizer, "add_noise", self._add_noise_and_look)
+        self._scale = self.patch(optimizer, "scale_grad", self._scale_and_look)
         self._patch_hook(self._take_step)
         inner = optimizer.original_optimizer
         if hasattr(inner, "register_step_post_hook"):
-            self._patches.append(inner.register_step_post_hook(lambda *_: self._keep_parameters()).remove)
+            self.at_close(inner.register_step_post_hook(lambda *_: self._keep_parameters()).remove)
         if self._module is not None and not self._is_ghost:
             hooked = self._module.register_forward_pre_hook(self._keep_inputs, with_kwargs=True)
-            self._patches.append(hooked.remove)
+            self.at_close(hooked.remove)
         if self._is_ghost:
-            self._accumulate = self._replace("accumulate", self._accumulate_and_look)
+            self._accumulate = self.patch(optimizer, "accumulate", self._accumulate_and_look)
             if self._module is not None:
-                self._patches.append(self._module.register_forward_hook(self._keep_output, with_kwargs=True).remove)
-        self._patches.append(self._batches.restore)
+                self.at_close(self._module.register_forward_hook(self._keep_output, with_kwargs=True).remove)
+        self.at_close(self._batches.restore)
 
     def _patch_hook(self, hook: Callable[[Any], None]) -> None:
         optimizer = self._optimizer
         optimizer.canaryproof_watch = self
+        self.at_close(lambda: vars(optimizer).pop("canaryproof_watch", None))
         self._hook = optimizer.step_hook
         optimizer.step_hook = hook
 
@@ -193,36 +192,7 @@ class OpacusWatch(Watch):
             if optimizer.step_hook == hook:
                 optimizer.step_hook = self._hook
 
-        self._patches.append(restore_hook)
-
-    def _replace(self, name: str, method: Callable[[], None]) -> Callable[[], None]:
-        optimizer = self._optimizer
-        original: Callable[[], None] = getattr(optimizer, name)
-        was_own = vars(optimizer).get(name)
-        setattr(optimizer, name, method)
-
-        def restore() -> None:
-            # Whoever has replaced the method since keeps theirs.
-            if vars(optimizer).get(name) == method:
-                vars(optimizer).pop(name)
-                if was_own is not None:
-                    setattr(optimizer, name, was_own)
-
-        self._patches.append(restore)
-        return original
-
-    def close(self) -> WatchAnswer:
-        """Look once more, at the end, and undo all that the watch has put into the optimizer, loader and module.
-
-        Returns
-        -------
-        The answer.
-        """
-        answer = super().close()
-        while self._patches:
-            self._patches.pop()()
-        vars(self._optimizer).pop("canaryproof_watch", None)
-        return answer
+        self.at_close(restore_hook)
 
     # These see what passes by.
 

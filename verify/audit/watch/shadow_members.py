@@ -70,18 +70,27 @@ def shadow_trials(
         If a member changes the sum by too much, and two runs of the same rows differ too.
     """
     without = clipped_sum(rows)
-    limit = 2.0 if is_replaced else 1.0
     for name, changed in _batches(rows, clip_norm, sizes, step, largest, is_replaced=is_replaced):
         with np.errstate(all="ignore"):
             with_it = clipped_sum(changed.astype(rows.dtype, copy=False))
-            change = two_norm((with_it - without).astype(np.float64)) / clip_norm
-            rounding = precision * (1.0 + sum(map(two_norm, (with_it, without))) / clip_norm)
-        change = change if math.isfinite(change) else math.inf
-        allowed = limit * (1.0 + _TOLERANCE) + (rounding if math.isfinite(rounding) else 0.0)
-        trial = ShadowTrial(name, step, change, allowed)
+        trial = ShadowTrial(
+            name, step, *change_and_limit(without, with_it, clip_norm, precision, is_replaced=is_replaced)
+        )
         if trial.is_excessive and not np.array_equal(without, clipped_sum(rows), equal_nan=True):
             raise ValueError("two runs of the clipping with the same gradients differ")
         yield trial
+
+
+def change_and_limit(
+    without: Array, with_it: Array, clip_norm: float, precision: float, *, is_replaced: bool
+) -> tuple[float, float]:
+    """Return by how much two sums differ and by how much they may, in clip norms; infinite if one is not finite."""
+    with np.errstate(all="ignore"):
+        change = two_norm((with_it - without).astype(np.float64)) / clip_norm
+        rounding = precision * (1.0 + sum(map(two_norm, (with_it, without))) / clip_norm)
+    change = change if math.isfinite(change) else math.inf
+    limit = (2.0 if is_replaced else 1.0) * (1.0 + _TOLERANCE)
+    return change, limit + (rounding if math.isfinite(rounding) else 0.0)
 
 
 def _batches(

@@ -28,7 +28,7 @@ NEVER = (
     "what is released besides the parameters: metrics, early stopping, the choice of settings, other runs, pretraining "
     "on the same data",
     "gradients that are not finite, which make a step's whole sum so",
-    "a loss that mixes examples; the noised count of an adaptive clipping",
+    "a loss that mixes examples, where only gradients are handed over; the noised count of an adaptive clipping",
 )
 
 

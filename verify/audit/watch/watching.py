@@ -33,7 +33,7 @@ from canaryproof.verify.audit.answer.instruments import (
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.writing import replace_file
-from canaryproof.verify.audit.watch.shadow_members import ClippedSum, row_count, shadow_trials
+from canaryproof.verify.audit.watch.shadow_members import ClippedSum, change_and_limit, row_count, shadow_trials
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer, answer_of
 from canaryproof.verify.audit.watch.watch_record import (
     SCHEMA,
@@ -127,11 +127,13 @@ class Watch:
         self._observations: dict[tuple[Question, str], Observation] = {}
         self._was_apart = False
         self._closed = False
+        self._closed_record: WatchRecord | None = None
         self._canaries: InsertedCanaries | None = None
         # The last look whose findings were asked for, and whether one has failed.
         self._judged, self._has_failed = 0, False
         # The part of the training before a resume.
         self._earlier: WatchRecord | None = None
+        self._undone_at_close: list[Callable[[], object]] = []
 
     def step(
         self,
@@ -216,7 +218,7 @@ class Watch:
         clip = _POSITIVE.number("clip_norm", clip_norm)
 
         def clip_and_run_shadows(gradients: Any) -> Any:
-            if self._has_look_ahead() or self._was_apart:
+            if self.is_shadow_due:
                 rows = _matrix(gradients)
                 chosen = rows[: row_count(len(rows), rows.shape[1], rows.itemsize)]
                 self._run_shadows(
@@ -225,6 +227,82 @@ class Watch:
             return clipped_sum(gradients)
 
         return clip_and_run_shadows
+
+    @property
+    def is_shadow_due(self) -> bool:
+        """Whether the step that is being taken should be run with and without a member too, for ``take_shadow``."""
+        return not self._closed and (self._has_look_ahead() or self._was_apart)
+
+    def take_shadow(self, member: str, without: ArrayLike, with_it: ArrayLike, clip_norm: float) -> None:
+        """Take two clipped sums that the training's own code made of one batch, without and with a member.
+
+        A clipping that is a function of a matrix of gradients has an easier way: ``clipping``.
+
+        Parameters
+        ----------
+        member
+            What the member is, and where in the batch it stands.
+        without, with_it
+            The sums, shape (dim,), before any noise. Where the claim is about a member that is replaced, they are the
+            sums with one and with the other, which may differ by two clip norms.
+        clip_norm
+            Most that an example's gradient enters with.
+
+        Raises
+        ------
+        ValueError
+            If an argument is of another shape or out of its range, or the watch was closed.
+        """
+        if self._closed:
+            raise ValueError("take_shadow: the watch was closed")
+        clip = _POSITIVE.number("clip_norm", clip_norm)
+        before, after = (floating(each).astype(np.float64) for each in (without, with_it))
+        if before.ndim != 1 or before.shape != after.shape:
+            raise ValueError(f"without, with_it: must be vectors of one length, not {before.shape}, {after.shape}")
+        is_replaced = self._neighbours == "replace"
+        change, limit = change_and_limit(before, after, clip, precision(with_it), is_replaced=is_replaced)
+        self._note_trials([ShadowTrial(str(member), self.steps + 1, change, limit)])
+
+    def at_close(self, undo: Callable[[], object]) -> None:
+        """Call a function when the watch is closed, after those that are given later.
+
+        Parameters
+        ----------
+        undo
+            Takes away what an adapter has put into a training, such as a hook.
+        """
+        self._undone_at_close.append(undo)
+
+    def patch(self, owner: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        """Put a function in a method's place, until the watch is closed.
+
+        Parameters
+        ----------
+        owner
+            The object whose method it is. Others of its class keep theirs.
+        name
+            The method's name.
+        method
+            What is called instead. It is to call what this returns, once.
+
+        Returns
+        -------
+        The method so far. Whoever patches it after the watch did keeps their patch when the watch is closed.
+        """
+        original: Callable[..., Any] = getattr(owner, name)
+        was_own = vars(owner).get(name)
+        setattr(owner, name, method)
+
+        def restore() -> None:
+            if vars(owner).get(name) != method:
+                return
+            if was_own is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, was_own)
+
+        self.at_close(restore)
+        return original
 
     def answer(self) -> WatchAnswer:
         """Return the answer so far: the statistical tests of the last look, and the exact checks of all steps.
@@ -236,7 +314,7 @@ class Watch:
         return answer_of(self._record())
 
     def close(self) -> WatchAnswer:
-        """Look once more, at the end, and take nothing from then on.
+        """Look once more, at the end, and take nothing from then on; what was patched is as it was.
 
         Returns
         -------
@@ -244,7 +322,11 @@ class Watch:
         """
         if not self._closed and self.steps > self._looked:
             self._look()
-        self._closed = True
+        if not self._closed:
+            # An accountant that is asked later may have counted more steps.
+            self._closed_record, self._closed = self._record(), True
+        while self._undone_at_close:
+            self._undone_at_close.pop()()
         return self.answer()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -348,7 +430,9 @@ class Watch:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _record(self) -> WatchRecord:
-        """Return what was recorded so far."""
+        """Return what was recorded so far, or until the watch was closed."""
+        if self._closed_record is not None:
+            return self._closed_record
         phases = tuple(Phase(noise, rate, steps) for (noise, rate), steps in self._phases.items())
         sampling = self._sampling_record
         if sampling is not None:
@@ -502,6 +586,10 @@ class Watch:
             # The training's own code may refuse rows that it never had; its training goes on.
             because = f"the clipping could not be run with one member more: {type(error).__name__}: {error}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", rules.shorten(because, 200))
+
+    def _count_alone(self, count: int = 1) -> None:
+        """Count examples whose gradients are those that they have alone."""
+        self._clipping = replace(self._clipping, alone=self._clipping.alone + count)
 
     def _note_trials(self, trials: Sequence[ShadowTrial]) -> None:
         seen, worst = self._clipping, self._clipping.worst

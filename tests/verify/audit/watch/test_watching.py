@@ -409,7 +409,7 @@ def test_trainer_stops_at_a_failure_and_writes_the_record(tmp_path):
     assert (tmp_path / "watch.json").is_file()
     train(steps=4, noise=0.2).on_step_end(args, state, control)
     assert control.should_training_stop
-    with pytest.raises(AttributeError, match="'Watch' object has no attribute 'steps_taken'"):
+    with pytest.raises(AttributeError, match="'LoopWatch' object has no attribute 'steps_taken'"):
         _ = watch.steps_taken
 
 
