@@ -27,6 +27,12 @@ def sampled():
     return plan_rounds(0.8, DIM, 12, rate=0.25, delta=1e-5)
 
 
+@cache
+def crowded():
+    """Plan canaries half of which come back in each round, as noise to the others, as many as there are dimensions."""
+    return plan_rounds(1.0, 1000, 10, rate=0.5, delta=1e-5)
+
+
 def test_the_claim_is_that_of_the_accounting():
     assert once().claim == cp.accounting.gaussian(1.0).epsilon(1e-5)
     assert sampled().claim == cp.accounting.poisson(0.8, rate=0.25, rounds=12).epsilon(1e-5)
@@ -75,6 +81,7 @@ def count_of(planned, share, known):
         (once, 0.5, False),
         pytest.param(sampled, 0.75, True, marks=pytest.mark.deep),
         pytest.param(sampled, 0.5, False, marks=pytest.mark.deep),
+        pytest.param(crowded, 0.9, False, marks=pytest.mark.deep),
     ],
 )
 def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
