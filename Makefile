@@ -49,7 +49,8 @@ test-frameworks:
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,transformers,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/audit/canaries tests/verify/audit/watch tests/examples \
-		$(addprefix tests/verify/audit/answer/test_,jax_inspection.py flower_inspection.py)
+		$(addprefix tests/verify/audit/answer/test_,jax_inspection.py flower_inspection.py) \
+		tests/verify/papers/canife/test_own_model.py
 
 # Federated servers whose pins clash with those of this package or of others, each in an environment of its own. pfl needs
 # a Python below 3.13, and comes without what it depends on, as examples/pfl.txt says.

@@ -104,8 +104,9 @@ def densities(document: ExperimentRecord) -> Figure:
         low, high = -4.0, 4.0
         for colour, cell, name in zip(_COLOURS, cells, last, strict=False):
             density = (cell.results[0].densities or {})[attack]
-            axis.plot(density.x, density.y, color=colour, linewidth=1.1, label=name)
-            low, high = min(low, density.x[0]), max(high, density.x[-1])
+            x = np.linspace(density.low, density.high, len(density.y))
+            axis.plot(x, density.y, color=colour, linewidth=1.1, label=name)
+            low, high = min(low, density.low), max(high, density.high)
         if attack != "all":
             x = np.linspace(-4.0, 4.0, 161)
             axis.plot(x, np.exp(-0.5 * x**2) / math.sqrt(2.0 * math.pi), color="#000000", linewidth=0.9, label="null")

@@ -40,7 +40,7 @@ from canaryproof.verify.papers.records.report_input import (
     read_record,
     read_run,
 )
-from canaryproof.verify.papers.records.tables import in_tables
+from canaryproof.verify.papers.records.tables import in_tables, out_of_tables
 from canaryproof.verify.papers.records.training_record import ExperimentRecord
 from canaryproof.verify.papers.runs import expected
 from canaryproof.verify.papers.runs.plan import Plan, load
@@ -52,8 +52,9 @@ ROOT = Path(__file__).parents[1]
 PUBLISHED, EXPECTED = ROOT / "reports/published", ROOT / "verify/papers/runs"
 SUITES = "canaryproof.verify.papers.suites.catalogue:SUITES"
 OUTDATED = "outdated"
-# Measured numbers keep so many digits, where their table is so large: its pages show five at most.
-_DIGITS, _LARGE = 6, 10_000
+# Measured numbers keep so many digits, or the most that a float has, where their table is so large: its pages show five
+# at most.
+_DIGITS, _MOST_DIGITS, _LARGE = 6, 17, 10_000
 
 Suites = Mapping[str, Sequence[Check]]
 
@@ -166,16 +167,22 @@ def merged(run: Run, results: Iterable[Result], suites: Suites) -> Run:
 
 
 def rounded(value: Any) -> Any:
-    """Cut the digits of measured numbers; those of a list keep all where some of them would become equal."""
+    """Cut the digits of measured numbers; those of a list keep so many that different ones stay different.
+
+    Two that are so near to each other are an enclosure, and keep all.
+    """
     if isinstance(value, Mapping):
         return {key: rounded(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        cut = [rounded(item) for item in value]
-        distinct = [len({item for item in items if isinstance(item, float)}) for items in (value, cut)]
-        return cut if distinct[0] == distinct[1] else list(value)
-    if isinstance(value, float) and not value.is_integer():
-        return float(f"{value:.{_DIGITS}g}")
-    return value
+        numbers = {item for item in value if isinstance(item, float)}
+        tried = range(_DIGITS, _MOST_DIGITS + 1) if len(value) > 2 else (_DIGITS, _MOST_DIGITS)
+        digits = next(n for n in tried if len({_cut(x, n) for x in numbers}) == len(numbers))
+        return [_cut(item, digits) if isinstance(item, float) else rounded(item) for item in value]
+    return _cut(value, _DIGITS) if isinstance(value, float) else value
+
+
+def _cut(value: float, digits: int) -> float:
+    return value if value.is_integer() else float(f"{value:.{digits}g}")
 
 
 def companions(folder: Path) -> Iterator[tuple[str, str]]:
@@ -187,7 +194,8 @@ def companions(folder: Path) -> Iterator[tuple[str, str]]:
         bare = [scenario if i < kept else replace(scenario, runs=None) for i, scenario in enumerate(record.scenarios)]
         document = rounded(to_document(replace(record, scenarios=tuple(bare))))
         yield from {CANIFE: in_tables(document), **canife.render(read(BenchmarkRecord, document))}.items()
-    if (folder / EXPERIMENT).exists():
+    if (path := folder / EXPERIMENT).exists():
+        yield EXPERIMENT, in_tables(out_of_tables(json.loads(path.read_bytes())))
         document = rounded(to_document(read_record(ExperimentRecord, folder / RESULTS)))
         yield from {RESULTS: in_tables(document), **training.render(read(ExperimentRecord, document))}.items()
 

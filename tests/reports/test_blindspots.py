@@ -16,11 +16,10 @@ from canaryproof.verify.papers.check.results import Effort, Run
 from tests.reports import made_up
 
 
-def said(epsilon, rate):
+def said(epsilon, alarms=0):
     return {
         "epsilon": [0.9 * epsilon, epsilon, 1.1 * epsilon],
-        "rate": [rate, 0.0, 1.0],
-        "alarms": 0,
+        "alarms": alarms,
         "runs": 10,
         "low": 0.0,
     }
@@ -39,7 +38,7 @@ def cell(value, truth, unlimited, rate, count=1000, canife=3.0):
         "predicted": rate,
         "unlimited": [unlimited, unlimited],
         "canife": canife,
-        "methods": {name: said(epsilon, rate if name == "adaptive" else 0.0) for name, epsilon in names.items()},
+        "methods": {name: said(epsilon) for name, epsilon in names.items()},
     }
 
 
@@ -137,9 +136,9 @@ def test_nine_audits_of_ten_see_a_fault(rate, expected, without_more_to_see):
 def test_rates_and_medians_are_those_of_the_method_at_the_worst_row():
     result = mechanism("some", (0.0, 3.0, 3.0, 0.05), (0.1, math.inf, 3.2, 0.3))
     row = result.evidence["cells"][-1]
-    row["methods"]["normal-scores"] |= {"rate": [0.37, 0.0, 1.0], "epsilon": [1.0, 2.75, 4.0]}
+    row["methods"]["normal-scores"] |= {"alarms": 37, "runs": 100, "epsilon": [1.0, 2.75, 4.0]}
     # The default has a rate of its own, of more audits.
-    row["methods"]["adaptive"] |= {"rate": [0.99, 0.0, 1.0]}
+    row["methods"]["adaptive"] |= {"alarms": 9}
     (measured,) = atlas(Run("0", Effort.QUICK, 0, (result,))).values()
     assert sight(measured, "normal-scores") == blindspots.Sight(Visibility.MISSES, 0.37, 2.75)
     assert sight(measured, "adaptive").rate == row["rate"][0] == 0.3
@@ -353,7 +352,7 @@ def test_each_column_of_a_mechanisms_table_has_its_own_number():
     small |= ends | {"rate": [0.21, 0.11, 0.31], "predicted": 0.41}
     large |= ends | {"rate": [0.52, 0.42, 0.62], "predicted": 0.72}
     large["methods"]["adaptive"]["epsilon"] = [1.0, 2.25, 4.0]
-    large["methods"]["one-run-gaussian"] = said(0.125, 0.0)
+    large["methods"]["one-run-gaussian"] = said(0.125)
     page = blindspots.text(Run("0", Effort.QUICK, 0, (result,)))
     matrix, own = (found for header, *found in tables(page) if header[0] != "fault")
     header = next(header for header, _ in tables(page) if header[0] == "how much of some")

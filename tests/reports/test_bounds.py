@@ -13,11 +13,10 @@ from tests.reports.made_up import legend_of
 
 
 def cell(shape, count, own, band):
-    best = "band" if band > own else "fixed-sequence"
     means = {"fixed-sequence": own, "band": band}
     where = {"shape": shape, "null": "exact", "count": count, "delta": 1e-5, "runs": 9}
-    shares = {"best": best, "share": own / max(own, band), "share_error": 0.012}
-    return {**where, "means": means, "errors": dict.fromkeys(means, 0.01), **shares, "of_a_curve": {}}
+    shares = {"error": 0.01, "share": own / max(own, band), "share_error": 0.012}
+    return {**where, "means": means, **shares, "of_a_curve": {}}
 
 
 @pytest.fixture

@@ -65,8 +65,8 @@ def test_every_row_says_when_and_how_it_was_judged():
     assert f"of {min(dates)} (" in SUMMARY or f"`, {min(dates)}." in SUMMARY
 
 
-def test_the_record_takes_at_most_six_megabytes():
-    assert sum(path.stat().st_size for path in PUBLISHED.rglob("*") if path.is_file()) < 6e6
+def test_the_record_takes_at_most_five_megabytes():
+    assert sum(path.stat().st_size for path in PUBLISHED.rglob("*") if path.is_file()) < 5e6
 
 
 def test_published_pages_name_the_version_and_the_code():

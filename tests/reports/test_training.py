@@ -52,7 +52,7 @@ def audit(epsilon, bound, null):
 
 
 def result(epsilon, *, warnings=(), without=None):
-    density = {"x": np.linspace(-3.0, 5.0, 9).tolist(), "y": [0.1] * 9}
+    density = {"low": -3.0, "high": 5.0, "y": [0.1] * 9}
     nulls = {"all": ("unobserved",), "final": ("exact", "unobserved"), "change": ("exact", "unobserved")}
     return {
         "runs": [{"canary_seed": 1, "accuracy": 0.85, "accuracy_without": without, "warnings": list(warnings)}],
@@ -284,17 +284,14 @@ def measured(epsilon, upper=9.0):
         "threshold": 0.1,
         "false_alarms": 1,
         "missed": 2,
-        "null_count": 9,
-        "count": 9,
+        "null_count": 50,
+        "count": 50,
     }
 
 
 def attack(epsilon, *, accuracy=0.9, upper=9.0, healthy=True):
     return {
-        "epsilon": {
-            "separated": measured(epsilon, upper),
-            "capped": measured(3.5 if epsilon == "inf" else epsilon),
-        },
+        "epsilon": {"separated": measured(epsilon, upper)},
         "canary": {"loss": 0.25, "norm": 1.5, "health": 0.99, "attempts": 1, "healthy": healthy},
         "accuracy": accuracy,
         "deviations": [0.2, 0.4],
@@ -401,7 +398,7 @@ def test_a_page_without_random_canaries_has_the_audits_by_canife():
 def test_epsilons_of_rounds_and_trainings_stand_beside_the_theory():
     found, _ = training.canife_sections(recorded(ALONG))
     assert found.header[0] == "epsilon"
-    assert found.rows[0] == ("30", "0.1872", "12.5", "∞ in 1 of 2", "2.75 ± 1.1", "30", "2", "2")
+    assert found.rows[0] == ("30", "0.1872", "12.5", "∞ in 1 of 2", "2.95 ± 1.3", "30", "2", "2")
     assert found.rows[1] == ("∞", "0.1872", "12.5", "3 ± 0.71", "3 ± 0.71", "∞", "∞ in 1 of 1", "2")
     found, _ = training.canife_sections(recorded(AT_END))
     assert found.rows[0][-3:] == ("none known", "none known", "none known")
@@ -464,7 +461,7 @@ def test_algorithm_3_has_unobserved_canaries_for_its_null_and_algorithm_2_the_ex
     assert [result.audit(attack) for attack in ("all", "final", "change")] == ["u", "e", "e"]
 
 
-DENSITY = {"x": [-1.0, 0.0, 9.0], "y": [0.1, 0.4, 0.1]}
+DENSITY = {"low": -1.0, "high": 9.0, "y": [0.1, 0.4, 0.1]}
 RESULT = {**result(2.5), "densities": dict.fromkeys(("all", "final", "change"), DENSITY)}
 DRAWN = {
     **DOCUMENT,
@@ -525,8 +522,8 @@ def test_each_panel_draws_its_own_densities_and_the_null_is_normal():
     widths = 0.0, 1.0, 0.5, 5.0, 4.0, 3.0
     for width, one in zip(widths, document["cells"], strict=True):
         curves = {
-            attack: {"x": [-1.0 - width, number, 3.0 + width / 2.0], "y": [0.1, 0.1 * width, 0.25]}
-            for number, attack in enumerate(training.ATTACKS)
+            attack: {"low": -1.0 - width, "high": 3.0 + width / 2.0, "y": [0.1, 0.1 * width, 0.25]}
+            for attack in training.ATTACKS
         }
         one["results"] = [{**RESULT, "densities": curves}]
     figure = densities(recorded(document))
@@ -537,7 +534,8 @@ def test_each_panel_draws_its_own_densities_and_the_null_is_normal():
             assert [curve.get_label() for curve in curves] == ["1", "2", "4"]
             assert len({curve.get_color() for curve in curves}) == 3
             for curve, width in zip(curves, shown, strict=True):
-                assert points(curve) == [(-1.0 - width, 0.1), (number, 0.1 * width), (3.0 + width / 2.0, 0.25)]
+                places = [(-1.0 - width, 0.1), (1.0 - width / 4.0, 0.1 * width), (3.0 + width / 2.0, 0.25)]
+                assert points(curve) == places
             assert axis.get_xlim() == limits
             # Largest cosines, of all rounds, have no known law.
             assert len(null) == (number > 0)
@@ -748,8 +746,8 @@ def test_one_who_knows_the_rounds_is_named_where_he_was_measured():
 
 def test_the_headline_of_audits_by_canife_alone():
     page = training.render(recorded(ALONG))["results.md"]
-    # The means of 2 and 3.5, which stands for ∞, and of 2.5 and 3.5; ε is 30 and ∞.
-    words = "CANIFE's mean ε̂ of a round is 2.75 to 3, and the analytical ε is 30 of the training."
+    # The means of 2 and log(49.5), which stands for ∞, and of 2.5 and 3.5; ε is 30 and ∞.
+    words = "CANIFE's mean ε̂ of a round is 2.95 to 3, and the analytical ε is 30 of the training."
     assert page.startswith(f"# A title\n\n{words}\n")
     unaudited = document([], ({}, None, [run(composed=None)]))
     unaudited["cells"][0]["analytical"]["epsilon"] = None

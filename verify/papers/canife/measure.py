@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from canaryproof.kernels import binomial
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon, noise_of_round
-from canaryproof.verify.papers.records.training_record import RoundEpsilon, ZeroCountsRecord
+from canaryproof.verify.papers.records.training_record import RoundEpsilon, ZeroCountsRecord, largest_finite
 
 ZeroCounts = Literal["infinite", "separated", "capped"]
 # Rules that make ε̂ infinite only where there is no error of either kind, as Appendix C.5 describes it, or never.
@@ -87,8 +87,7 @@ def round_epsilon(
 def by_zero_counts(observed: ArrayLike, unobserved: ArrayLike, alpha: float = 0.05) -> ZeroCountsRecord:
     """Return ε̂ of a round by both rules that count errors, at δ = 1/n for n scores, as Section 3.4 has it."""
     delta = 1.0 / (np.size(observed) + np.size(unobserved))
-    separated, capped = (round_epsilon(observed, unobserved, delta, alpha=alpha, zero_counts=rule) for rule in RULES)
-    return ZeroCountsRecord(separated, capped)
+    return ZeroCountsRecord(round_epsilon(observed, unobserved, delta, alpha=alpha))
 
 
 def _formula(false_positive: ArrayLike, false_negative: ArrayLike, delta: float, zero: float) -> Array:
@@ -98,11 +97,6 @@ def _formula(false_positive: ArrayLike, false_negative: ArrayLike, delta: float,
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(rates[::-1] == 0.0, zero, np.log(rest / rates[::-1]))
     return np.asarray(np.where(rest > 0.0, terms, -math.inf).max(axis=0))
-
-
-def largest_finite(count: int, null_count: int, delta: float) -> float:
-    """Return the largest finite ε̂: one error of one kind, and none of the other."""
-    return math.log((1.0 - delta) * max(count, null_count))
 
 
 def rounds_served(audited: Sequence[int], rounds: int) -> list[int]:

@@ -28,14 +28,9 @@ from canaryproof.verify.audit.markup.digits import number
 from canaryproof.verify.audit.rules import NumberRange
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon, noise_of_round
 from canaryproof.verify.papers.canife.attack import accuracy
-from canaryproof.verify.papers.canife.measure import (
-    Deltas,
-    largest_finite,
-    round_epsilon,
-    rounds_served,
-    training_epsilon,
-)
+from canaryproof.verify.papers.canife.measure import Deltas, round_epsilon, rounds_served, training_epsilon
 from canaryproof.verify.papers.canife.options import AS_PRINTED, TEXTS
+from canaryproof.verify.papers.records.training_record import largest_finite
 
 # (parameters, sample) to the gradients of the loss of this one sample, by the parameters and by the sample.
 Gradients = Callable[[Any, Any], tuple[Any, Any]]

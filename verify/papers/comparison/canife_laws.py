@@ -46,13 +46,14 @@ from canaryproof.verify.papers.records.canife_outcomes import (
     KNOWN_ROUNDS,
     ComparedOutcome,
 )
+from canaryproof.verify.papers.records.training_record import largest_finite
 
 # Section 5.4 of Andrew et al. (arXiv 2302.03098): one epoch of MNIST's size at batch 128, of a network with one hidden
 # layer of 128; CANIFE's scores of a round are those of its Section 4, the rounds between its audits too.
 DIM, CANARIES, ROUNDS, NOISE_MULTIPLIER, DELTA = 101_770, 1000, 469, 0.2, 1e-5
 SCORES, EVERY = 100, 100
 # The largest finite ε̂ of a round with so many scores, which has one error. No error would be infinite, and has this.
-ROUND_CAP = measure.largest_finite(SCORES // 2, SCORES // 2, 1.0 / SCORES)
+ROUND_CAP = largest_finite(SCORES // 2, SCORES // 2, 1.0 / SCORES)
 BOUND = "fixed-sequence"
 _CANARIES = NumberRange("be a whole number from 10 to 1e5", 10, 10**5, whole=True)
 _ROUNDS = NumberRange("be a whole number from 1 to 1e5", 1, 10**5, whole=True)

@@ -19,7 +19,7 @@ from canaryproof.verify.papers.records.benchmark_record import (
     RoundAuditRecord,
     SpreadRecord,
 )
-from canaryproof.verify.papers.records.training_record import DATA_KNOWN, DATA_UNKNOWN, MethodValue
+from canaryproof.verify.papers.records.training_record import DATA_KNOWN, DATA_UNKNOWN, MethodValue, largest_finite
 
 # Ways to sample an epoch without a fault of the server: the names of these scenarios.
 POISSON_SAMPLES, SHUFFLED_EPOCH = SAMPLINGS = ("Poisson samples", "shuffled epoch")
@@ -76,7 +76,7 @@ def _code_noise(epsilon: float, plan: BenchmarkSizes) -> float:
 
 def largest_round(trials: int) -> float:
     """Return the largest finite ε̂ of a round with so many scores, half of them with the canary, at δ = 1/n."""
-    return measure.largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
+    return largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
 
 
 Audits = Sequence[RoundAuditRecord]
@@ -138,7 +138,7 @@ def _crowd_cap(_: AuditedTraining, plan: BenchmarkSizes) -> float:
     return float(pinned_epsilon(plan.delta, np.array(math.sqrt(plan.dim / plan.canaries))))
 
 
-def _capped(
+def _with_cap(
     design: str, conversion: Callable[[int, BenchmarkSizes], float]
 ) -> tuple[Callable[..., MethodValue], Callable[..., float]]:
     def value(training: AuditedTraining, plan: BenchmarkSizes) -> MethodValue:
@@ -204,8 +204,8 @@ def _methods() -> Sequence[ComparedMethod]:
     for design in BOTH:
         name = f"CANIFE {design.name}"
         values = (
-            (name, _CANIFE, *_capped(design.name, lambda _, plan: plan.delta)),
-            (f"{name}, conversion at 1/n", _CANIFE, *_capped(design.name, lambda trials, _: 1.0 / trials)),
+            (name, _CANIFE, *_with_cap(design.name, lambda _, plan: plan.delta)),
+            (f"{name}, conversion at 1/n", _CANIFE, *_with_cap(design.name, lambda trials, _: 1.0 / trials)),
             (f"{name}, no errors are ∞", _CANIFE, partial(_separated, design.name), _no_cap),
             (f"{name}, law of its scores", known, partial(_exact, design.name), _no_cap),
         )

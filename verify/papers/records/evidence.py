@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, TypeVar
 
+from canaryproof.kernels import binomial
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.files.json_records import Count, NonEmpty, OmittedIfNone, plain, read
 from canaryproof.verify.audit.rules import number, one_of, refusal
@@ -17,6 +18,14 @@ _T = TypeVar("_T")
 Interval = tuple[float, float]
 # A rate with its limits, and quartiles.
 Rate = tuple[float, float, float]
+# The limits of rates of alarms have this confidence.
+ALARM_CONFIDENCE = 0.999
+
+
+def rate_of(events: int, runs: int, confidence: float) -> Rate:
+    """Return the rate of events among some runs, with its limits."""
+    low, high = binomial.interval(events, runs, confidence)
+    return events / runs, float(low), float(high)
 
 
 def is_of(result: Result, kind: type[object]) -> bool:
@@ -156,7 +165,7 @@ class ConvergenceMeasured:
 
 @dataclass(frozen=True, kw_only=True)
 class CoverageRow:
-    """How often a bound is above the true ε on audits of one mechanism: the rate with its 95% interval."""
+    """How often a bound is above the true ε on audits of one mechanism."""
 
     method: OmittedIfNone[str] = None
     nominal: OmittedIfNone[float] = None  # rate that is promised
@@ -168,10 +177,17 @@ class CoverageRow:
     truth: float
     runs: Count
     above: Count
-    rate: float
-    interval: Interval
     mean: float
-    deficit: float
+
+    @property
+    def rate(self) -> float:
+        """How often a bound is above the truth."""
+        return self.above / self.runs
+
+    @property
+    def interval(self) -> Interval:
+        """The rate's 95% interval."""
+        return rate_of(self.above, self.runs, 0.95)[1:]
 
 
 @dataclass(frozen=True)
@@ -227,12 +243,16 @@ class ShapeBounds:
     delta: float
     runs: Count
     means: Mapping[str, float]
-    errors: Mapping[str, float]
-    best: str
+    error: float  # of the default's mean
     share: float
     share_error: float
     # Means of bounds that need a Gaussian trade-off curve.
     of_a_curve: Mapping[str, float]
+
+    @property
+    def best(self) -> str:
+        """The method of the largest mean."""
+        return max(self.means, key=self.means.__getitem__)
 
 
 @dataclass(frozen=True)
@@ -428,7 +448,11 @@ class MethodAlarms:
     low: float
     alarms: Count
     runs: Count
-    rate: Rate
+
+    @property
+    def rate(self) -> Rate:
+        """How often the method raises an alarm, with limits."""
+        return rate_of(self.alarms, self.runs, ALARM_CONFIDENCE)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,8 @@
 """The record of a training experiment, its results.json: what trainings write, and reports and claims read."""
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from canaryproof.verify.audit.files.json_records import Count, NonEmpty, OmittedIfNone
@@ -64,9 +65,10 @@ class AuditRecord:
 
 @dataclass(frozen=True)
 class Density:
-    """A density of scores at some places."""
+    """A density of scores at places of equal distances, with the first and the last of them."""
 
-    x: NonEmpty[float]
+    low: float
+    high: float
     y: NonEmpty[float]
 
 
@@ -88,12 +90,24 @@ class RoundEpsilon:
     count: Count
 
 
+def largest_finite(count: int, null_count: int, delta: float) -> float:
+    """Return the largest finite ε̂: one error of one kind, and none of the other."""
+    return math.log((1.0 - delta) * max(count, null_count))
+
+
 @dataclass(frozen=True)
 class ZeroCountsRecord:
-    """ε̂ of a round by what no error of a kind makes of it."""
+    """ε̂ of a round by what no error of a kind makes of it: infinity, or the largest finite value, at δ = 1/n."""
 
     separated: RoundEpsilon
-    capped: RoundEpsilon
+
+    @property
+    def capped(self) -> RoundEpsilon:
+        """The same with the largest finite value in place of infinity."""
+        estimate = self.separated
+        delta = 1.0 / (estimate.count + estimate.null_count)
+        largest = largest_finite(estimate.count, estimate.null_count, delta)
+        return replace(estimate, epsilon=min(estimate.epsilon, largest))
 
 
 @dataclass(frozen=True)

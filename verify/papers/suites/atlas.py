@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from canaryproof.kernels import binomial, exact_law
+from canaryproof.kernels import exact_law
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, part_norms_p_value, rounds_p_value
 from canaryproof.verify.audit.blindspots.mechanisms import AtlasClaim, Mechanism, ReleaseResidual, gaussian_truth
@@ -22,7 +22,13 @@ from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.estimators.epsilon_estimators import Estimate
 from canaryproof.verify.audit.estimators.moments import Moments, Shape, from_dimension, from_two_groups, shape_of
 from canaryproof.verify.papers.canife.measure import round_epsilon
-from canaryproof.verify.papers.records.evidence import AtlasCell, DiagnosticAlarms, MethodAlarms, Rate
+from canaryproof.verify.papers.records.evidence import (
+    ALARM_CONFIDENCE,
+    AtlasCell,
+    DiagnosticAlarms,
+    MethodAlarms,
+    rate_of,
+)
 
 
 def _directions(count: int, dim: int, axes: int, rng: np.random.Generator) -> Array:
@@ -174,10 +180,6 @@ def predict(mechanism: Mechanism, value: float, claim: AtlasClaim, count: int, r
 # Rates of alarms of each method, with its results.
 
 
-# Two-sided confidence of the rates.
-CONFIDENCE = 0.999
-
-
 @dataclass(frozen=True)
 class Size:
     """Numbers of draws for one number of canaries."""
@@ -214,7 +216,7 @@ def measure(
         truth=(truth.low, truth.high),
         distance=mechanism.distance(value, claim),
         runs=size.runs,
-        rate=_rate(alarms, size.runs),
+        rate=rate_of(alarms, size.runs, ALARM_CONFIDENCE),
         predicted=prediction.alarm,
         unlimited=(prediction.epsilon, prediction.highest),
         canife=None if mechanism.canife is None else _of_deviation(mechanism.canife(value, claim), claim),
@@ -300,15 +302,10 @@ def _of_deviation(deviation: float, claim: AtlasClaim) -> float:
     return gaussian_truth(claim, deviation / claim.noise_multiplier).high
 
 
-def _rate(alarms: int, runs: int) -> Rate:
-    low, high = binomial.interval(alarms, runs, CONFIDENCE)
-    return alarms / runs, float(low), float(high)
-
-
 def _summary(epsilon: Array, low: Array, claimed: float) -> MethodAlarms:
     alarms, runs = int((low > claimed).sum()), len(low)
     first, median, third = np.quantile(epsilon, (0.25, 0.5, 0.75)).tolist()
-    return MethodAlarms((first, median, third), float(np.median(low)), alarms, runs, _rate(alarms, runs))
+    return MethodAlarms((first, median, third), float(np.median(low)), alarms, runs)
 
 
 # Rates of alarms of diagnostics other than cosines.
@@ -367,7 +364,6 @@ def diagnose(
     for name, p_values in tested.items():
         if p_values is not None:
             alarms = int((p_values <= ALPHA).sum())
-            low, high = binomial.interval(alarms, runs, CONFIDENCE)
-            rate = alarms / runs, float(low), float(high)
+            rate = rate_of(alarms, runs, ALARM_CONFIDENCE)
             cells[name] = DiagnosticAlarms(float(np.median(p_values)), alarms, rate)
     return cells

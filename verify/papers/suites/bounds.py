@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 from statsmodels.stats.power import TTestPower
 
-from canaryproof.kernels import binomial, exact_law, gaussian_mechanism
+from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.bounds.bayesian import Rate, quantile
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
@@ -275,19 +275,7 @@ def measure(method: Method, cells: Iterable[AuditCell], alpha: float = ALPHA) ->
 
 def _row(cell: AuditCell, delta: float, truth: float, values: Array) -> CoverageRow:
     runs, above = len(values), int(np.sum(values > truth * (1.0 + _ROUNDING) + _ROUNDING))
-    low, high = binomial.interval(above, runs, 0.95)
-    mean = float(values.mean())
-    return CoverageRow(
-        **cell.where,
-        delta=delta,
-        truth=truth,
-        runs=runs,
-        above=above,
-        rate=above / runs,
-        interval=(float(low), float(high)),
-        mean=mean,
-        deficit=truth - mean,
-    )
+    return CoverageRow(**cell.where, delta=delta, truth=truth, runs=runs, above=above, mean=float(values.mean()))
 
 
 def p_values(rows: Sequence[CoverageRow], alpha: float = ALPHA) -> list[float]:

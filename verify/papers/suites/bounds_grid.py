@@ -221,7 +221,7 @@ def _samples(context: Context, size: GridSize) -> Iterator[tuple[str, str, Score
 
 @cache
 def cells(context: Context) -> tuple[ShapeBounds, ...]:
-    """Measure all cells: means and standard errors by method, and of the default's share of the largest mean."""
+    """Measure all cells: means by method, and the default's share of the largest, with its standard errors."""
     rows = []
     for size in _SIZES[context.level]:
         for shape, kind, scores in _samples(context, size):
@@ -243,7 +243,7 @@ def _of_a_curve(shape: str, scores: ScoreSample, delta: float) -> dict[str, floa
 
 def _cell(where: Mapping[str, Any], values: Mapping[str, Array], of_a_curve: Mapping[str, float]) -> ShapeBounds:
     means = {name: float(value.mean()) for name, value in values.items()}
-    best = max(means, key=lambda name: means[name])
+    best = max(means, key=means.__getitem__)
     own, largest = means[DEFAULT], means[best]
     # To first order, as the largest mean is an estimate too.
     parts = (values[DEFAULT] - own / largest * values[best]) / largest if largest > 0.0 else np.zeros(2)
@@ -251,8 +251,7 @@ def _cell(where: Mapping[str, Any], values: Mapping[str, Array], of_a_curve: Map
         **where,
         runs=len(values[DEFAULT]),
         means=means,
-        errors={name: float(stats.sem(value)) for name, value in values.items()},
-        best=best,
+        error=float(stats.sem(values[DEFAULT])),
         share=own / largest if largest > 0.0 else 1.0,
         share_error=float(stats.sem(parts)),
         of_a_curve=of_a_curve,
@@ -319,7 +318,7 @@ def _consistent(context: Context) -> Outcome:
     falls, wrong = [], 0
     for few, many in pairs:
         fall = few.means[DEFAULT] - many.means[DEFAULT]
-        error = math.hypot(few.errors[DEFAULT], many.errors[DEFAULT])
+        error = math.hypot(few.error, many.error)
         # As few degrees of freedom as the smaller sample has, which is at least as much as Welch's.
         wrong += bool(fall > 0.0 and fall > stats.t.isf(level, min(few.runs, many.runs) - 1) * error)
         falls.append((fall, label(many)))

@@ -197,7 +197,8 @@ def densities(scores: CanaryScores, dim: int) -> dict[str, Density]:
         kernel = stats.gaussian_kde(values)
         margin = 3.0 * float(np.sqrt(kernel.covariance[0, 0]))
         x = np.linspace(values.min() - margin, values.max() + margin, _POINTS)
-        by_attack[attack] = Density(_short(x), _short(kernel(x)))
+        low, high = _short(x[[0, -1]])
+        by_attack[attack] = Density(low, high, _short(kernel(x)))
     return by_attack
 
 

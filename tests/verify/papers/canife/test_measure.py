@@ -11,11 +11,12 @@ from canaryproof.verify.audit.bounds import printed
 from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsilon, noise_of_round
 from canaryproof.verify.papers.canife.measure import (
     Deltas,
-    largest_finite,
+    by_zero_counts,
     round_epsilon,
     rounds_served,
     training_epsilon,
 )
+from canaryproof.verify.papers.records.training_record import largest_finite
 
 
 def by_counting(observed, unobserved, delta, zero_counts):
@@ -83,6 +84,16 @@ def test_perfect_separation():
     assert capped.epsilon == largest_finite(50, 50, 0.01) == pytest.approx(math.log(49.5), rel=1e-15)
     assert capped.false_alarms == capped.missed == 0
     assert capped.upper == math.inf
+
+
+@pytest.mark.parametrize("shift", [0.0, 2.0, 9.0])
+@pytest.mark.parametrize(("count", "null_count"), [(5, 5), (20, 30), (50, 50)])
+def test_what_is_capped_follows_from_what_is_not(shift, count, null_count):
+    rng = np.random.default_rng(11)
+    for _ in range(20):
+        seen, unseen = shift + rng.standard_normal(count), rng.standard_normal(null_count)
+        delta = 1.0 / (count + null_count)
+        assert by_zero_counts(seen, unseen).capped == round_epsilon(seen, unseen, delta, zero_counts="capped")
 
 
 def test_the_formula_as_printed_is_infinite_for_a_canary_that_does_nothing():

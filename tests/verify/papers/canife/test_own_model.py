@@ -108,9 +108,8 @@ EMBEDDING = RNG.normal(size=(LENGTH * WORDS, DIM))
 LOGITS = RNG.normal(size=(LENGTH, WORDS))
 
 
-def text_gradients(params, weights):
-    """Of the loss ⟨θ, z⟩²/2 of a text's embedding z, in any library."""
-    table = EMBEDDING if isinstance(params, np.ndarray) else 0.0 * params + EMBEDDING.astype(np.float32)
+def text_gradients(params, weights, table=EMBEDDING):
+    """Of the loss ⟨θ, z⟩²/2 of a text's embedding z, in the library of the table."""
     z = weights.reshape(-1) @ table
     product = params @ z
     return product * z, product * (table @ params).reshape(LENGTH, WORDS)
@@ -171,12 +170,30 @@ def test_texts_are_arrays_of_their_library(library):
 
     def checked(params, weights):
         assert isinstance(weights, kind)
-        return text_gradients(params, weights)
+        return text_gradients(params, weights, of(EMBEDDING.astype(np.float32)))
 
     canary = cp.design_canary(checked, params, mock, start, clip_norm=C, steps=2, tokens=True)
     assert isinstance(canary.sample, kind)
     assert canary.sample.dtype == start.dtype
     assert canary.loss == pytest.approx(loss_of(np.asarray(canary.sample)), rel=1e-4)
+
+
+def test_texts_designed_by_torchs_own_derivatives_are_those_of_exact_ones():
+    torch = pytest.importorskip("torch")
+    table = torch.tensor(EMBEDDING)
+
+    def by_autograd(params, weights):
+        params, weights = (part.detach().requires_grad_() for part in (params, weights))
+        loss = 0.5 * (params @ (weights.reshape(-1) @ table)) ** 2
+        return torch.autograd.grad(loss, (params, weights))
+
+    options = {"clip_norm": C, "steps": 100, "rate": 0.1, "tokens": True, "seed": 5}
+    found = cp.design_canary(by_autograd, *map(torch.tensor, (PARAMS, MOCK, LOGITS)), **options)
+    expected = cp.design_canary(text_gradients, PARAMS, MOCK, LOGITS, **options)
+    np.testing.assert_array_equal(found.sample.numpy(), expected.sample)
+    np.testing.assert_allclose(found.update, expected.update, rtol=1e-9)
+    assert found.loss == pytest.approx(expected.loss, rel=1e-9)
+    assert found.initial_loss == pytest.approx(expected.initial_loss, rel=1e-9)
 
 
 REFUSED = [

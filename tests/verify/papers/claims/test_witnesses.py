@@ -722,7 +722,7 @@ ELSEWHERE = {
         r"v1\.section5\.limit"
     ),
     "none: attacks simulated on digits, whose designs have a second way in test_equation_1": (
-        r"canife\.study\.(rate|start|model|loss-1|norm-health)"
+        r"canife\.study\.(rate|start|model|loss-1|printed-losses|norm-health)"
     ),
 }
 

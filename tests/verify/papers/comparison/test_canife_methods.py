@@ -12,7 +12,6 @@ from canaryproof.verify.papers.canife.measure import Deltas, rounds_served, trai
 from canaryproof.verify.papers.comparison.canife import PRINTED
 from canaryproof.verify.papers.comparison.canife_methods import METHODS, code_epsilon, exact, spread
 from canaryproof.verify.papers.records.benchmark_record import SpreadRecord
-from canaryproof.verify.papers.records.training_record import ZeroCountsRecord
 
 SETTING = replace(PRINTED, batch=4, canaries=100, every=10, pool=1, noise_multiplier=0.5)
 PLAN = replace(SETTING.sizes(clients=100, dim=10_000), sampling=0.01)
@@ -26,9 +25,9 @@ def test_an_epoch_has_a_last_round_of_fewer_clients():
 
 
 def audit(epsilons, shift=1.0, deviation=0.5):
-    capped = SimpleNamespace(**dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True)))
-    separated = SimpleNamespace(**{**vars(capped), "epsilon": math.inf})
-    attack = SimpleNamespace(scores=100, epsilon=ZeroCountsRecord(separated, capped))
+    ends = dict(zip(("epsilon", "lower", "upper"), epsilons, strict=True))
+    capped, separated = SimpleNamespace(**ends), SimpleNamespace(**{**ends, "epsilon": math.inf})
+    attack = SimpleNamespace(scores=100, epsilon=SimpleNamespace(separated=separated, capped=capped))
     return SimpleNamespace(law=SimpleNamespace(shift=shift, deviation=deviation), attacks=(attack,))
 
 

@@ -30,7 +30,7 @@ def test_the_full_level_has_the_exact_law_at_a_thousand_too():
 
 
 def cell(rate, predicted, *, unlimited=3.0, alarms=0, runs=400):
-    methods = {"fixed-sequence": MethodAlarms((3.0, 3.0, 3.0), 0.0, alarms, 100, (alarms / 100, 0.0, 1.0))}
+    methods = {"fixed-sequence": MethodAlarms((3.0, 3.0, 3.0), 0.0, alarms, 100)}
     return AtlasCell(
         value=1.0,
         count=100,

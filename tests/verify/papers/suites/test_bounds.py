@@ -127,9 +127,8 @@ def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
     assert {row["delta"] for row in cells} == {1e-6, 1e-2}
     assert {row["null"] for row in cells} == {"exact", "unobserved"}
     for row in cells:
-        assert row["deficit"] == pytest.approx(row["truth"] - row["mean"])
-        low, high = row["interval"]
-        assert low <= row["rate"] == row["above"] / row["runs"] <= high
+        low, high = CoverageRow(**row).interval
+        assert low <= CoverageRow(**row).rate == row["above"] / row["runs"] <= high
         exact = stats.binomtest(row["above"], row["runs"]).proportion_ci()
         assert (low, high) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
@@ -280,11 +279,11 @@ def test_the_default_s_design_is_that_of_a_t_test(quick_run):
 
 def test_significance_is_of_all_cells_together():
     where = {"mechanism": "m", "epsilon": 1.0, "count": 10, "delta": 0.1, "null": "exact"}
-    row = {**where, "runs": 1000, "interval": (0.0, 1.0), "mean": 0.0, "truth": 1.0, "deficit": 1.0}
+    row = {**where, "runs": 1000, "mean": 0.0, "truth": 1.0}
     # The least that is significant alone is not among a thousand.
     edge = int(stats.binom.isf(LEVEL, 1000, 0.05)) + 1
-    one = CoverageRow(**row, above=edge, rate=edge / 1000)
-    fine = CoverageRow(**row, above=50, rate=0.05)
+    one = CoverageRow(**row, above=edge)
+    fine = CoverageRow(**row, above=50)
     assert bounds._outcome([one], 0.05).verdict is Verdict.REFUTED
     assert bounds._outcome([one, *[fine] * 999], 0.05).verdict is Verdict.CONFIRMED
     assert bounds._outcome([replace(one, above=edge - 1)], 0.05).verdict is Verdict.CONFIRMED

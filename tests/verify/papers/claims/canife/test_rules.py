@@ -27,7 +27,6 @@ from canaryproof.verify.papers.records.training_record import (
     RepetitionRecord,
     RoundEpsilon,
     TrainingRecord,
-    ZeroCountsRecord,
 )
 
 CONFIRMED, QUALIFIED, REFUTED, INCONCLUSIVE, NEEDS_DATA = Verdict
@@ -83,9 +82,10 @@ def test_estimates_far_below_the_final_epsilon():
 
 
 def attack(health=0.97, accuracy=0.9, deviation=0.4, epsilon=3.0, separated=None):
-    capped, finite = (RoundEpsilon(value, 0.0, 9.0, 0.5, 0, 0, 50, 50) for value in (epsilon, separated))
+    separated = epsilon if separated is None else separated
+    capped, infinite = (RoundEpsilon(value, 0.0, 9.0, 0.5, 0, 0, 50, 50) for value in (epsilon, separated))
     return CanifeAttackRecord(
-        epsilon=ZeroCountsRecord(capped if separated is None else finite, capped),
+        epsilon=SimpleNamespace(separated=infinite, capped=capped),
         canary=DesignRecord(loss=0.1, norm=1.0, health=health, attempts=1, healthy=True),
         accuracy=accuracy,
         deviations=(deviation, deviation),
