@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from canaryproof.kernels.refusals import shorten
+
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Complexes = NDArray[np.complex128]
@@ -24,12 +26,27 @@ def is_of(module: str, name: str, value: object) -> bool:
 
 
 def on_host(values: Any) -> NDArray[Any]:
-    """Return an array of any library as numpy's."""
-    if is_of("torch", "Tensor", values):
-        held = values.detach().cpu()
-        # numpy has no bfloat16.
-        values = (held.float() if held.is_floating_point() and held.element_size() < 4 else held).numpy()
-    return np.asarray(values)
+    """Return numbers, or truth values, of any library as an array of numpy.
+
+    Raises
+    ------
+    ValueError
+        If they are something else, such as texts or dates, or some are masked.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError("must have no masked values: leave them out")
+    try:
+        if is_of("torch", "Tensor", values):
+            held = values.detach().cpu()
+            # numpy has no bfloat16.
+            values = (held.float() if held.is_floating_point() and held.element_size() < 4 else held).numpy()
+        array = np.asarray(values)
+    # A tensor of another device raises what its library chooses, and so does whatever calls itself an array.
+    except Exception as error:
+        raise ValueError(f"must be an array of numbers ({shorten(' '.join(str(error).split()), 200)})") from error
+    if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
+        raise ValueError(f"must be an array of numbers, not of {shorten(str(array.dtype))}")
+    return array
 
 
 def is_floating(dtype: np.dtype[Any]) -> bool:

@@ -26,6 +26,7 @@ from scipy import special
 
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._compiled import evaluate, njit
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 
 Pair = tuple[float, float]
@@ -45,7 +46,7 @@ _SHIFTS = {"clopper-pearson": (0.0, 1.0), "jeffreys": (0.5, 0.5)}
 def _check_arguments(
     successes: ArrayLike, trials: ArrayLike, confidence: ArrayLike, method: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    s, n, c = (np.asarray(a, dtype=np.float64) for a in (successes, trials, confidence))
+    s, n, c = map(checked_reals, ("successes", "trials", "confidence"), (successes, trials, confidence))
     if not np.all((n >= 1) & (n == np.floor(n)) & (n <= _MOST_TRIALS)):
         raise ValueError(f"trials must be a whole number from 1 to {_MOST_TRIALS:g}")
     if not np.all((s >= 0) & (s <= n) & (s == np.floor(s))):

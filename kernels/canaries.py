@@ -17,9 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from threadpoolctl import ThreadpoolController
 
 from canaryproof.kernels import _canary_passes as passes
-from canaryproof.kernels._canary_arguments import checked_indices, checked_int, checked_vectors, checked_weights
 from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fill
+from canaryproof.kernels.arguments import checked_indices, checked_reals, checked_vectors, checked_weights
+from canaryproof.kernels.arrays import real
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_integer, named
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["Canaries", "noise"]
@@ -106,9 +108,9 @@ class Canaries:
     _known_norms: dict[int, float] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        checked_int("seed", self.seed, 0, 2**64, "0 ≤ seed < 2^64")
-        checked_int("count", self.count, 1, _MAX_COUNT + 1, "1 ≤ count ≤ 2^32")
-        checked_int("dim", self.dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
+        checked_integer("seed", self.seed, 0, 2**64 - 1, "with 0 ≤ seed < 2^64")
+        checked_integer("count", self.count, 1, _MAX_COUNT, "with 1 ≤ count ≤ 2^32")
+        checked_integer("dim", self.dim, 2, MAX_DIM, "with 2 ≤ dim ≤ 2^40")
 
     def vector(self, j: int) -> NDArray[np.float32]:
         """Canary j, normalised in float64 and then rounded.
@@ -127,7 +129,7 @@ class Canaries:
         ValueError
             If j is not an integer in its range.
         """
-        index = np.uint64(checked_int("j", j, 0, self.count, f"0 ≤ j < {self.count}"))
+        index = np.uint64(checked_integer("j", j, 0, self.count - 1, f"with 0 ≤ j < {self.count}"))
         canary = np.empty(self.dim, np.float32)
         fill(np.uint64(self.seed), index, CANARY, 0, canary)
         return np.divide(canary, self._norms(np.array([index])), out=canary, dtype=np.float64, casting="same_kind")
@@ -256,7 +258,7 @@ class Canaries:
         ValueError
             If the vector is of another shape or type, or an index or ``start`` is out of range.
         """
-        first = checked_int("start", start, 0, self.dim, f"0 ≤ start < {self.dim}")
+        first = checked_integer("start", start, 0, self.dim - 1, f"with 0 ≤ start < {self.dim}")
         part = checked_part(vector, first, self.dim)
         chosen = checked_indices(indices, self.count)
         products, squares, own_squares = np.zeros((1, len(chosen))), np.zeros(len(chosen)), np.zeros(1)
@@ -310,8 +312,10 @@ class Canaries:
         ValueError
             If a vector is zero, not finite or of another shape or type.
         """
-        if np.ndim(vectors) != 2:
-            raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
+        with named("vectors"):
+            vectors = real(vectors)
+        if vectors.ndim != 2:
+            raise ValueError(f"vectors must have the shape (n, {self.dim}), not {vectors.shape}")
         return self._quotients(self._block_sums, vectors, checked_indices(None, self.count))
 
     def _quotients(self, sums: _Sums, vectors: ArrayLike, chosen: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -430,7 +434,7 @@ class Canaries:
         return total
 
     def _checked_squares(self, squared_norms: ArrayLike) -> NDArray[np.float64]:
-        squares = np.asarray(squared_norms, dtype=np.float64)
+        squares = checked_reals("squared_norms", squared_norms)
         if squares.shape != (self.count,) or not ((squares > 0.0) & (squares < np.inf)).all():
             raise ValueError(f"squared_norms must be {self.count} positive numbers, one a canary")
         return squares
@@ -465,7 +469,7 @@ def noise(seed: int, dim: int) -> NDArray[np.float32]:
     -----
     The module's stream with purpose 1 and j = 0: the first coordinates are the same for any dim.
     """
-    key = np.uint64(checked_int("seed", seed, 0, 2**64, "0 ≤ seed < 2^64"))
-    out = np.empty(checked_int("dim", dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40"), np.float32)
+    key = np.uint64(checked_integer("seed", seed, 0, 2**64 - 1, "with 0 ≤ seed < 2^64"))
+    out = np.empty(checked_integer("dim", dim, 2, MAX_DIM, "with 2 ≤ dim ≤ 2^40"), np.float32)
     fill(key, np.uint64(0), NOISE, 0, out)
     return out

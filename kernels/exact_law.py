@@ -31,8 +31,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.null_cosine import LARGEST_DIM
+from canaryproof.kernels.refusals import check_type, checked_integer
 
 # With this limit no square overflows.
 _LARGEST = 1e100
@@ -79,13 +81,12 @@ def _draw(
     in_norms: bool,
 ) -> tuple[Array, Array]:
     """Draw ⟨c_j, ρ⟩, in multiples of ‖ρ‖ or not, and ‖ρ‖, shapes (..., k) and (...)."""
-    for name, number in (("count", count), ("runs", runs)):
-        if number is not None and not (float(number).is_integer() and number >= 1):
-            raise ValueError(f"{name} must be a whole number of at least 1")
-    if not (float(dim).is_integer() and 2 <= float(dim) <= LARGEST_DIM):
-        raise ValueError(f"dim must be a whole number from 2 to {LARGEST_DIM:g}")
+    for name, number in (("count", count), ("runs", 1 if runs is None else runs)):
+        checked_integer(name, number, 1, 2**32)
+    checked_integer("dim", dim, 2, int(LARGEST_DIM))
+    check_type("rng", rng, np.random.Generator, "a numpy.random.Generator")
     noise, data = np.broadcast_arrays(
-        np.asarray(noise_multiplier, dtype=np.float64), np.asarray(data_norm, dtype=np.float64)
+        checked_reals("noise_multiplier", noise_multiplier), checked_reals("data_norm", data_norm)
     )
     if not np.all((noise >= 0.0) & (noise <= _LARGEST)):
         raise ValueError(f"noise_multiplier must lie between 0 and {_LARGEST:g}")

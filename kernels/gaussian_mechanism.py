@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._compiled import evaluate, njit
 from canaryproof.kernels._tails import Pair, outside, tails
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.two_gaussians import (
     LARGEST_EPSILON,
@@ -117,14 +118,14 @@ def _noise_multipliers(epsilon: Array, delta: Array, result: Array) -> None:
 
 
 def _checked_epsilon(epsilon: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(epsilon, dtype=np.float64)
+    array = checked_reals("epsilon", epsilon)
     if not np.all((array >= 0.0) & (array <= LARGEST_EPSILON)):
         raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
     return array
 
 
 def _checked_delta(delta: ArrayLike) -> NDArray[np.float64]:
-    array = np.asarray(delta, dtype=np.float64)
+    array = checked_reals("delta", delta)
     if not np.all((array >= SMALLEST_DELTA) & (array < 1.0)):
         raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")
     return array
@@ -132,7 +133,7 @@ def _checked_delta(delta: ArrayLike) -> NDArray[np.float64]:
 
 def checked_noise(noise_multiplier: ArrayLike) -> NDArray[np.float64]:
     """Return noise multipliers as an array; a ValueError if they lie outside the domain."""
-    array = np.asarray(noise_multiplier, dtype=np.float64)
+    array = checked_reals("noise_multiplier", noise_multiplier)
     if not np.all((array >= SMALLEST_NOISE) & (array <= LARGEST_NOISE)):
         raise ValueError(f"noise_multiplier must lie between {SMALLEST_NOISE:g} and {LARGEST_NOISE:g}")
     return array

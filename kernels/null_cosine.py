@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._compiled import evaluate, njit
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 
 Pair = tuple[float, float]
@@ -263,10 +264,10 @@ def _isfs(q: Array, dim: Array, result: Array) -> None:
 
 
 def _check_arguments(dim: ArrayLike, name: str, argument: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    dims = np.asarray(dim, dtype=np.float64)
+    dims = checked_reals("dim", dim)
     if not np.all((dims >= 2.0) & (dims <= LARGEST_DIM)):
         raise ValueError(f"dim must lie between 2 and {LARGEST_DIM:g}")
-    array = np.asarray(argument, dtype=np.float64)
+    array = checked_reals(name, argument)
     if np.any(np.isnan(array)):
         raise ValueError(f"{name} must not be NaN")
     return dims, array

@@ -29,17 +29,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels._canary_arguments import (
-    checked_indices,
-    checked_int,
-    checked_vectors,
-    checked_weights,
-    scales_of,
-)
 from canaryproof.kernels._canary_passes import add_squares, gather, scatter
 from canaryproof.kernels._canary_stream import MAX_DIM, TILE, fill_signs, shuffle, shuffle_few
 from canaryproof.kernels._hadamard import rotate, transform
+from canaryproof.kernels.arguments import checked_indices, checked_vectors, checked_weights, scales_of
+from canaryproof.kernels.arrays import real
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_integer, named
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["OrthonormalCanaries"]
@@ -104,11 +100,11 @@ class OrthonormalCanaries:
     layers: int = 2
 
     def __post_init__(self) -> None:
-        checked_int("seed", self.seed, 0, 2**64, "0 ≤ seed < 2^64")
-        checked_int("dim", self.dim, 2, MAX_DIM + 1, "2 ≤ dim ≤ 2^40")
+        checked_integer("seed", self.seed, 0, 2**64 - 1, "with 0 ≤ seed < 2^64")
+        checked_integer("dim", self.dim, 2, MAX_DIM, "with 2 ≤ dim ≤ 2^40")
         most, name = self.largest_count, "dim" if self.largest_count == self.dim else f"{self.largest_count}"
-        checked_int("count", self.count, 1, most + 1, f"1 ≤ count ≤ {name}: no more rows are orthogonal")
-        checked_int("layers", self.layers, 1, _MAX_LAYERS + 1, f"1 ≤ layers ≤ {_MAX_LAYERS}")
+        checked_integer("count", self.count, 1, most, f"with 1 ≤ count ≤ {name}: no more rows are orthogonal")
+        checked_integer("layers", self.layers, 1, _MAX_LAYERS, f"with 1 ≤ layers ≤ {_MAX_LAYERS}")
 
     def vector(self, j: int) -> NDArray[np.float32]:
         """Canary j, made in float64 and then rounded.
@@ -127,7 +123,7 @@ class OrthonormalCanaries:
         ValueError
             If j is not an integer in its range.
         """
-        index = checked_int("j", j, 0, self.count, f"0 ≤ j < {self.count}")
+        index = checked_integer("j", j, 0, self.count - 1, f"with 0 ≤ j < {self.count}")
         return self.sum(np.array([index])).astype(np.float32)
 
     def sum(
@@ -234,8 +230,10 @@ class OrthonormalCanaries:
         ValueError
             As for ``scores``.
         """
-        if np.ndim(vectors) != 2:
-            raise ValueError(f"vectors must have the shape (n, {self.dim}), not {np.shape(vectors)}")
+        with named("vectors"):
+            vectors = real(vectors)
+        if vectors.ndim != 2:
+            raise ValueError(f"vectors must have the shape (n, {self.dim}), not {vectors.shape}")
         return self._quotients(vectors, None, by_norm=True, dtype=np.float32)
 
     def partial_products(
@@ -266,7 +264,7 @@ class OrthonormalCanaries:
         ValueError
             If the vector is of another shape or type, or an index or ``start`` is out of range.
         """
-        first = checked_int("start", start, 0, self.dim, f"0 ≤ start < {self.dim}")
+        first = checked_integer("start", start, 0, self.dim - 1, f"with 0 ≤ start < {self.dim}")
         given = checked_part(vector, first, self.dim)
         chosen = checked_indices(indices, self.count)
         sums = PartialProducts(np.zeros(len(chosen)), None, 0.0)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import real
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import named, short_repr
 
 __all__ = ["PartialProducts", "blocks"]
 
@@ -53,16 +54,16 @@ def checked_slice(coordinates: slice | None, dim: int) -> slice:
     given: object = coordinates
     start, stop, step = given.indices(dim) if isinstance(given, slice) else (0, 0, 1)
     if step != 1 or start >= stop:
-        raise ValueError(f"coordinates must be a slice of step 1 with some of {dim} coordinates, not {coordinates!r}")
+        raise ValueError(
+            f"coordinates must be a slice of step 1 with some of {dim} coordinates, not {short_repr(coordinates)}"
+        )
     return slice(start, stop)
 
 
 def checked_part(vector: ArrayLike, start: int, dim: int) -> NDArray[np.floating]:
     """Return a vector's coordinates from ``start`` on, which must be in its range."""
-    try:
+    with named("vector"):
         part = real(vector)
-    except ValueError as error:
-        raise ValueError(f"vector {error}") from error
     if part.ndim != 1 or not 1 <= len(part) <= dim - start:
         raise ValueError(f"vector must be of shape (n,), n from 1 to {dim - start}, not {part.shape}")
     return part

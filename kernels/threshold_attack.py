@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels._compiled import evaluate, njit
 from canaryproof.kernels._tails import mills_ratio
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -104,5 +105,5 @@ def threshold_epsilon(delta: float, distance: ArrayLike, ratio: ArrayLike) -> ND
     Andrew et al. (arXiv 2302.03098v1), Section 4: with F₀ and F₁ the two distribution functions,
     max(log((F₀(a) − δ)/F₁(a)), log((1 − δ − F₁(a))/(1 − F₀(a)))).
     """
-    arrays = (np.asarray(a, dtype=np.float64) for a in (delta, distance, ratio))
+    arrays = map(checked_reals, ("delta", "distance", "ratio"), (delta, distance, ratio))
     return evaluate(_thresholds, *arrays)

@@ -34,6 +34,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels import _double_double as dd
 from canaryproof.kernels._compiled import evaluate, njit
 from canaryproof.kernels._tails import Pair, mills_ratio, outside, scaled_density, tails
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 
 Direction = Literal["forward", "reverse", "both"]
@@ -303,7 +304,7 @@ def check_arguments(
     mu1: ArrayLike, sigma1: ArrayLike, mu2: ArrayLike, sigma2: ArrayLike, direction: str
 ) -> tuple[NDArray[np.float64], ...]:
     """Return means and deviations as arrays; a ValueError if they lie outside the domain."""
-    arrays = tuple(np.asarray(a, dtype=np.float64) for a in (mu1, sigma1, mu2, sigma2))
+    arrays = tuple(map(checked_reals, ("mu1", "sigma1", "mu2", "sigma2"), (mu1, sigma1, mu2, sigma2)))
     m1, s1, m2, s2 = arrays
     if not (np.all(np.isfinite(m1)) and np.all(np.isfinite(m2))):
         raise ValueError("mu1 and mu2 must be finite")
@@ -358,7 +359,7 @@ def log_delta(
     Andrew et al. (arXiv 2302.03098), Section 3.2. Error: see the module.
     """
     m1, s1, m2, s2 = check_arguments(mu1, sigma1, mu2, sigma2, direction)
-    eps = np.asarray(epsilon, dtype=np.float64)
+    eps = checked_reals("epsilon", epsilon)
     if not np.all((eps >= 0.0) & (eps <= LARGEST_EPSILON)):
         raise ValueError(f"epsilon must lie between 0 and {LARGEST_EPSILON:g}")
     if direction == "forward":
@@ -403,7 +404,7 @@ def epsilon(
     Andrew et al. (arXiv 2302.03098), Section 3.2. Error: see the module.
     """
     m1, s1, m2, s2 = check_arguments(mu1, sigma1, mu2, sigma2, direction)
-    d = np.asarray(delta, dtype=np.float64)
+    d = checked_reals("delta", delta)
     if not np.all((d >= SMALLEST_DELTA) & (d < 1.0)):
         raise ValueError(f"delta must lie between {SMALLEST_DELTA:g} and 1, 1 excluded")
     if direction == "forward":

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from canaryproof.kernels.refusals import checked_texts, short_repr
+
 _LONGEST_LINE = 1000
-
-
-def shorten(text: str, length: int = 60) -> str:
-    """Keep of a text what fits into a line."""
-    return text if len(text) <= length else text[:length] + "..."
 
 
 def printable(text: str) -> str:
@@ -33,11 +30,6 @@ def _printable_line(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c == "\t" else c.encode("unicode_escape").decode("ascii") for c in text)
-
-
-def short_repr(value: object) -> str:
-    """Show a value that breaks a rule, in a short line."""
-    return shorten(" ".join(repr(value).split()))
 
 
 def refusal(rule: str, value: object) -> ValueError:
@@ -128,7 +120,9 @@ class NumberRange:
         ValueError
             If it is no number, or breaks the rule; ``name`` says which argument it is.
         """
-        if not isinstance(value, (bool, str, bytes)):
+        # A truth value or a time of numpy could be made a number, too.
+        kind = str(getattr(value, "dtype", ""))
+        if not isinstance(value, (bool, str, bytes)) and not any(word in kind for word in ("bool", "time")):
             with suppress(TypeError, ValueError, OverflowError):
                 return self._convert(operator.index(value))  # type: ignore[arg-type]
             with suppress(TypeError, ValueError, OverflowError):
@@ -152,6 +146,8 @@ DIM = NumberRange("be a whole number from 2 to 1e12", 2, 10**12, whole=True)
 INSERTED = NumberRange("be a whole number from 1 to 4294967296", 1, 2**32, whole=True)
 ROUNDS = NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
 NOISE_MULTIPLIER = NumberRange("lie between 0.01 and 1e+06", 0.01, 1e6)
+POSITIVE = NumberRange("be positive and finite", 0.0, math.inf, open=True)
+PROBABILITY = NumberRange("lie in [0, 1]", 0.0, 1.0)
 CLAIM = NumberRange("lie between 0.001 and 10000", 0.001, 1e4)
 
 
@@ -177,11 +173,7 @@ def bounds(names: object, known: Iterable[str], option: str = "bounds") -> tuple
     ValueError
         If one is not known, or a string stands in place of a list of names.
     """
-    if isinstance(names, str):
-        raise ValueError(f"{option}: must be a list of names, not the string {short_repr(names)}")
-    if not isinstance(names, Iterable):
-        raise ValueError(f"{option}: must be a list of names, not {short_repr(names)}")
-    given, there = tuple(names), tuple(known)
+    given, there = checked_texts(option, names, "names"), tuple(known)
     for name in given:
         if name not in there:
             raise ValueError(f"{option}: there is no bound {short_repr(name)}; there are {', '.join(there)}")

@@ -5,6 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
+from canaryproof.kernels.refusals import shorten
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer import instruments, plan, review, rounds_plan
 from canaryproof.verify.audit.rules import NumberRange
@@ -94,9 +95,9 @@ def test_names_of_choices_are_returned_as_they_are_given():
 
 
 def test_a_text_is_shortened_where_it_is_longer_than_a_line():
-    assert rules.shorten("x" * 60) == "x" * 60
-    assert rules.shorten("x" * 61) == "x" * 60 + "..."
-    assert rules.shorten("abcde", 3) == "abc..."
+    assert shorten("x" * 60) == "x" * 60
+    assert shorten("x" * 61) == "x" * 60 + "..."
+    assert shorten("abcde", 3) == "abc..."
 
 
 def test_a_number_has_the_type_of_its_rule():

@@ -44,8 +44,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
 from canaryproof.kernels import gaussian_mechanism
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_flag
 from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import shuffled_batches
@@ -670,6 +672,14 @@ class RandomTrainings:
     only_winner_released: bool = False
     score_covered: bool = False
 
+    def __post_init__(self) -> None:
+        rules.choice("law", self.law, ("truncated negative binomial", "Poisson"))
+        _MEAN.number("mean", self.mean)
+        rules.ROUNDS.number("made", self.made)
+        _SHAPE.number("shape", self.shape)
+        for name in ("settings_drawn_anew", "only_winner_released", "score_covered"):
+            checked_flag(f"{name}:", getattr(self, name))
+
     @property
     def is_private_selection(self) -> bool:
         """Whether all is affirmed that private selection needs."""
@@ -715,7 +725,7 @@ def best_of(claim: Claim, *, trainings: int | RandomTrainings) -> Claim:
     if not isinstance(claim, Claim):
         raise ValueError(f"claim: {rules.refusal('a Claim', claim)}")
     if isinstance(trainings, RandomTrainings):
-        shape = _checked_shape(trainings)
+        shape = math.inf if trainings.law == "Poisson" else trainings.shape
         selection = _private_selection(claim, trainings.mean, shape) if trainings.is_private_selection else None
         if selection is not None:
             return selection
@@ -733,18 +743,6 @@ def best_of(claim: Claim, *, trainings: int | RandomTrainings) -> Claim:
     import dp_accounting
 
     return from_event(dp_accounting.SelfComposedDpEvent(claim.event, number), neighbours=claim.neighbours)
-
-
-def _checked_shape(trainings: RandomTrainings) -> float:
-    """Return the shape of a law, which is infinite for Poisson's, if all is in its range."""
-    law = rules.choice("trainings: law", trainings.law, ("truncated negative binomial", "Poisson"))
-    _MEAN.number("trainings: mean", trainings.mean)
-    rules.ROUNDS.number("trainings: made", trainings.made)
-    for name in ("settings_drawn_anew", "only_winner_released", "score_covered"):
-        if type(getattr(trainings, name)) is not bool:
-            raise ValueError(f"trainings: {name}: {rules.refusal('true or false', getattr(trainings, name))}")
-    shape = float(_SHAPE.number("trainings: shape", trainings.shape))
-    return math.inf if law == "Poisson" else shape
 
 
 def _private_selection(claim: Claim, mean: float, shape: float) -> Claim | None:
@@ -1031,16 +1029,13 @@ def _distance(claim: Claim) -> float:
 
 def _checked_delta(claim: Claim, delta: float) -> float:
     """Return δ, which may be 0 where the claim has a pure ε."""
-    if np.ndim(delta) == 0 and delta == 0.0 and _pure_epsilon(claim) < math.inf:
+    if type(delta) in (float, int) and delta == 0.0 and _pure_epsilon(claim) < math.inf:
         return 0.0
     return float(rules.DELTA.number("delta", delta))
 
 
 def _checked_rates(rates: ArrayLike) -> Array:
-    try:
-        alpha = np.asarray(rates, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ValueError(f"false_positive_rate: must be numbers, not {rules.short_repr(rates)}") from None
+    alpha = checked_reals("false_positive_rate:", rates)
     wrong = alpha[~((alpha >= 0.0) & (alpha <= 1.0))]
     if wrong.size:
         raise ValueError(f"false_positive_rate: must lie between 0 and 1, not {wrong.flat[0]:g}")

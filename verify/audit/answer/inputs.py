@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels import null_cosine
+from canaryproof.kernels.refusals import short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian, poisson
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, is_carried_over, misuse, products_with_rest
@@ -318,7 +319,7 @@ def read_input(
     delta = rules.DELTA_OR_ZERO.number("delta", delta) and rules.DELTA.number("delta", delta)
     confidence = rules.CONFIDENCE.number("confidence", confidence)
     if not isinstance(request.force, bool):
-        raise ValueError(f"force: must be True or False, not {request.force!r}")
+        raise ValueError(f"force: must be True or False, not {short_repr(request.force)}")
     if sums is not None:
         return _ReleaseInput(scores, delta, confidence, request, sums)
     kind = ScoresInput if scores.record is None else _RoundsInput

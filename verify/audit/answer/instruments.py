@@ -28,8 +28,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize, special, stats
 
+from canaryproof.kernels.arguments import checked_integers
 from canaryproof.kernels.arrays import Array, Ints, floating, on_host, precision
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, rounds_p_value
 
@@ -133,7 +135,8 @@ class ResidualTests:
     ) -> None:
         sigma = rules.NOISE_MULTIPLIER.number("noise_multiplier", noise_multiplier)
         self.dim = int(rules.DIM.number("dim", dim))
-        sizes = [rules.DIM.number("layers", size) if size != 1 else 1 for size in layers or [self.dim]]
+        parts = [self.dim] if layers is None else checked_integers("layers:", layers).tolist()
+        sizes = [rules.DIM.number("layers", size) if size != 1 else 1 for size in parts]
         if sum(sizes) != self.dim:
             raise ValueError(f"layers: must sum to dim = {self.dim}, not to {int(sum(sizes))}")
         self.noise_multiplier = sigma
@@ -492,9 +495,10 @@ def seed_tests(
     ['head']
     """
     tests = []
-    for argument, values in (("first", first), ("second", second)):
+    for argument, values in (("before", before), ("first", first), ("second", second)):
+        check_type(f"{argument}:", values, Mapping, "a mapping from names to arrays")
         if values.keys() != before.keys():
-            raise ValueError(f"{argument}: must have the names of before, {rules.short_repr([*before])}")
+            raise ValueError(f"{argument}: must have the names of before, {short_repr([*before])}")
     for name in before:
         start, moved_to, again = (np.atleast_1d(on_host(values[name])) for values in (before, first, second))
         if not start.shape == moved_to.shape == again.shape:
@@ -586,10 +590,7 @@ class SamplingTests:
         -----
         Poisson sampling draws nobody twice: where a member is, the test ``drawn once`` fails.
         """
-        numbers = np.asarray(drawn)
-        if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-            raise ValueError(f"drawn: must be a list of members' numbers, not {rules.short_repr(drawn)}")
-        numbers = numbers.astype(np.int64)
+        numbers = checked_integers("drawn:", drawn).astype(np.int64)
         if numbers.size and not (numbers.min() >= 0 and numbers.max() < self.members):
             raise ValueError(f"drawn: must lie between 0 and {self.members - 1}")
         once = each_once(numbers)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Protocol, TypeVar
 
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_path, short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer import report, report_check
 from canaryproof.verify.audit.answer.findings import GateOutcome, Question, Status
@@ -24,7 +25,6 @@ from canaryproof.verify.audit.files.json_records import Count
 from canaryproof.verify.audit.files.reading import ScoreKind
 from canaryproof.verify.audit.markup.digits import percent, round_down, round_to_error
 from canaryproof.verify.audit.markup.markdown import code, literal, table
-from canaryproof.verify.audit.rules import short_repr
 
 _Text = Annotated[str, rules.line]
 _Delta = Annotated[float, rules.number(0.0, 1.0)]
@@ -187,7 +187,7 @@ def _numbers(source: "Audit | str | Path") -> tuple[str, object]:
         return "audit", report.numbers(source)
     if not isinstance(source, str | Path):
         raise ValueError(f"source: must be an audit, or the path of its report, not {short_repr(source)}")
-    read = report_check.read(Path(source))
+    read = report_check.read(checked_path("source", source))
     if read.damage:
         raise InputError(f"{source}: was changed after it was written. {read.damage[0]}")
     if read.record is None:

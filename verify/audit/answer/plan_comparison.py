@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import short_repr
 from canaryproof.verify.audit.answer.findings import Finding, Question, Status
 from canaryproof.verify.audit.files.json_records import Count
-from canaryproof.verify.audit.rules import short_repr
 
 
 @set_module("canaryproof.typing")

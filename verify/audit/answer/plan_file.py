@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from canaryproof.kernels.refusals import short_repr
 from canaryproof.verify.audit.answer.findings import RULES_VERSION, Status
 from canaryproof.verify.audit.answer.plan import AuditPlan
 from canaryproof.verify.audit.answer.plan_comparison import Comparison, Departure, Secret, minor, other_version
@@ -28,7 +29,6 @@ from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import Count
 from canaryproof.verify.audit.files.reading import ScoreKind, content, open_file, parsed_json, read_json
 from canaryproof.verify.audit.levels import POWER
-from canaryproof.verify.audit.rules import short_repr
 
 SCHEMA = "canaryproof audit plan 2.0.0"
 _LARGEST = 2**22

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, checked_integer, named
 from canaryproof.kernels.slices import PartialProducts, blocks
 from canaryproof.verify.audit.estimators.epsilon_estimators import squared_norm
 from canaryproof.verify.audit.files import checkpoint
@@ -252,7 +253,12 @@ def release_sums(
     >>> bool(np.isclose(found.estimate.epsilon, whole.estimate.epsilon, rtol=1e-9))
     True
     """
-    source = as_source(release)
+    check_type("canaries", canaries, (Canaries, OrthonormalCanaries), "Canaries or OrthonormalCanaries")
+    checked_integer("start", start, 0, canaries.dim - 1)
+    with named("release:"):
+        source = as_source(release)
+        if not 1 <= source.dim <= canaries.dim - start:
+            raise ValueError(f"must have 1 to {canaries.dim - start:,} coordinates from start on, not {source.dim:,}")
     return _sums(source.read(0, source.dim), scored_directions(canaries), start, source.canary_norm, lambda _: None)
 
 

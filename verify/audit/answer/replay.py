@@ -6,7 +6,7 @@ with the whole batch. Then Hypothesis draws batches, orders and members, and shr
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import Array, is_floating, on_host, precision
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, short_repr
 from canaryproof.verify.audit import rules
 
 # Sums of many members round more often than their total does: a step may exceed its sensitivity by so much of it.
@@ -25,7 +26,6 @@ _MOST = 64
 # A step raises these for a batch that it does not take: torch raises RuntimeError for an empty one.
 _REFUSALS = (ArithmeticError, ValueError, LookupError, RuntimeError)
 _NEIGHBOURS = ("add-or-remove", "replace")
-_SENSITIVITY = rules.NumberRange("be positive and finite", 0.0, math.inf, open=True)
 
 
 @set_module("canaryproof.typing")
@@ -95,7 +95,7 @@ class Replay:
         else:
             change = self._change(self.smallest)
             batch = list(self.smallest.batch)
-            others = f"and {len(batch)} other{'' if len(batch) == 1 else 's'} {rules.short_repr(batch)}"
+            others = f"and {len(batch)} other{'' if len(batch) == 1 else 's'} {short_repr(batch)}"
             company = others if batch else "alone"
             answer = f"Refuted: {act.lower()} {change}.\nSmallest batch: {self.smallest.member}, {company}"
         lines = [f"  {self._change(case)}: {case.member}" for case in released]
@@ -165,11 +165,15 @@ def replay(
     >>> cp.replay(step, updates, sensitivity=1 / 20).has_failed
     True
     """
-    limit = _SENSITIVITY.number("sensitivity", sensitivity)
+    limit = rules.POSITIVE.number("sensitivity", sensitivity)
     rules.choice("neighbours", neighbours, _NEIGHBOURS)
-    share = rules.NumberRange("lie between 0 and 1", 0.0, 1.0).number("tolerance", tolerance)
-    if len(members) < 1:
+    share = rules.PROBABILITY.number("tolerance", tolerance)
+    check_type("step", step, Callable, "a function")
+    check_type("members", members, Sized, "a sequence")
+    if getattr(members, "ndim", 1) == 0 or len(members) < 1:
         raise ValueError("members: must hold at least one member")
+    if extremes is not None:
+        check_type("extremes", extremes, Mapping, "a mapping from names to members")
     chosen = _extremes(members) if extremes is None else dict(extremes)
     if not chosen:
         raise ValueError("extremes: must name at least one member")

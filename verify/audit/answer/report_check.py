@@ -16,6 +16,7 @@ import numpy as np
 
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.kernels.refusals import short_repr
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer import plan_file
@@ -49,7 +50,6 @@ from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.json_records import dump, seal
 from canaryproof.verify.audit.files.reading import LARGEST_COUNT, content, open_file, parsed_json
 from canaryproof.verify.audit.files.stored_release import StoredRelease
-from canaryproof.verify.audit.rules import short_repr
 
 # The largest report that is read, in bytes.
 _LARGEST = 2**24

@@ -17,6 +17,7 @@ import numpy as np
 
 from canaryproof.kernels.arrays import Array, Ints
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, checked_path
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.misuse import HIDDEN_COPIES
 from canaryproof.verify.audit.answer.result import AuditRow
@@ -256,6 +257,9 @@ def review(
     'at its cap'
     """
     columns = {"score": score, "member": member, "id_column": id_column}
+    for name, column in columns.items():
+        if column is not None:
+            check_type(f"{name}:", column, str, "the name of a column")
     rules.CONFIDENCE.number("confidence", confidence)
     if tried is not None:
         tried = int(_TRIED.number("tried", tried))
@@ -264,7 +268,7 @@ def review(
     fields = UNASKED | {"kind": expected, "inclusion": str(chosen)}
     if isinstance(source, str | Path):
         second = None if unobserved is None else Path(unobserved)
-        scores, result = read_any_scores(Path(source), fields, columns, second)
+        scores, result = read_any_scores(checked_path("source", source), fields, columns, second)
     elif hasattr(source, "columns"):
         result = of_frame(source, score, member, id_column, expected)
         scores = scores_of(result, fields)

@@ -7,6 +7,8 @@ For example:
 a fair coin of its own for each inclusion
 """
 
+from canaryproof.kernels.refusals import check_type
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.bounds import (
     any_dependence,
     bayesian,
@@ -60,11 +62,13 @@ def lower_bounds(
 
     Raises
     ------
-    KeyError
-        If there is no bound of a name.
     ValueError
-        If a named method does not serve these scores, or δ or α is outside its domain.
+        If there is no bound of a name, a named method does not serve these scores, or δ or α is outside its domain.
     """
+    check_type("scores", scores, ScoreSample, "what canaryproof.bounds.prepare returns")
+    delta = rules.DELTA_OR_ZERO.number("delta", delta)
+    confidence = rules.CONFIDENCE.number("confidence", confidence)
+    names = rules.bounds(names, METHODS, "names")
     shown = (*_SHOWN, *ANY_DEPENDENCE[delta > 0.0 :])
     chosen = [METHODS[name] for name in names] or [METHODS[name] for name in shown if METHODS[name].can_use(scores)]
     bounds = [method.bound(scores, delta, 1.0 - confidence) for method in dict.fromkeys(chosen)]

@@ -18,8 +18,10 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from canaryproof.kernels import null_cosine
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit import rules
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -74,6 +76,7 @@ def normal_null(deviation: float = 1.0) -> ExactNull:
 
 def cosine_null(dim: float) -> ExactNull:
     """Return the exact law of a cosine in R^d (Andrew et al., arXiv 2302.03098, Theorem 3.1)."""
+    dim = rules.DIM.number("dim", dim)
 
     def quantile(log_tail: Array) -> Array:
         # Raised to the tail's exponent (d − 1)/2, 1 − x² is as small as the normal tail at z.
@@ -237,7 +240,7 @@ def prepare(
 
 
 def _check(name: str, scores: ArrayLike) -> Array:
-    array = np.atleast_2d(np.asarray(scores, dtype=np.float64))
+    array = np.atleast_2d(checked_reals(f"{name}:", scores))
     if array.ndim != 2 or array.shape[1] == 0:
         raise ValueError(f"{name}: an audit must have at least one score, in one row")
     if not np.all(np.isfinite(array)):

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_integer, checked_path, named
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED
@@ -38,10 +39,16 @@ from canaryproof.verify.audit.canaries.participation import (
     Participation,
     checked_canaries,
     checked_inclusion,
-    checked_integer,
     checked_members,
 )
-from canaryproof.verify.audit.canaries.round_scores import BLOCK, AnyCanaries, RoundScores, SampledTrace, layers_of
+from canaryproof.verify.audit.canaries.round_scores import (
+    BLOCK,
+    AnyCanaries,
+    RoundScores,
+    SampledTrace,
+    check_canaries,
+    layers_of,
+)
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score, Scores
 from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries
 from canaryproof.verify.audit.estimators.noise_multiplier import Evidence, RoundTraces, log_mean_ratio
@@ -107,6 +114,7 @@ class CanaryClients:
         *,
         keep_table: bool = False,
     ) -> None:
+        check_canaries(canaries, sharded=True)
         self.canaries = canaries.whole if isinstance(canaries, ShardedCanaries) else canaries
         self.participation = participation
         self.rounds = 0
@@ -486,7 +494,7 @@ class CanaryClients:
         OSError
             If they cannot be written.
         """
-        target = Path(path)
+        target = checked_path("path", path)
         current = _scores_file(target, self.rounds)
         self._scores.save(current)
         checkpoint.write(target, self._description(), self._state())
@@ -513,7 +521,7 @@ class CanaryClients:
             If the one beside it is missing, or one is damaged or of other canaries: the file, the field and the rule
             are named.
         """
-        target = Path(path)
+        target = checked_path("path", path)
         state = checkpoint.read(target, self._description(), self._state())
         rounds, zero = int(state["rounds"]), state["zero"]
         beside = _scores_file(target, rounds)
@@ -706,10 +714,8 @@ def _scores_file(path: Path, rounds: int) -> Path:
 
 def float_vector(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:
     """Return floating-point numbers of any library; a ``ValueError`` begins with their name."""
-    try:
+    with named(name):
         return floating(values)
-    except ValueError as error:
-        raise ValueError(f"{name} {error}") from error
 
 
 def _check_finite(vector: NDArray[np.floating], name: str) -> None:

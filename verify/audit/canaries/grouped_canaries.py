@@ -1,6 +1,5 @@
 """Canaries for clipping with several norms: a canary's part in each group of coordinates has that group's norm."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,10 +7,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels._canary_arguments import checked_indices, checked_vectors
+from canaryproof.kernels.arguments import checked_indices, checked_vectors
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, checked_integer
+from canaryproof.verify.audit import rules
 
 
 @set_module("canaryproof")
@@ -59,14 +60,15 @@ class GroupedCanaries:
     norms: tuple[float, ...]
 
     def __post_init__(self) -> None:
+        for name, values in (("sizes", self.sizes), ("norms", self.norms)):
+            check_type(f"{name}:", values, (tuple, list), "a tuple of numbers")
         if len(self.sizes) != len(self.norms) or not self.sizes:
             raise ValueError(f"norms: must be one for each of {len(self.sizes)} groups, not {len(self.norms)}")
         for size in self.sizes:
-            if size < 2:
-                raise ValueError("sizes: must be at least 2 each, since one coordinate has no random direction")
+            # One coordinate has no random direction.
+            checked_integer("sizes:", size, 2, rule="of at least 2 each")
         for norm in self.norms:
-            if not 0.0 < norm < math.inf:
-                raise ValueError(f"norms: must be positive and finite, not {norm!r}")
+            rules.POSITIVE.number("norms", norm)
         # They refuse seeds and counts for all groups.
         _ = Canaries(self.seed, self.count, self.dim), self.parts
 

@@ -7,7 +7,6 @@ rounds with and without them. Rounds are numbered from 0.
 """
 
 import math
-import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,13 +15,19 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Ints
+from canaryproof.kernels.arguments import checked_integers
+from canaryproof.kernels.arrays import Ints, on_host
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, checked_integer, named, short_repr
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Members, Sampling
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.canaries.seeds import Purpose, Seed, generator
 
 _INCLUSIONS = tuple(inclusion.value for inclusion in (Inclusion.FIXED, Inclusion.COIN))
+# Above these a schedule would be drawn for hours, and no memory has it.
+_MOST_MEMBERS, _MOST_ROUNDS = 2**32, 10**9
+_MEAN = rules.NumberRange("lie in [0, 1e6]", 0.0, 1e6)
 
 
 @set_module("canaryproof")
@@ -74,7 +79,7 @@ def check(participation: Participation, clients: int, canaries: int) -> None:
     checked_integer("participation: rounds", participation.rounds, 1)
     if participation.inclusion not in _INCLUSIONS:
         raise ValueError(
-            f"participation: inclusion must be {' or '.join(_INCLUSIONS)}, not {participation.inclusion!r}"
+            f"participation: inclusion must be {' or '.join(_INCLUSIONS)}, not {short_repr(participation.inclusion)}"
         )
     checked_inclusion(participation, canaries)
     for t in range(participation.rounds):
@@ -84,6 +89,10 @@ def check(participation: Participation, clients: int, canaries: int) -> None:
 
 def checked_inclusion(participation: Participation, canaries: int) -> NDArray[np.bool_]:
     """Return which canaries are included; there must be one entry per canary."""
+    if not all(hasattr(participation, name) for name in ("rounds", "inclusion", "included", "clients", "canaries")):
+        raise ValueError(
+            f"participation: must be one, such as canaryproof.uniform returns, not {short_repr(participation)}"
+        )
     included = np.asarray(participation.included)
     if included.dtype != np.bool_ or included.shape != (canaries,):
         raise ValueError(
@@ -103,27 +112,13 @@ def checked_canaries(participation: Participation, round: int) -> Ints:  # noqa:
     return members
 
 
-def checked_integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return the value as an integer, or refuse it."""
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = low - 1
-    if number < low or (high is not None and number > high):
-        rule = f"from {low} to {high}" if high is not None else f"of at least {low}"
-        raise ValueError(f"{name} must be an integer {rule}, not {value!r}")
-    return number
-
-
 def _checked_members(kind: Members, round: int, members: object, population: int) -> Ints:  # noqa: A002
     return checked_members(f"participation: {kind}({round})", members, population, kind)
 
 
 def checked_members(field: str, members: object, population: int, kind: Members = "canaries") -> Ints:
     """Return indices of members of a population, if none is out of range or repeated."""
-    array = np.asarray(members)
-    if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
-        raise ValueError(f"{field}: must be a one-dimensional array of integers, not {array.ndim}-d {array.dtype}")
+    array = checked_integers(f"{field}:", members)  # type: ignore[arg-type]
     wrong = array[(array < 0) | (array >= population)]
     if len(wrong):
         raise ValueError(f"{field}: index {wrong[0]} is out of range, there are {population} {kind}")
@@ -193,6 +188,13 @@ class Insertion:
     count: int
     observed: int | None = None
     pattern: Presentations | LastRounds | None = None
+
+    def __post_init__(self) -> None:
+        checked_integer("count", self.count, 0, _MOST_MEMBERS)
+        if self.observed is not None:
+            checked_integer("observed", self.observed, 0, self.count)
+        if self.pattern is not None:
+            check_type("pattern", self.pattern, (Presentations, LastRounds), "None, Presentations or LastRounds")
 
 
 NO_CANARIES = Insertion(0, 0)
@@ -278,9 +280,10 @@ def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries
     >>> [len(schedule.clients(t)) for t in range(schedule.rounds)]
     [250, 250, 250, 250]
     """
-    checked_integer("clients", clients, 1)
+    checked_integer("clients", clients, 1, _MOST_MEMBERS)
     checked_integer("cohort", cohort, 1, clients)
-    checked_integer("epochs", epochs, 1)
+    checked_integer("epochs", epochs, 1, _MOST_ROUNDS)
+    check_type("canaries", canaries, Insertion, "an Insertion")
     rng = generator(seed, Purpose.CLIENTS)
     rounds = math.ceil(clients / cohort)
     drawn = [cohort_members for _ in range(epochs) for cohort_members in _spread(np.arange(clients), rounds, rng)]
@@ -321,9 +324,10 @@ def uniform(clients: int, cohort: int, rounds: int, seed: Seed, canaries: Insert
     >>> [len(schedule.clients(t)) for t in range(3)]
     [100, 100, 100]
     """
-    checked_integer("clients", clients, 0)
+    checked_integer("clients", clients, 0, _MOST_MEMBERS)
     checked_integer("cohort", cohort, 0, clients)
-    checked_integer("rounds", rounds, 1)
+    checked_integer("rounds", rounds, 1, _MOST_ROUNDS)
+    check_type("canaries", canaries, Insertion, "an Insertion")
     rng = generator(seed, Purpose.CLIENTS)
     drawn = [rng.choice(clients, cohort, replace=False) if cohort else np.arange(0) for _ in range(rounds)]
     if not clients:
@@ -359,10 +363,10 @@ def bernoulli(clients: int, rate: float, rounds: int, seed: Seed, canaries: Inse
     >>> [len(schedule.clients(t)) for t in range(3)]
     [102, 113, 131]
     """
-    checked_integer("clients", clients, 0)
-    checked_integer("rounds", rounds, 1)
-    if not 0.0 <= rate <= 1.0:
-        raise ValueError(f"rate must lie in [0, 1], not {rate!r}")
+    checked_integer("clients", clients, 0, _MOST_MEMBERS)
+    checked_integer("rounds", rounds, 1, _MOST_ROUNDS)
+    check_type("canaries", canaries, Insertion, "an Insertion")
+    rate = rules.PROBABILITY.number("rate", rate)
     drawn = _toss_coins(np.arange(clients), rate, rounds, generator(seed, Purpose.CLIENTS))
     return _schedule(drawn, Sampling("poisson", rate), canaries, rate, seed)
 
@@ -376,11 +380,10 @@ def _schedule(
 ) -> Schedule:
     """Add canaries to the clients' rounds; ``like_clients`` is their pattern, or their probability to take part."""
     rounds = len(client_rounds)
-    checked_integer("count", canaries.count, 0)
     if canaries.observed is None:
         included = generator(seed, Purpose.COINS).integers(2, size=canaries.count).astype(bool)
     else:
-        included = np.arange(canaries.count) < checked_integer("observed", canaries.observed, 0, canaries.count)
+        included = np.arange(canaries.count) < canaries.observed
     pattern = like_clients if canaries.pattern is None else canaries.pattern
     if canaries.count:
         drawn, sampling = _draw_rounds(np.flatnonzero(included), pattern, rounds, generator(seed, Purpose.CANARIES))
@@ -439,13 +442,15 @@ def fixed_schedule(table: ArrayLike, included: ArrayLike, inclusion: str = "fixe
     >>> schedule.canaries(0)
     array([0])
     """
-    rows, chosen = np.asarray(table), np.asarray(included)
+    with named("table:"):
+        rows = on_host(table)
+    with named("included:"):
+        chosen = on_host(included)
     if rows.dtype != np.bool_ or rows.ndim != 2 or not len(rows):
         raise ValueError(f"table: must be bool of shape (rounds, canaries), not {rows.dtype} of shape {rows.shape}")
     if chosen.dtype != np.bool_ or chosen.shape != rows.shape[1:]:
         raise ValueError(f"included: must be bool of shape {rows.shape[1:]}, not {chosen.dtype} of {chosen.shape}")
-    if inclusion not in _INCLUSIONS:
-        raise ValueError(f"inclusion: must be {' or '.join(_INCLUSIONS)}, not {inclusion!r}")
+    inclusion = rules.choice("inclusion", inclusion, _INCLUSIONS)
     frozen = chosen.copy()
     frozen.flags.writeable = False
     nobody = [np.arange(0)] * len(rows)
@@ -469,10 +474,9 @@ def _toss_coins(members: Ints, rate: float, rounds: int, rng: np.random.Generato
 def _last(members: Ints, pattern: LastRounds, rounds: int, rng: np.random.Generator) -> list[Ints]:
     """Let each member take part in a Poisson number of the last rounds."""
     last = checked_integer("rounds of the canaries", pattern.rounds, 1, rounds)
-    if not 0.0 <= pattern.mean <= 1e6:
-        raise ValueError(f"mean must lie in [0, 1e6], not {pattern.mean!r}")
+    mean = _MEAN.number("mean", pattern.mean)
     taking_part = np.zeros((last, len(members)), dtype=bool)
-    for column, number in enumerate(rng.poisson(pattern.mean, len(members))):
+    for column, number in enumerate(rng.poisson(mean, len(members))):
         taking_part[rng.choice(last, min(number, last), replace=False), column] = True
     return [members[:0]] * (rounds - last) + [members[row] for row in taking_part]
 

@@ -15,11 +15,9 @@ Here the first k canaries take part. ``canaryproof audit rounds.npz --delta 1e-6
 """
 
 import math
-import operator
 import os
 import zipfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -29,7 +27,9 @@ from canaryproof.kernels.arrays import floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type, checked_flag, checked_integer, checked_path, named
 from canaryproof.kernels.slices import PartialProducts
+from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 from canaryproof.verify.audit.canaries.participation import checked_members
 from canaryproof.verify.audit.files.checkpoint import read_array, short_reason
@@ -51,10 +51,19 @@ _FIELDS = (*_NUMBERS, *_SETTINGS, *_SCORES, "members", "buffer")
 # A field more where the table was asked for.
 _TABLE = "table"
 _LARGEST_BLOCK = 2**16
+_MEMORY = rules.NumberRange("be a number of bytes", 0.0, math.inf)
 # A canary takes part in a round, or would have, being unobserved; 0 stands for neither.
 _TAKES_PART, _WOULD_HAVE = 1, 2
 # Rounds that are scored at once unless another number is asked for.
 BLOCK = 32
+
+
+def check_canaries(canaries: object, *, sharded: bool = False) -> None:
+    """Refuse what are no canaries of this package."""
+    from canaryproof.verify.audit.canaries.sharded_canaries import ShardedCanaries
+
+    kinds = (Canaries, OrthonormalCanaries, GroupedCanaries) + (ShardedCanaries,) * sharded
+    check_type("canaries", canaries, kinds, "canaries, such as canaryproof.Canaries")
 
 
 def layers_of(canaries: AnyCanaries) -> int:
@@ -161,20 +170,19 @@ class RoundScores:
         *,
         keep_table: bool = False,
     ) -> None:
-        try:
-            self.block = operator.index(block)
-        except TypeError:
-            self.block = 0
-        if not 1 <= self.block <= _LARGEST_BLOCK:
-            raise ValueError(f"block must be an integer from 1 to {_LARGEST_BLOCK}, not {block!r}")
+        check_canaries(canaries)
+        if sampling is not None:
+            check_type("sampling", sampling, SampledTrace, "a SampledTrace")
+        self.block = checked_integer("block", block, 1, _LARGEST_BLOCK)
         if memory is not None:
+            memory = _MEMORY.number("memory", memory)
             each, always = 4 * canaries.dim + 9 * canaries.count, 16 * len(_SCORES) * canaries.count
             if not memory >= always + each:
-                raise ValueError(f"memory must be at least {always + each} bytes, for one delta, not {memory!r}")
+                raise ValueError(f"memory must be at least {always + each} bytes, for one delta, not {memory:g}")
             self.block = int(min(self.block, (memory - always) // each))
         self.canaries = canaries
         self.sampling = sampling
-        self.keep_table = keep_table
+        self.keep_table = checked_flag("keep_table", keep_table)
         self.rounds = 0
         # No cosine is less than −1, so that this is the maximum over no round.
         self._scores = {name: np.full(canaries.count, -1.0 if name == "maxima" else 0.0) for name in _SCORES}
@@ -224,10 +232,8 @@ class RoundScores:
             self._take(delta.cosines()[np.newaxis])
             self.rounds += 1
             return
-        try:
+        with named(f"delta of round {self.rounds}"):
             vector = floating(delta)
-        except ValueError as error:
-            raise ValueError(f"delta of round {self.rounds} {error}") from error
         if vector.shape != (self.canaries.dim,):
             raise ValueError(
                 f"delta of round {self.rounds} must be of shape ({self.canaries.dim},), not {vector.shape}"
@@ -339,7 +345,7 @@ class RoundScores:
         waiting = self.rounds % self.block
         if self.keep_table:
             state[_TABLE] = self.table[: self.rounds - waiting]
-        with replace_file(Path(path), private=True) as file:
+        with replace_file(checked_path("path", path), private=True) as file:
             np.savez(file, **state, members=self._members[:waiting], buffer=self._buffer[:waiting])
 
     @classmethod
@@ -364,7 +370,7 @@ class RoundScores:
         InputError
             If it is damaged or something else: the file, the field and the rule are named.
         """
-        with regular(Path(path)) as file:
+        with regular(checked_path("path", path)) as file:
             try:
                 with zipfile.ZipFile(file) as archive:
                     return cls._read(archive, canaries)

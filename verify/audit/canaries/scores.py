@@ -5,13 +5,13 @@ import json
 import os
 from dataclasses import dataclass, field, fields, make_dataclass
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_path, short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
@@ -219,7 +219,7 @@ class Scores:
         ValueError
             If its name ends in another way.
         """
-        target = Path(path)
+        target = checked_path("path", path)
         if target.suffix.lower() != ".json":
             raise ValueError(f"path: must end in .json, not {target.name!r}")
         document = json_records.to_document(_ScoresFile(_FORMAT, **vars(self)))
@@ -244,7 +244,7 @@ class Scores:
         InputError
             If the file cannot be read or breaks a rule.
         """
-        return of_document(path, read_json(Path(path)))
+        return of_document(path, read_json(checked_path("path", path)))
 
     def by_rank(self) -> "Scores":
         """Return these scores by their ranks among all of both kinds, as infinite ones are."""
@@ -274,7 +274,7 @@ def of_document(path: str | os.PathLike[str], document: object) -> Scores:
     try:
         saved: Any = json_records.read(_ScoresFile, document)
         if saved.format != _FORMAT:
-            raise ValueError(f"format: must be {_FORMAT!r}, not {rules.short_repr(saved.format)}")
+            raise ValueError(f"format: must be {_FORMAT!r}, not {short_repr(saved.format)}")
         given = saved.inclusion, saved.kind, saved.record, saved.neighbours, saved.inserted
         scores = Scores(saved.observed, saved.unobserved, saved.dim, *given)
     except ValueError as error:

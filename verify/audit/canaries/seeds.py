@@ -4,6 +4,8 @@ from enum import IntEnum, unique
 
 import numpy as np
 
+from canaryproof.kernels.refusals import checked_integer
+
 Seed = int | np.random.SeedSequence
 
 
@@ -22,7 +24,11 @@ class Purpose(IntEnum):
 
 def generator(seed: Seed, purpose: Purpose, index: int = 0) -> np.random.Generator:
     """Return a generator of its own for a purpose and an index, such as a round; equal calls return equal ones."""
-    sequence = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    if isinstance(seed, np.random.SeedSequence):
+        sequence = seed
+    else:
+        # None would make each call return another generator.
+        sequence = np.random.SeedSequence(checked_integer("seed", seed, 0))
     # Not ``spawn``, which would change the sequence and so make the next call's children others.
     key = (*sequence.spawn_key, int(purpose), index)
     return np.random.default_rng(np.random.SeedSequence(sequence.entropy, spawn_key=key))

@@ -21,6 +21,7 @@ by name until ``skip`` says what has no coordinates.
 import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
@@ -28,8 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import floating, is_floating, is_of, on_host
+from canaryproof.kernels.arrays import floating, is_floating, is_of, on_host, real
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_texts, named, short_repr
+from canaryproof.verify.audit import rules
 
 # As the module says.
 Tree = Any
@@ -70,8 +73,8 @@ def flatten(tree: Tree, skip: Sequence[str] | None = None, scale: float | None =
     >>> cp.flatten({"weight": np.ones((2, 2)), "bias": np.zeros(2)})
     array([0., 0., 1., 1., 1., 1.])
     """
-    if scale is not None and not 0.0 < scale < math.inf:
-        raise ValueError(f"scale: must be positive and finite, not {scale!r}")
+    if scale is not None:
+        scale = rules.POSITIVE.number("scale", scale)
     parts: list[NDArray[Any]] = []
 
     def take(leaf: Any) -> None:
@@ -117,14 +120,15 @@ def split(vector: ArrayLike, like: Tree, skip: Sequence[str] | None = None) -> T
     >>> parts["weight"].shape, parts["bias"].shape
     ((2, 2), (2,))
     """
-    flat = on_host(vector)
+    with named("vector"):
+        flat = real(vector)
     if flat.ndim != 1:
         raise ValueError(f"vector must have one axis, not {flat.ndim}")
     end = 0
 
     def give(leaf: Any) -> Any:
         nonlocal end
-        shape = np.shape(leaf)
+        shape = tuple(leaf.shape) if hasattr(leaf, "shape") else on_host(leaf).shape
         start, end = end, end + math.prod(shape)
         # The tree is gone through to its end, so that the message can name its size.
         return _convert_like(leaf, flat[start:end].reshape(shape)) if end <= len(flat) else flat
@@ -149,6 +153,8 @@ def omitted_tensors(module: Any) -> dict[str, str]:
     A reason for each name: ``frozen``, ``buffer``, ``counter`` for a buffer of integers, or ``tied to`` the name under
     which a shared parameter has its coordinates.
     """
+    if not hasattr(module, "named_parameters"):
+        raise ValueError(f"module: must be a torch module, not {short_repr(module)}")
     reasons, names = {}, {id(array): name for name, array in module.named_parameters()}
     for name, array in module.named_parameters(remove_duplicate=False):
         if not array.requires_grad:
@@ -164,15 +170,14 @@ def _map(
     visit: Callable[[Any], Any], tree: Tree, field: str, skip: Sequence[str] | None, *, integers: bool = False
 ) -> Tree:
     """Replace each array with coordinates, in order, by what ``visit`` makes of it. Others stay as they are."""
-    if isinstance(skip, str):
-        raise ValueError(f"skip: must be a list of patterns, not {skip!r} alone")
+    patterns = () if skip is None else checked_texts("skip", skip, "patterns")
     strange: list[str] = []
     held: list[_Memory] = []
     statistics: list[str] = []
 
     def decide(leaf: Any, keys: Keys) -> Any:
         name = ".".join(map(str, keys))
-        if any(fnmatchcase(name, pattern) for pattern in skip or ()):
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
             return leaf
         if is_of("torch", "Tensor", leaf) and (form := _unusual_form(leaf)):
             raise ValueError(f"{field}: {name}: must be a dense tensor of numbers in memory, not a {form} one")
@@ -184,7 +189,8 @@ def _map(
             return leaf
         if skip is None and any(part in _STATISTICS for part in name.split(".")):
             statistics.append(name)
-        return visit(leaf)
+        with named(f"{field}: {name}:" if keys else f"{field}:"):
+            return visit(leaf)
 
     result = _walk(decide, tree, ())
     _refuse_ties(held, field)
@@ -259,7 +265,12 @@ def _dtype(leaf: Any) -> np.dtype[Any] | None:
     dtype = getattr(leaf, "dtype", None)
     if isinstance(dtype, np.dtype):
         return dtype
-    return None if hasattr(leaf, "shape") else np.asarray(leaf).dtype
+    if hasattr(leaf, "shape"):
+        return None
+    # Such as a text or a date: what it is, is said where its numbers are asked for.
+    with suppress(Exception):
+        return np.asarray(leaf).dtype
+    return None
 
 
 def _walk(visit: Callable[[Any, Keys], Any], tree: Tree, keys: Keys) -> Tree:

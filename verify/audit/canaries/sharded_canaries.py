@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import Array, on_host
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import check_type
 from canaryproof.kernels.slices import PartialProducts, checked_part, checked_slice
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 
@@ -60,6 +61,11 @@ class ShardedCanaries:
     def __init__(
         self, whole: Canaries | GroupedCanaries, shards: Sequence[slice], add_up: Callable[[Array], Array]
     ) -> None:
+        check_type("whole", whole, (Canaries, GroupedCanaries), "Canaries or GroupedCanaries")
+        check_type("add_up", add_up, Callable, "a function")
+        check_type("shards", shards, (list, tuple), "a list of slices")
+        for shard in shards:
+            check_type("shards", shard, slice, "a list of slices")
         self.whole, self.add_up = whole, add_up
         self.shards = tuple(checked_slice(shard, whole.dim) for shard in shards)
         self.seed, self.count, self.dim = whole.seed, whole.count, whole.dim

@@ -12,6 +12,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients, float_vector
@@ -69,7 +70,7 @@ class WhitenedClients(CanaryClients):
     def __init__(self, canaries: AnyCanaries, participation: Participation, strategy: ArrayLike) -> None:
         super().__init__(canaries, participation)
         rounds = participation.rounds
-        matrix = np.asarray(strategy, np.float64)
+        matrix = checked_reals("strategy:", strategy)
         if matrix.shape != (rounds, rounds):
             raise ValueError(f"strategy: must have shape ({rounds}, {rounds}), not {matrix.shape}")
         if not np.isfinite(matrix).all() or np.triu(matrix, 1).any() or not np.diagonal(matrix).all():

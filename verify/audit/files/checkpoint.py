@@ -15,10 +15,10 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from canaryproof.kernels.refusals import shorten
 from canaryproof.verify.audit.files.errors import InputError, RuleError
 from canaryproof.verify.audit.files.reading import parsing, regular, require
 from canaryproof.verify.audit.files.writing import replace_file
-from canaryproof.verify.audit.rules import shorten
 
 _FORMAT = 2
 _DESCRIPTION, _SEAL = "description", "seal"

@@ -15,8 +15,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from canaryproof.kernels.arrays import is_of
+from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.kernels.successors import current_keys
-from canaryproof.verify.audit.rules import one_of, refusal, short_repr, shorten
+from canaryproof.verify.audit.rules import one_of, refusal
 
 if TYPE_CHECKING:
     from cattrs import Converter

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit import rules
+from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import (
     LARGEST_COUNT,
@@ -37,7 +37,7 @@ from canaryproof.verify.audit.files.reading import (
     read_table,
     table_of,
 )
-from canaryproof.verify.audit.rules import NumberRange, shorten
+from canaryproof.verify.audit.rules import NumberRange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -449,7 +449,7 @@ def _memaudit(report: Mapping[str, Any]) -> OtherResult:
         if value is None:
             continue
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise ValueError(f"{field}.scores.headline_score: must be a number, not {rules.short_repr(value)}")
+            raise ValueError(f"{field}.scores.headline_score: must be a number, not {short_repr(value)}")
         groups[canary["included"]].append(float(value))
         times = canary.get("repetitions")
         if canary["included"] and isinstance(times, int):

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.arrays import is_floating, on_host
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.verify.audit.files.errors import InputError, RuleError
-from canaryproof.verify.audit.rules import short_repr, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -407,14 +407,8 @@ def floats(values: object, *, whole: bool = False) -> NDArray[Any]:
     ValueError
         If it is not.
     """
-    if np.ma.is_masked(values):
-        raise ValueError("must have no masked values: leave them out")
-    # A tensor of another device or with a gradient raises what its library chooses.
-    try:
-        vector = on_host(values)
-    except Exception as error:
-        raise ValueError(f"must be an array of numbers ({shorten(str(error), 200)})") from error
-    if vector.dtype.kind not in ("fiu" if whole else "f") and not is_floating(vector.dtype):
+    vector = on_host(values)
+    if not is_floating(vector.dtype) and not (whole and vector.dtype.kind in "iu"):
         raise ValueError(f"values must be floating-point, not {shorten(str(vector.dtype))}")
     if vector.ndim != 1:
         raise ValueError(f"the array must have one axis, not {vector.ndim}")

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_integer, checked_path, checked_texts, short_repr, shorten
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import (
     LARGEST_DOCUMENT,
@@ -33,7 +34,7 @@ from canaryproof.verify.audit.files.reading import (
     parsed_json,
     size_of,
 )
-from canaryproof.verify.audit.rules import short_repr, shorten
+from canaryproof.verify.audit.rules import POSITIVE
 
 _LARGEST_DIM = 2**40
 _INDEX = ".safetensors.index.json"
@@ -164,9 +165,13 @@ class StoredRelease:
 
         Raises
         ------
+        ValueError
+            If an end is out of its range.
         InputError
             If a file cannot be read, or a coordinate in it is not finite.
         """
+        start = checked_integer("start", start, 0, self.dim - 1)
+        stop = checked_integer("stop", stop, start + 1, self.dim)
         released = _read(self.tensors, start, stop, self._working)
         if self.base:
             released -= _read(self.base, start, stop, self._working)
@@ -230,12 +235,12 @@ def open_release(
     >>> release.read(1, release.dim)
     array([1., 2., 3., 4.])
     """
-    if not 0.0 < canary_norm < math.inf:
-        raise InputError(f"canary_norm: must be positive and finite, not {canary_norm!r}")
-    tensors, left_out = _choose_tensors(Path(path), only, skip)
+    canary_norm = POSITIVE.number("canary_norm", canary_norm)
+    only, skip = checked_texts("only", only, "patterns"), checked_texts("skip", skip, "patterns")
+    tensors, left_out = _choose_tensors(checked_path("path", path), only, skip)
     earlier: tuple[Tensor, ...] = ()
     if base is not None:
-        earlier, _ = _choose_tensors(Path(base), only, skip)
+        earlier, _ = _choose_tensors(checked_path("base", base), only, skip)
         for tensor, other in zip(tensors, earlier, strict=False):
             if (tensor.name, tensor.shape) != (other.name, other.shape):
                 raise InputError(

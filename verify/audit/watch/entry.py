@@ -3,6 +3,7 @@
 from typing import Any, overload
 
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_integer
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.watch.loop_watch import LoopWatch
 from canaryproof.verify.audit.watch.opacus_watch import OpacusWatch
@@ -111,6 +112,7 @@ def watch(
     >>> print(answer.decision.outcome, [f.question.value for f in answer.findings if f.status == "failed"])
     NOT PASSED ['noise', 'leak']
     """
+    checked_integer("seed:", seed, 0, 2**64 - 1)
     if optimizer is None:
         given = {"loader": loader, "module": module, "engine": engine, "insert": insert}
         for name in (name for name, value in given.items() if value is not None):

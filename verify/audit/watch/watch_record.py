@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from canaryproof.kernels.refusals import short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, batch_size
 from canaryproof.verify.audit.answer.findings import Question, Status
@@ -243,7 +244,7 @@ def read_record(path: Path) -> WatchRecord:
     try:
         record = json_records.read(WatchRecord, document)
         if record.schema != SCHEMA:
-            raise ValueError(f"schema: must be {SCHEMA!r}, not {rules.short_repr(record.schema)}")
+            raise ValueError(f"schema: must be {SCHEMA!r}, not {short_repr(record.schema)}")
         if not isinstance(document, dict) or json_records.seal(document)["sha256"] != document.get("sha256"):
             raise ValueError("was changed after it was written: its SHA-256 is not the one in its field sha256")
         for name, rule, holds in _rules(record):

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, Ints, floating, precision, two_norm
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import checked_path, short_repr, shorten
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import Question, Status
@@ -346,7 +347,7 @@ class Watch:
         """
         if not self._closed and self.steps > self._looked:
             self._look()
-        with replace_file(Path(path)) as file:
+        with replace_file(checked_path("path", path)) as file:
             file.write(to_file(self._record()))
 
     def resume(self, path: str | os.PathLike[str]) -> None:
@@ -368,7 +369,7 @@ class Watch:
         """
         if self.steps:
             raise ValueError("resume: must be called before the first step")
-        record = read_record(Path(path))
+        record = read_record(checked_path("path", path))
         same = (record.delta, record.claim, record.stated) == (self.delta, self.claim, self._stated)
         if not same:
             raise InputError(f"{path}: is of another claim than this watch has")
@@ -585,7 +586,7 @@ class Watch:
         except Exception as error:
             # The training's own code may refuse rows that it never had; its training goes on.
             because = f"the clipping could not be run with one member more: {type(error).__name__}: {error}"
-            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", rules.shorten(because, 200))
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", shorten(because, 200))
 
     def _count_alone(self, count: int = 1) -> None:
         """Count examples whose gradients are those that they have alone."""
@@ -731,7 +732,7 @@ def _numbers(values: ArrayLike, members: int | None) -> Ints:
     """Return the numbers of members who were drawn."""
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise ValueError(f"drawn: must be a list of members' numbers, not {rules.short_repr(values)}")
+        raise ValueError(f"drawn: must be a list of members' numbers, not {short_repr(values)}")
     if numbers.size and (numbers.min() < 0 or (members is not None and numbers.max() >= members)):
         top = "" if members is None else f" and at most {members - 1}"
         raise ValueError(f"drawn: must be at least 0{top}")

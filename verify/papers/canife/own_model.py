@@ -14,8 +14,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array, floating, is_of, on_host, precision
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import named
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
@@ -470,12 +472,18 @@ def audit_canife(
     """
     sigma, sampling, whole = _mechanism(claim)
     delta = rules.DELTA.number("delta", delta)
-    values, took = on_host(scores), on_host(inserted)
+    values = checked_reals("scores:", scores)
+    if np.isnan(values).any():
+        raise ValueError("scores: must be numbers, not nan")
+    with named("inserted:"):
+        took = on_host(inserted)
     if took.dtype != bool or took.shape != values.shape or values.ndim not in (1, 2):
         raise ValueError("inserted: must be True or False for each score")
     audited = np.ones(len(values), int) if rounds is None else on_host(rounds)
     if audited.shape != (len(values),) or audited.dtype.kind not in "iu":
         raise ValueError("rounds: must be a whole number for each trial")
+    if min(took.sum(), (~took).sum()) < 2:
+        raise ValueError("inserted: must be True for at least 2 scores, and False for at least 2")
     coins = Scores(values[took], values[~took], kind="any", inclusion="coin")
     of_round = audit(coins, delta, confidence, accountant.gaussian(sigma))
     begins = np.unique(audited)

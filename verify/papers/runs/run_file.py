@@ -14,9 +14,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
+from canaryproof.kernels.refusals import shorten
 from canaryproof.verify.audit.files.errors import InputError, OutputError
 from canaryproof.verify.audit.files.reading import parsed_json
-from canaryproof.verify.audit.rules import shorten
 from canaryproof.verify.papers.check.results import Result
 
 _APPLICATION, _FORMAT = b"cnry", 2

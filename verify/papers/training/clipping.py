@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from typing import Protocol
 
-from canaryproof.verify.audit.canaries.participation import checked_integer
+from canaryproof.kernels.refusals import checked_integer
 from canaryproof.verify.audit.canaries.seeds import Purpose, Seed, generator
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any
 
+from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.kernels.successors import current_keys
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.reading import content, open_file
-from canaryproof.verify.audit.rules import line, number, one_of, short_repr, shorten, whole
+from canaryproof.verify.audit.rules import line, number, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)

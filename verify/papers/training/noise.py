@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit.canaries.participation import checked_integer
+from canaryproof.kernels.refusals import checked_integer
 from canaryproof.verify.audit.canaries.seeds import Purpose, Seed, generator
 
 

@@ -1,36 +1,41 @@
-"""Checks of the arguments that canaries of every kind take."""
-
-import operator
+"""The intake of arrays: each kind has one check, whose refusal is a line with the argument's name and the rule."""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import real
+from canaryproof.kernels.arrays import on_host, real
+from canaryproof.kernels.refusals import named
 
 
-def checked_int(name: str, value: object, low: int, high: int, rule: str) -> int:
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = low - 1
-    if not low <= number < high:
-        raise ValueError(f"{name} must be an integer with {rule}, not {value!r}")
-    return number
+def checked_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """Return integers or floating-point numbers of any shape and library as float64."""
+    with named(name):
+        array = on_host(values)
+        return (array if array.dtype.kind in "iu" or not array.size else real(array)).astype(np.float64)
+
+
+def checked_integers(name: str, values: ArrayLike) -> NDArray[np.integer]:
+    """Return integers with one axis, perhaps none of them."""
+    with named(name):
+        given = on_host(values)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise ValueError(f"{name} must be a one-dimensional array of integers, not {given.ndim}-d {given.dtype}")
+    return given
 
 
 def checked_indices(indices: ArrayLike | None, count: int) -> NDArray[np.uint64]:
+    """Return indices of ``count`` canaries, all of them by default."""
     if indices is None:
         return np.arange(count, dtype=np.uint64)
-    given = np.asarray(indices)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise ValueError(f"indices must be a one-dimensional array of integers, not {given.ndim}-d {given.dtype}")
+    given = checked_integers("indices", indices)
     if given.size and (given.min() < 0 or given.max() >= count):
         raise ValueError(f"indices must lie in [0, {count}), not [{given.min()}, {given.max()}]")
     return np.ascontiguousarray(given, dtype=np.uint64)
 
 
 def checked_weights(weights: ArrayLike | None, length: int) -> NDArray[np.float64]:
-    given = np.ones(length) if weights is None else np.asarray(weights, dtype=np.float64)
+    """Return finite weights, 1 by default."""
+    given = np.ones(length) if weights is None else checked_reals("weights", weights)
     if given.shape != (length,) or not np.isfinite(given).all():
         raise ValueError(f"weights must be {length} finite numbers, one an index")
     return given
@@ -49,10 +54,8 @@ def scales_of(block: NDArray[np.floating]) -> NDArray[np.floating]:
 
 def checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return the vectors as a block, and powers of two that keep their squares in range."""
-    try:
+    with named("vectors"):
         given = real(vectors)
-    except ValueError as error:
-        raise ValueError(f"vectors {error}") from error
     block: NDArray[np.floating] = np.atleast_2d(given)
     if block.ndim != 2 or block.shape[1] != dim:
         raise ValueError(f"vectors must be of shape ({dim},) or (n, {dim}), not {given.shape}")
