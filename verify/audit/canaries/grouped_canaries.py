@@ -65,8 +65,7 @@ class GroupedCanaries:
         if len(self.sizes) != len(self.norms) or not self.sizes:
             raise ValueError(f"norms: must be one for each of {len(self.sizes)} groups, not {len(self.norms)}")
         for size in self.sizes:
-            # One coordinate has no random direction.
-            checked_integer("sizes:", size, 2, rule="of at least 2 each")
+            checked_integer("sizes:", size, 2, rule="of at least 2 each, since one coordinate has no random direction")
         for norm in self.norms:
             rules.POSITIVE.number("norms", norm)
         # They refuse seeds and counts for all groups.

@@ -61,11 +61,11 @@ TABLE = {
         ("neighbours", "zero-out", "neighbours: must be one of add-or-remove, replace, not 'zero-out'"),
     ],
     random_trainings: [
-        ("law", "geometric", "trainings: law: must be one of truncated negative binomial, Poisson, not 'geometric'"),
-        ("mean", 0.5, "trainings: mean: must lie between 1 and 1e6, not 0.5"),
-        ("shape", -0.5, "trainings: shape: must lie between 0 and 100, not -0.5"),
-        ("made", 0, "trainings: made: must be a whole number from 1 to 1e9, not 0"),
-        ("score_covered", "yes", "trainings: score_covered: must be true or false, not 'yes'"),
+        ("law", "geometric", "law: must be one of truncated negative binomial, Poisson, not 'geometric'"),
+        ("mean", 0.5, "mean: must lie between 1 and 1e6, not 0.5"),
+        ("shape", -0.5, "shape: must lie between 0 and 100, not -0.5"),
+        ("made", 0, "made: must be a whole number from 1 to 1e9, not 0"),
+        ("score_covered", "yes", "score_covered: must be True or False, not 'yes'"),
     ],
     partial(best_of, claim=KNOWN, trainings=2): [
         ("trainings", 0, "trainings: must be a whole number from 1 to 1e9, not 0"),
@@ -131,7 +131,7 @@ TABLE = {
         ("false_positive_rate", np.array([0.5, 2.0]), "false_positive_rate: must lie between 0 and 1, not 2"),
     ],
     partial(KNOWN.tradeoff, false_positive_rate=0.5): [
-        ("false_positive_rate", "x", "false_positive_rate: must be numbers, not 'x'"),
+        ("false_positive_rate", "x", "false_positive_rate: must be an array of numbers, not of <U1"),
     ],
     with_known_rounds: [
         ("participations", 10, "participations: must be a whole number from 0 to 9, not 10"),

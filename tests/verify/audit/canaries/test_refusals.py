@@ -108,7 +108,7 @@ def inserted(count=4, observed=4, pattern=Presentations(1)):  # noqa: B008
 NO_INTEGERS = "participation: clients(0): must be a one-dimensional array of integers, not "
 TABLE = {
     partial(GroupedCanaries, 0, 2, sizes=(5, 4), norms=(1.0, 1.0)): [
-        ("sizes", (5, 1), "sizes: must be at least 2 each, since one coordinate has no random direction"),
+        ("sizes", (5, 1), "sizes: must be an integer of at least 2 each, since one coordinate has no random direction"),
         ("norms", (1.0,), "norms: must be one for each of 2 groups, not 1"),
         ("norms", (0.0, 1.0), "norms: must be positive and finite, not 0.0"),
         ("norms", (1.0, math.inf), "norms: must be positive and finite, not inf"),
@@ -128,8 +128,9 @@ TABLE = {
         ),
         *(
             ("memory", memory, f"memory must be at least {4 * DIM + 105 * COUNT} bytes, for one delta, not")
-            for memory in (0, 4 * DIM + 105 * COUNT - 1, math.nan)
+            for memory in (0, 4 * DIM + 105 * COUNT - 1)
         ),
+        ("memory", math.nan, "memory: must be a number of bytes, not nan"),
     ],
     added: [
         ("delta", np.zeros(DIM), "delta of round 2 must be finite and not zero"),
@@ -236,29 +237,29 @@ TABLE = {
         ("included", np.ones(2, bool), "included: must be bool of shape (3,)"),
     ],
     partial(shuffled_epochs, clients=5, cohort=2, epochs=1, seed=0): [
-        ("clients", 0, "clients must be an integer of at least 1, not 0"),
+        ("clients", 0, "clients must be an integer from 1 to 4294967296, not 0"),
         ("cohort", 6, "cohort must be an integer from 1 to 5, not 6"),
-        ("epochs", 0, "epochs must be an integer of at least 1, not 0"),
+        ("epochs", 0, "epochs must be an integer from 1 to 1000000000, not 0"),
     ],
     partial(uniform, clients=5, cohort=2, rounds=1, seed=0): [
         ("cohort", 6, "cohort must be an integer from 0 to 5, not 6"),
-        ("rounds", 0, "rounds must be an integer of at least 1, not 0"),
+        ("rounds", 0, "rounds must be an integer from 1 to 1000000000, not 0"),
     ],
     partial(uniform, clients=0, cohort=0, rounds=1, seed=0): [
         ("canaries", Insertion(4, 2), "pattern: without clients it must be said"),
     ],
     partial(bernoulli, clients=5, rate=0.5, rounds=1, seed=0): [
-        *(("rate", rate, f"rate must lie in [0, 1], not {rate}") for rate in (1.5, -0.1, math.nan)),
+        *(("rate", rate, f"rate: must lie in [0, 1], not {rate}") for rate in (1.5, -0.1, math.nan)),
     ],
     partial(SCHEDULE.clients, round=0): [
         *(("round", number, f"round must be an integer from 0 to 3, not {number}") for number in (-1, ROUNDS)),
     ],
     inserted: [
-        ("count", -1, "count must be an integer of at least 0, not -1"),
+        ("count", -1, "count must be an integer from 0 to 4294967296, not -1"),
         ("observed", 5, "observed must be an integer from 0 to 4, not 5"),
         ("pattern", Presentations(4), "number must be an integer from 1 to 3, not 4"),
         ("pattern", LastRounds(4, 1.0), "rounds of the canaries must be an integer from 1 to 3, not 4"),
-        ("pattern", LastRounds(2, -1.0), "mean must lie"),
+        ("pattern", LastRounds(2, -1.0), "mean: must lie"),
     ],
     partial(checked_integer, "number", value=np.int64(3), low=1, high=3): [
         *(
@@ -273,7 +274,7 @@ TABLE = {
         ("observed", [0.1], "observed: must have at least 2 values, not 1"),
         ("observed", [0.1, 0.1], "observed: all 2 values are equal; their variance must not be zero"),
         ("observed", [1, 0], "observed: values must be floating-point, not int64"),
-        ("observed", ["a", "b"], "observed: values must be floating-point, not <U1"),
+        ("observed", ["a", "b"], "observed: must be an array of numbers, not of <U1"),
         ("observed", [[0.1, 0.2]], "observed: the array must have one axis, not 2"),
         ("observed", 0.5, "observed: the array must have one axis, not 0"),
         ("observed", [0.1, [0.2]], "observed: must be an array of numbers ("),
@@ -312,7 +313,7 @@ TABLE = {
         ("tree", {}, "tree: has no arrays"),
         ("tree", None, "tree: has no arrays"),
         ("tree", iter([1.0, 2.0]), "tree: an iterator must give pairs of a name and an array"),
-        ("skip", "*", "skip: must be a list of patterns, not '*' alone"),
+        ("skip", "*", "skip: must be a list of patterns, not the string '*'"),
     ],
     partial(flatten, tree=np.ones(2, int), scale=0.5): [
         ("tree", [np.zeros(2, bool)], "tree: must be floating-point numbers, not 0 has bool"),
