@@ -4,19 +4,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import on_host, real
-from canaryproof.kernels.refusals import named
+from canaryproof.kernels.refusals import refusals_of
 
 
 def checked_reals(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return integers or floating-point numbers of any shape and library as float64."""
-    with named(name):
+    with refusals_of(name):
         array = on_host(values)
         return (array if array.dtype.kind in "iu" or not array.size else real(array)).astype(np.float64)
 
 
 def checked_integers(name: str, values: ArrayLike) -> NDArray[np.integer]:
     """Return integers with one axis, perhaps none of them."""
-    with named(name):
+    with refusals_of(name):
         given = on_host(values)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise ValueError(f"{name} must be a one-dimensional array of integers, not {given.ndim}-d {given.dtype}")
@@ -54,7 +54,7 @@ def scales_of(block: NDArray[np.floating]) -> NDArray[np.floating]:
 
 def checked_vectors(vectors: ArrayLike, dim: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Return the vectors as a block, and powers of two that keep their squares in range."""
-    with named("vectors"):
+    with refusals_of("vectors"):
         given = real(vectors)
     block: NDArray[np.floating] = np.atleast_2d(given)
     if block.ndim != 2 or block.shape[1] != dim:

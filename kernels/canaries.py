@@ -21,7 +21,7 @@ from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, NOISE, TILE, fil
 from canaryproof.kernels.arguments import checked_indices, checked_reals, checked_vectors, checked_weights
 from canaryproof.kernels.arrays import real
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import checked_integer, named
+from canaryproof.kernels.refusals import checked_integer, refusals_of
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["Canaries", "noise"]
@@ -312,7 +312,7 @@ class Canaries:
         ValueError
             If a vector is zero, not finite or of another shape or type.
         """
-        with named("vectors"):
+        with refusals_of("vectors"):
             vectors = real(vectors)
         if vectors.ndim != 2:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {vectors.shape}")

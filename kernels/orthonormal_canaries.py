@@ -35,7 +35,7 @@ from canaryproof.kernels._hadamard import rotate, transform
 from canaryproof.kernels.arguments import checked_indices, checked_vectors, checked_weights, scales_of
 from canaryproof.kernels.arrays import real
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import checked_integer, named
+from canaryproof.kernels.refusals import checked_integer, refusals_of
 from canaryproof.kernels.slices import PartialProducts, blocks, checked_part, checked_slice, cut, quotients
 
 __all__ = ["OrthonormalCanaries"]
@@ -230,7 +230,7 @@ class OrthonormalCanaries:
         ValueError
             As for ``scores``.
         """
-        with named("vectors"):
+        with refusals_of("vectors"):
             vectors = real(vectors)
         if vectors.ndim != 2:
             raise ValueError(f"vectors must have the shape (n, {self.dim}), not {vectors.shape}")

@@ -24,7 +24,7 @@ def short_repr(value: object) -> str:
 
 
 @contextmanager
-def named(name: str) -> Iterator[None]:
+def refusals_of(name: str) -> Iterator[None]:
     """Begin a refusal with the name of the argument that it is of."""
     try:
         yield
@@ -44,12 +44,11 @@ def checked_integer(name: str, value: object, low: int, high: int | None = None,
     raise ValueError(f"{name} must be an integer {rule or range_of}, not {short_repr(value)}")
 
 
-def checked_flag(name: str, value: object) -> bool:
-    """Return True or False: of nearly all else Python would make one of them."""
+def check_flag(name: str, value: object) -> None:
+    """Refuse a value that is not True or False: of nearly all else Python would make one of them."""
     # numpy has a truth value of its own, under one of two names.
     if type(value).__name__ not in ("bool", "bool_"):
         raise ValueError(f"{name} must be True or False, not {short_repr(value)}")
-    return bool(value)
 
 
 def check_type(name: str, value: object, kinds: Any, words: str) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import real
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import named, short_repr
+from canaryproof.kernels.refusals import refusals_of, short_repr
 
 __all__ = ["PartialProducts", "blocks"]
 
@@ -62,7 +62,7 @@ def checked_slice(coordinates: slice | None, dim: int) -> slice:
 
 def checked_part(vector: ArrayLike, start: int, dim: int) -> NDArray[np.floating]:
     """Return a vector's coordinates from ``start`` on, which must be in its range."""
-    with named("vector"):
+    with refusals_of("vector"):
         part = real(vector)
     if part.ndim != 1 or not 1 <= len(part) <= dim - start:
         raise ValueError(f"vector must be of shape (n,), n from 1 to {dim - start}, not {part.shape}")

@@ -47,7 +47,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import checked_flag
+from canaryproof.kernels.refusals import check_flag
 from canaryproof.kernels.successors import current_name
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import shuffled_batches
@@ -678,7 +678,7 @@ class RandomTrainings:
         rules.ROUNDS.number("made", self.made)
         _SHAPE.number("shape", self.shape)
         for name in ("settings_drawn_anew", "only_winner_released", "score_covered"):
-            checked_flag(f"{name}:", getattr(self, name))
+            check_flag(f"{name}:", getattr(self, name))
 
     @property
     def is_private_selection(self) -> bool:

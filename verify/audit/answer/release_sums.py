@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import check_type, checked_integer, named
+from canaryproof.kernels.refusals import check_type, checked_integer, refusals_of
 from canaryproof.kernels.slices import PartialProducts, blocks
 from canaryproof.verify.audit.estimators.epsilon_estimators import squared_norm
 from canaryproof.verify.audit.files import checkpoint
@@ -255,7 +255,7 @@ def release_sums(
     """
     check_type("canaries", canaries, (Canaries, OrthonormalCanaries), "Canaries or OrthonormalCanaries")
     checked_integer("start", start, 0, canaries.dim - 1)
-    with named("release:"):
+    with refusals_of("release:"):
         source = as_source(release)
         if not 1 <= source.dim <= canaries.dim - start:
             raise ValueError(f"must have 1 to {canaries.dim - start:,} coordinates from start on, not {source.dim:,}")

@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import Array, Ints, floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import checked_integer, checked_path, named
+from canaryproof.kernels.refusals import checked_integer, checked_path, refusals_of
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED
@@ -714,7 +714,7 @@ def _scores_file(path: Path, rounds: int) -> Path:
 
 def float_vector(name: str, values: ArrayLike) -> NDArray[np.float32] | NDArray[np.float64]:
     """Return floating-point numbers of any library; a ``ValueError`` begins with their name."""
-    with named(name):
+    with refusals_of(name):
         return floating(values)
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arguments import checked_integers
 from canaryproof.kernels.arrays import Ints, on_host
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import check_type, checked_integer, named, short_repr
+from canaryproof.kernels.refusals import check_type, checked_integer, refusals_of, short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Members, Sampling
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
@@ -442,9 +442,9 @@ def fixed_schedule(table: ArrayLike, included: ArrayLike, inclusion: str = "fixe
     >>> schedule.canaries(0)
     array([0])
     """
-    with named("table:"):
+    with refusals_of("table:"):
         rows = on_host(table)
-    with named("included:"):
+    with refusals_of("included:"):
         chosen = on_host(included)
     if rows.dtype != np.bool_ or rows.ndim != 2 or not len(rows):
         raise ValueError(f"table: must be bool of shape (rounds, canaries), not {rows.dtype} of shape {rows.shape}")

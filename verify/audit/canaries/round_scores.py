@@ -27,7 +27,7 @@ from canaryproof.kernels.arrays import floating
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import check_type, checked_flag, checked_integer, checked_path, named
+from canaryproof.kernels.refusals import check_flag, check_type, checked_integer, checked_path, refusals_of
 from canaryproof.kernels.slices import PartialProducts
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
@@ -182,7 +182,8 @@ class RoundScores:
             self.block = int(min(self.block, (memory - always) // each))
         self.canaries = canaries
         self.sampling = sampling
-        self.keep_table = checked_flag("keep_table", keep_table)
+        check_flag("keep_table", keep_table)
+        self.keep_table = keep_table
         self.rounds = 0
         # No cosine is less than −1, so that this is the maximum over no round.
         self._scores = {name: np.full(canaries.count, -1.0 if name == "maxima" else 0.0) for name in _SCORES}
@@ -232,7 +233,7 @@ class RoundScores:
             self._take(delta.cosines()[np.newaxis])
             self.rounds += 1
             return
-        with named(f"delta of round {self.rounds}"):
+        with refusals_of(f"delta of round {self.rounds}"):
             vector = floating(delta)
         if vector.shape != (self.canaries.dim,):
             raise ValueError(

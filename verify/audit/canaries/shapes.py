@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import floating, is_floating, is_of, on_host, real
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import checked_texts, named, short_repr
+from canaryproof.kernels.refusals import checked_texts, refusals_of, short_repr
 from canaryproof.verify.audit import rules
 
 # As the module says.
@@ -120,7 +120,7 @@ def split(vector: ArrayLike, like: Tree, skip: Sequence[str] | None = None) -> T
     >>> parts["weight"].shape, parts["bias"].shape
     ((2, 2), (2,))
     """
-    with named("vector"):
+    with refusals_of("vector"):
         flat = real(vector)
     if flat.ndim != 1:
         raise ValueError(f"vector must have one axis, not {flat.ndim}")
@@ -189,7 +189,7 @@ def _map(
             return leaf
         if skip is None and any(part in _STATISTICS for part in name.split(".")):
             statistics.append(name)
-        with named(f"{field}: {name}:" if keys else f"{field}:"):
+        with refusals_of(f"{field}: {name}:" if keys else f"{field}:"):
             return visit(leaf)
 
     result = _walk(decide, tree, ())
@@ -267,7 +267,7 @@ def _dtype(leaf: Any) -> np.dtype[Any] | None:
         return dtype
     if hasattr(leaf, "shape"):
         return None
-    # Such as a text or a date: what it is, is said where its numbers are asked for.
+    # A text or a date is refused where its numbers are asked for.
     with suppress(Exception):
         return np.asarray(leaf).dtype
     return None

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arrays import Array, on_host
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import check_type, named
+from canaryproof.kernels.refusals import check_type, refusals_of
 from canaryproof.kernels.slices import PartialProducts, checked_part, checked_slice
 from canaryproof.verify.audit.canaries.grouped_canaries import GroupedCanaries
 
@@ -144,7 +144,7 @@ class ShardedCanaries:
 
         Every process must call it; errors are those of ``products``, and a vector must not be zero.
         """
-        with named("vectors"):
+        with refusals_of("vectors"):
             block = on_host(vectors)
         if block.ndim < 2:
             return self.products(block).cosines()

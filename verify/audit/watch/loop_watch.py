@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.kernels.arrays import Array, Ints, on_host, precision, two_norm
 from canaryproof.kernels.public import set_module
+from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.watch.shadow_members import change_and_limit
@@ -82,7 +83,7 @@ class LoopWatch(Watch):
         for batch in batches:
             numbers = np.asarray(batch)
             if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-                raise ValueError(f"batches: must be lists of members' numbers, not {rules.short_repr(batch)}")
+                raise ValueError(f"batches: must be lists of members' numbers, not {short_repr(batch)}")
             self._drawn.append(numbers[numbers >= 0].astype(np.int64))
             yield batch
 
@@ -286,7 +287,7 @@ class LoopWatch(Watch):
         except Exception as error:
             # The training's own code may refuse batches that it never had; its training goes on.
             because = f"the gradients could not be taken of another batch: {type(error).__name__}: {error}"
-            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", rules.shorten(because, 200))
+            self._observe(Question.CLIPPING, Status.CANNOT_SAY, "shadow", shorten(because, 200))
             return None
 
     def _judge(self, runs: Sequence[tuple[str, str, NDArray[Any]]], total: NDArray[Any], clip: float) -> None:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from canaryproof.kernels.refusals import short_repr
-from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, batch_size
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.answer.instruments import LEVEL, least_wrong_rate, noticed_share, upper_limit

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from canaryproof.kernels.arguments import checked_reals
 from canaryproof.kernels.arrays import Array, floating, is_of, on_host, precision
 from canaryproof.kernels.public import set_module
-from canaryproof.kernels.refusals import named
+from canaryproof.kernels.refusals import refusals_of
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim
@@ -475,7 +475,7 @@ def audit_canife(
     values = checked_reals("scores:", scores)
     if np.isnan(values).any():
         raise ValueError("scores: must be numbers, not nan")
-    with named("inserted:"):
+    with refusals_of("inserted:"):
         took = on_host(inserted)
     if took.dtype != bool or took.shape != values.shape or values.ndim not in (1, 2):
         raise ValueError("inserted: must be True or False for each score")

@@ -224,7 +224,7 @@ TABLE = {
     sampling: [
         ("rate", 1.0, "rate: must lie strictly between 0 and 1"),
         ("drawn", (10,), "drawn: must lie between 0 and 9"),
-        ("drawn", (0.5,), "drawn: must be a list"),
+        ("drawn", (0.5,), "drawn: must be a one-dimensional array of integers, not 1-d float64"),
     ],
     partial(cp.Inspection, **MECHANISM): [
         ("members", 0, "members: must be a whole number"),
@@ -237,7 +237,7 @@ TABLE = {
         ("release", VECTOR[1:], "release: must be numbers of the shape"),
         ("known", np.full(50, math.inf), "known: must be finite"),
         ("drawn", (210,), "drawn: must lie between 0 and 209"),
-        ("drawn", ("a",), "drawn: must be a list"),
+        ("drawn", ("a",), "drawn: must be an array of numbers, not of <U1"),
         ("member", 3, "canaries are the members 200 to 209, not 3"),
     ],
     clipped: [("updates", [3.0, 4.0], "updates: must be of the shape (n, 2), not (2,)")],
