@@ -25,7 +25,9 @@ os.environ["COLUMNS"] = "80"
 _ipython = TemporaryDirectory()
 _profile = Path(_ipython.name, "profile_default")
 _profile.mkdir()
-(_profile / "ipython_kernel_config.py").write_text("c.IPKernelApp.log_level = 40\n", encoding="utf-8")
+(_profile / "ipython_kernel_config.py").write_text(
+    "c.IPKernelApp.log_level = 40\n", encoding="utf-8"
+)
 os.environ["IPYTHONDIR"] = _ipython.name
 
 project = "canaryproof"
@@ -34,12 +36,34 @@ author = copyright = "The canaryproof developers"  # noqa: A001
 root_doc = "docs/index"
 include_patterns = ["docs/**", "proofs_check/*.md", "reports/published/**"]
 include_patterns += ["CHANGELOG.md", "CONTRIBUTING.md", "tests/README.md"]
-exclude_patterns = [".*", "build", "runs", "kernels", "verify", "examples", "docs/extensions", "docs/templates"]
+exclude_patterns = [
+    ".*",
+    "build",
+    "runs",
+    "kernels",
+    "verify",
+    "examples",
+    "docs/extensions",
+    "docs/templates",
+]
 # A page for each public name, which the reference's tables lead to; numpydoc brings the extension that makes them.
 templates_path = [str(Path(__file__).parent / "templates")]
 extensions = [
-    *("myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.intersphinx", "sphinx_click"),
-    *("sphinx_codeautolink", "sphinx_copybutton", "mathml", "contents", "names", "links"),
+    *(
+        "myst_nb",
+        "numpydoc",
+        "sphinx.ext.autodoc",
+        "sphinx.ext.intersphinx",
+        "sphinx_click",
+    ),
+    *(
+        "sphinx_codeautolink",
+        "sphinx_copybutton",
+        "mathml",
+        "contents",
+        "names",
+        "links",
+    ),
 ]
 
 # Inventories are of Debian 12's documentation packages: the site is built without a network.
@@ -48,7 +72,9 @@ _SITES = {
     "scipy": "https://docs.scipy.org/doc/scipy",
     "pandas": "https://pandas.pydata.org/docs",
 }
-intersphinx_mapping = {name: (site, f"docs/inventories/{name}.inv") for name, site in _SITES.items()}
+intersphinx_mapping = {
+    name: (site, f"docs/inventories/{name}.inv") for name, site in _SITES.items()
+}
 # Names in blocks of code lead to the reference. Blocks of a page go on with the names of those before.
 codeautolink_concat_default = True
 codeautolink_custom_blocks = {"ipython3": "sphinx_codeautolink.clean_ipython"}

@@ -352,7 +352,8 @@ def power(example, fault, inspection, cells, dim, batch):
         return "span", "2", "1", "the second step's noise is that of the first"
     if fault == "coarse-noise":
         limit = coarse_power(dim, 11 if "float16" in example.FAULTS[fault].split() else 8)
-        return "values", "1", f"at least {limit:.3f}", f"{DRAWN} simulated rounds, {SURE:.0%} confidence"
+        least = math.floor(1000 * limit) / 1000
+        return "values", "1", f"at least {least}", f"{DRAWN} simulated rounds, {SURE:.0%} confidence"
     critical = (1.0 - ResidualTests(1.0, dim).tolerance) ** 2 * stats.chi2.ppf(1e-6, dim)
     missed = stats.chi2.sf(critical / SHARES[fault](batch) ** 2, dim)
     return "noise", "1", "1" if missed < 1e-15 else f"1 − {missed:.1g}", f"χ² of {dim:,} degrees of freedom"

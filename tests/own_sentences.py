@@ -36,6 +36,8 @@ _PAGES = [
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "contributing" not in page.parts),
 ]
 _WRITTEN = re.compile(r"<!-- written: .*?<!-- end -->", re.DOTALL)
+# What an answer says is put together here.
+_PRINTING = ("verify/audit/answer", "verify/audit/watch")
 # numpydoc's lists of parameters, returns and errors are no prose.
 _SECTION = re.compile(r"\n([A-Z][A-Za-z ]+)\n-{3,}\n")
 # A sentence that is at least as like a lost quote as this is taken for the same one, reworded.
@@ -55,9 +57,18 @@ def _commands(command: click.Command, name: str = "canaryproof") -> Iterator[tup
 
 @cache
 def texts() -> Mapping[str, str]:
-    """Return what users read, by its place: pages, the help of commands, and the docstrings of public names."""
+    """Return what users read, by its place.
+
+    These are pages, what is not released yet of the changelog, the help of commands, the docstrings of public names,
+    and the sentences that answers are made of.
+    """
     found = {str(page.relative_to(ROOT)): _WRITTEN.sub("", page.read_text(encoding="utf-8")) for page in _PAGES}
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    found["CHANGELOG.md"] = changes.partition("\n## Unreleased\n")[2].partition("\n## ")[0]
     found |= dict(_commands(main))
+    for path in sorted(path for folder in _PRINTING for path in (ROOT / folder).glob("*.py")):
+        parts = _strings(path.read_text(encoding="utf-8"), printed=True).split("\n\n")
+        found[str(path.relative_to(ROOT))] = "\n\n".join(part for part in parts if part.endswith("."))
     for name in sorted(canaryproof.__all__):
         if (text := inspect.getdoc(getattr(canaryproof, name))) and name != "__version__":
             head, *rest = _SECTION.split(text)
@@ -71,15 +82,27 @@ def plain(text: str) -> str:
     return " ".join(re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("\\", "").split())
 
 
-def _strings(code: str) -> str:
-    """Return the texts that a module prints; what a format puts in stands as an ellipsis."""
+def _unprinted(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield a module's docstrings, and its errors with all their parts."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise):
+            yield from ast.walk(node)
+        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            yield from ast.walk(node.body[0])
+
+
+def _strings(code: str, *, printed: bool = False) -> str:
+    """Return the texts of a module, or what it prints alone; what a format puts in stands as an ellipsis."""
     parts = []
     tree = ast.parse(code)
     inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
+    inside |= {id(part) for part in _unprinted(tree)} if printed else set()
     for node in ast.walk(tree):
+        if id(node) in inside:
+            continue
         if isinstance(node, ast.JoinedStr):
             parts.append("".join(str(p.value) if isinstance(p, ast.Constant) else "…" for p in node.values))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             parts.append(node.value)
     return "\n\n".join(parts)
 
@@ -87,9 +110,9 @@ def _strings(code: str) -> str:
 @cache
 def text_of(place: str) -> str:
     """Return what stands in a place, which may also be a module, by what it prints, or the changelog."""
-    if place in texts():
-        return plain(texts()[place])
     path = ROOT / place
+    if place in texts() and path.suffix != ".py" and place != "CHANGELOG.md":
+        return plain(texts()[place])
     if not path.is_file():
         return ""
     text = path.read_text(encoding="utf-8")

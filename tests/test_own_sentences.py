@@ -15,8 +15,9 @@ from tests import own_sentences as finder
 
 PUBLISHED = finder.ROOT / "reports" / "published"
 ROWS = own_sentences.read()
-# How many checkable sentences have no row yet. Each row that is added lowers it.
-WITHOUT_A_ROW = 342
+# How many checkable sentences have no row yet. Each row that is added lowers it. Of pages, help and docstrings alone it
+# was 342, before those of answers and of the changelog were counted, too.
+WITHOUT_A_ROW = 455
 
 
 @cache

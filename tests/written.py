@@ -413,7 +413,9 @@ def docstring(argument: str) -> str:
 
 
 def _code(text: str, language: str) -> str:
-    return f"<!-- not run: shown from its file -->\n```{language}\n{text}\n```"
+    block = f"<!-- not run: shown from its file -->\n```{language}\n{text}\n```"
+    # It is formatted where it stands.
+    return f"<!-- fmt: off -->\n{block}\n<!-- fmt: on -->" if language == "python" else block
 
 
 KINDS: dict[str, Callable[[str], str]] = {

@@ -12,7 +12,13 @@ from sphinx.util.typing import ExtensionMetadata
 
 # As published tables write the anchor of a row.
 _ANCHOR = re.compile(r'<a id="([^"]+)">')
-_LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "src")}
+_LOADED = {
+    ("script", "src"),
+    ("img", "src"),
+    ("link", "href"),
+    ("iframe", "src"),
+    ("source", "src"),
+}
 
 
 class _Page(HTMLParser):
@@ -42,15 +48,25 @@ def broken(site: Path) -> list[str]:
     pages = {path.resolve(): _Page(path) for path in sorted(site.rglob("*.html"))}
     found = []
     for path, page in pages.items():
-        found += [f"{path.name} loads {link}" for link in page.loaded if urlsplit(link).scheme not in {"", "data"}]
+        found += [
+            f"{path.name} loads {link}"
+            for link in page.loaded
+            if urlsplit(link).scheme not in {"", "data"}
+        ]
         for link in page.links + page.loaded:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = (
+                (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            )
             anchor = unquote(parts.fragment)
-            if not target.is_file() or (anchor and target in pages and anchor not in pages[target].anchors):
-                found.append(f"{path.relative_to(site.resolve())} links to {link}, which is not there")
+            if not target.is_file() or (
+                anchor and target in pages and anchor not in pages[target].anchors
+            ):
+                found.append(
+                    f"{path.relative_to(site.resolve())} links to {link}, which is not there"
+                )
     return found
 
 
@@ -63,7 +79,11 @@ def _note_anchors(app: Sphinx, document: nodes.document) -> None:
 
 
 def _check(app: Sphinx, exception: Exception | None) -> None:
-    if exception is None and app.builder.name == "html" and (found := broken(Path(app.outdir))):
+    if (
+        exception is None
+        and app.builder.name == "html"
+        and (found := broken(Path(app.outdir)))
+    ):
         raise SphinxError("\n".join(["links that lead nowhere:", *found]))
 
 

@@ -13,11 +13,15 @@ def _inline(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def _display(self: HTML5Translator, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    self.body.append(
+        f'<div class="math">{convert(node.astext(), display="block")}</div>'
+    )
     raise nodes.SkipNode
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Add the renderer ``mathml``."""
-    app.add_html_math_renderer("mathml", inline_renderers=(_inline, None), block_renderers=(_display, None))
+    app.add_html_math_renderer(
+        "mathml", inline_renderers=(_inline, None), block_renderers=(_display, None)
+    )
     return {"parallel_read_safe": True, "parallel_write_safe": True}

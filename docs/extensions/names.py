@@ -13,7 +13,9 @@ from canaryproof.verify.command_line import COMMANDS
 
 _COMMANDS = "docs/reference/command_line"
 # A plain lower-case word may be anything; with cp., a capital, an underscore or parentheses it is a name.
-_NAME = re.compile(r"(?P<prefix>cp\.|canaryproof\.)?(?P<name>[A-Za-z]\w*)(?P<rest>(?:\.\w+)*)(?P<call>\(.*\))?")
+_NAME = re.compile(
+    r"(?P<prefix>cp\.|canaryproof\.)?(?P<name>[A-Za-z]\w*)(?P<rest>(?:\.\w+)*)(?P<call>\(.*\))?"
+)
 
 
 def target(text: str) -> str | None:
@@ -30,18 +32,36 @@ def target(text: str) -> str | None:
 def _link_names(app: Sphinx, document: nodes.document) -> None:
     page = app.env.docname
     for literal in list(document.findall(nodes.literal)):
-        if isinstance(literal.parent, nodes.reference | nodes.title | addnodes.pending_xref):
+        if isinstance(
+            literal.parent, nodes.reference | nodes.title | addnodes.pending_xref
+        ):
             continue
         text = literal.astext()
         words = text.split()
         full = target(text)
         if full is not None:
             link = addnodes.pending_xref(
-                "", refdomain="py", reftype="obj", reftarget=full, refdoc=page, refexplicit=True, refwarn=False
+                "",
+                refdomain="py",
+                reftype="obj",
+                reftarget=full,
+                refdoc=page,
+                refexplicit=True,
+                refwarn=False,
             )
-        elif len(words) > 1 and words[0] == "canaryproof" and words[1] in COMMANDS and page != _COMMANDS:
+        elif (
+            len(words) > 1
+            and words[0] == "canaryproof"
+            and words[1] in COMMANDS
+            and page != _COMMANDS
+        ):
             up = "../" * (len(PurePosixPath(page).parts) - 1)
-            link = nodes.reference("", "", refuri=f"{up}{_COMMANDS}.html#canaryproof-{words[1]}", internal=True)
+            link = nodes.reference(
+                "",
+                "",
+                refuri=f"{up}{_COMMANDS}.html#canaryproof-{words[1]}",
+                internal=True,
+            )
         else:
             continue
         literal.replace_self(link)

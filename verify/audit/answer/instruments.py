@@ -34,6 +34,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import check_type, short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, rounds_p_value
+from canaryproof.verify.audit.markup.digits import round_down
 
 LEVEL = 1e-6
 # A smallest fault is one that is noticed with this probability.
@@ -254,7 +255,7 @@ class ResidualTests:
 
     def _shorter(self, dim: int, parts: int) -> str:
         share = noticed_share(dim, self.tolerance, LEVEL / parts)
-        return f"noise of at most {share:.4g} of the claim"
+        return f"noise of at most {_down(share, 4)} of the claim"
 
     def _least_of(self, part: str, squares: Array, dims: Ints) -> InstrumentTest:
         """Test each of several parts, and share the level among them."""
@@ -422,7 +423,7 @@ class ResidualTests:
         if self._repeated > self._repeats + 1.0:
             p_value = float(stats.binom.sf(self._repeated - 1, self._drawn, self._repeats / self._drawn))
         return InstrumentTest(
-            "values", observed, p_value, f"noise of at most {self._few_values():.2g} values in a round"
+            "values", observed, p_value, f"noise of at most {_down(self._few_values(), 2)} values in a round"
         )
 
     def _few_values(self) -> float:
@@ -833,6 +834,10 @@ def _least_share(power: Callable[[float], float], most: float) -> float | None:
             return None
         low, high = high, min(4.0 * high, most)
     return float(optimize.brentq(lambda share: power(share) - _POWER, low, high, rtol=1e-3))
+
+
+def _down(value: float, digits: int) -> str:
+    return f"{float(round_down(value, digits)):.{digits}g}"
 
 
 def _two_digits_up(value: float) -> str:

@@ -13,7 +13,6 @@ from scipy import special
 
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
 from canaryproof.verify.audit.answer.misuse import (
-    DIRECTION_LEVEL,
     EACH_LEVEL,
     WEIGHED,
     Withheld,
@@ -23,8 +22,7 @@ from canaryproof.verify.audit.answer.misuse import (
 from canaryproof.verify.audit.answer.recorded import has_larger_rate, holds, least_noise_share, mechanism_text
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.files.reading import ScoreKind
-from canaryproof.verify.audit.levels import LEVEL
-from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error
+from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error, round_up
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.answer.misuse import MisuseWarning
@@ -93,10 +91,8 @@ class _ScoresJudge:
     def _sound_input(self) -> Finding:
         result = self.result
         noun = "cosines" if result.scores.kind is ScoreKind.COSINE else "scores"
-        level = DIRECTION_LEVEL if result.has_unknown_direction else LEVEL
-        because = (
-            f"nothing looks wrong with the {result.count:,} {noun} (at most {level:g} of honest audits look wrong)"
-        )
+        share = f"at most {result.input_level:g} of honest audits look wrong"
+        because = f"nothing looks wrong with the {result.count:,} {noun} ({share})"
         return Finding(Question.INPUT, Status.AS_CLAIMED, because)
 
     # The mechanism.
@@ -266,7 +262,7 @@ class _ReleaseJudge(_ScoresJudge):
         if whole and warning is not None and (warning.p_value or 0.0) < result.side_level:
             because = (
                 f"the release is {length:.3g} times as long as its claimed noise alone, so that its noise "
-                f"multiplier is at most {number(most)}, claimed {claimed:.4g}"
+                f"multiplier is at most {round_up(most, 3)}, claimed {claimed:.4g}"
             )
             do = (
                 "Check that release and multiplier are in canary norms. Audit the change of a model, which weight "
@@ -496,9 +492,9 @@ def _leak_text(result: "AuditResult") -> str:
     if (p_value := result.claim_p_value) is not None:
         so_many = "so many coins are guessed right with a probability of at most"
         if p_value <= result.level:
-            parts.insert(0, f"the claim is refuted: under it, {so_many} {p_value:.2g}")
+            parts.insert(0, f"the claim is refuted: under it, {so_many} {round_up(p_value)}")
         else:
-            parts.append(f"under the claim, {so_many} {p_value:.2g}")
+            parts.append(f"under the claim, {so_many} {round_up(p_value)}")
     if bound is not None and result.can_hide_copies:
         parts.append("each row counts as a record of its own, as too few values recur to show copies")
     return "; ".join(parts)

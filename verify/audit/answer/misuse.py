@@ -44,7 +44,7 @@ from canaryproof.verify.audit.answer.shape import (
 )
 from canaryproof.verify.audit.canaries.scores import RoundsRecord
 from canaryproof.verify.audit.levels import EPSILON, LEVEL, POWER
-from canaryproof.verify.audit.markup.digits import number, plus_minus
+from canaryproof.verify.audit.markup.digits import number, plus_minus, round_up
 
 # Largest number of an audit's tests without that of the trace. No audit has both a release's
 # norm, with two tests, and a record of rounds, with one.
@@ -1060,7 +1060,7 @@ def _length(facts: _Facts, dim: int) -> Iterator[MisuseWarning]:
         yield MisuseWarning(
             "less-noise",
             f"Without its canaries, the release is {ratio:.3g} times as long as the claimed noise: its noise "
-            f"multiplier is at most {number(most)}, not {facts.noise_multiplier:.4g}.",
+            f"multiplier is at most {round_up(most, 3)}, not {facts.noise_multiplier:.4g}.",
             "Check the claimed multiplier, and that it and the release are in units of the canary norm. If they are, "
             "noise is missing.",
             p_short,

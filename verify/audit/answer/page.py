@@ -167,7 +167,8 @@ def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportS
     if (evidence := document["evidence"]) is not None:
         yield _evidence(evidence)
     warnings = [(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
-    none = () if warnings else ("No sign of misuse: an honest audit is warned with a probability of at most 1e-6.",)
+    honest = f"No sign of misuse: an honest audit is warned with a probability of at most {result.input_level:g}."
+    none = () if warnings else (honest,)
     yield ReportSection("Signs of misuse", none, ("sign", "what is wrong, and what to do"), warnings)
     yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
     if not result.withheld:

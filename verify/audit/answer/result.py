@@ -13,6 +13,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Decision, Finding, Question, Status
 from canaryproof.verify.audit.answer.misuse import (
+    DIRECTION_LEVEL,
     MisuseWarning,
     can_hide_copies,
     critical_trace,
@@ -26,7 +27,7 @@ from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, BoundKin
 from canaryproof.verify.audit.canaries.scores import Score, Scores
 from canaryproof.verify.audit.estimators.epsilon_estimators import TEST_LEVEL
 from canaryproof.verify.audit.files.reading import ScoreKind
-from canaryproof.verify.audit.levels import EPSILON, POWER
+from canaryproof.verify.audit.levels import EPSILON, LEVEL, POWER
 
 if TYPE_CHECKING:
     from dp_accounting import DpEvent
@@ -405,6 +406,11 @@ class AuditResult:
         """Whether nobody knows if a canary raises or lowers these scores, such as losses."""
         scores = self.scores
         return scores.kind is ScoreKind.ANY and scores.unobserved is not None and scores.record is None
+
+    @property
+    def input_level(self) -> float:
+        """The most of honest audits whose input looks wrong by chance."""
+        return DIRECTION_LEVEL if self.has_unknown_direction else LEVEL
 
     @property
     def side_level(self) -> float:

@@ -37,7 +37,14 @@ from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.files.reading import ScoreKind
-from canaryproof.verify.audit.markup.digits import number, percent, plus_minus, round_down, round_to_error
+from canaryproof.verify.audit.markup.digits import (
+    number,
+    percent,
+    plus_minus,
+    round_down,
+    round_to_error,
+    round_up,
+)
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.blindspots.ranges import BlindSpots, Range
@@ -452,7 +459,7 @@ def _contradiction(result: AuditResult, finding: Finding) -> str:
     if finding.question is not Question.LEAK:
         return finding.because
     if (p_value := result.claim_p_value) is not None:
-        return f"so many coins are guessed right under it with a probability of at most {p_value:.2g}"
+        return f"so many coins are guessed right under it with a probability of at most {round_up(p_value)}"
     return "the lower bound is above it"
 
 

@@ -21,6 +21,15 @@ def round_down(value: float, digits: int = 3) -> str:
     return f"{Decimal(value).quantize(unit, rounding=ROUND_FLOOR):f}"
 
 
+def round_up(value: float, digits: int = 2) -> str:
+    """Print what a positive number is at most, rounded up but for the error of a float to some significant digits."""
+    if not 0.0 < value < math.inf:
+        return number(value)
+    near = Decimal(f"{value:.15g}")
+    unit = Decimal(1).scaleb(near.adjusted() - digits + 1)
+    return number(float(near.quantize(unit, rounding=ROUND_CEILING)), digits)
+
+
 def percent_up(value: float, digits: int = 2) -> str:
     """Print a positive share in percent, rounded up: what is within it is within the printed one."""
     if not 0.0 < value < math.inf:

@@ -17,7 +17,7 @@ from canaryproof.verify.audit.answer.findings import (
 from canaryproof.verify.audit.answer.instruments import LEVEL
 from canaryproof.verify.audit.answer.text import WIDTH, finding_lines, is_open, speaker, wrap
 from canaryproof.verify.audit.files.json_records import plain
-from canaryproof.verify.audit.markup.digits import number
+from canaryproof.verify.audit.markup.digits import number, round_up
 from canaryproof.verify.audit.watch.watch_findings import ASKED, NOTICE, findings_of
 from canaryproof.verify.audit.watch.watch_record import WatchRecord
 
@@ -115,7 +115,7 @@ class WatchAnswer:
         level = "no statistical test was made, and no exact check fails by chance."
         if self.tests:
             tests = f"{self.tests:,} tests in {self.looks} looks"
-            level = f"at most {self.tests * LEVEL:.2g} of honest trainings are NOT PASSED by chance ({tests})."
+            level = f"at most {round_up(self.tests * LEVEL)} of honest trainings are NOT PASSED by chance ({tests})."
         blocks = [
             ("Watched", f"{looked}."),
             ("Do", " ".join(dos) if self.decision.outcome is not GateOutcome.PASSED else ""),

@@ -15,7 +15,7 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, batch_size, from_event, gaussian, poisson
 from canaryproof.verify.audit.answer.findings import Finding, Quantity, Question, Status
 from canaryproof.verify.audit.answer.instruments import LEVEL
-from canaryproof.verify.audit.markup.digits import number
+from canaryproof.verify.audit.markup.digits import number, round_up
 from canaryproof.verify.audit.watch.watch_record import (
     LookTest,
     Phase,
@@ -91,7 +91,7 @@ class _Judge:
         )
         noticed = f"{math.floor(100.0 * noise.noticed)}% of the claimed noise"
         if noise.high < _LEAST:
-            because = f"{words}, and at most {noise.high:.4g} of it"
+            because = f"{words}, and at most {round_up(noise.high, 4)} of it"
             return Finding(Question.NOISE, Status.FAILED, because, noticed, _CHECK_NOISE, numbers)
         if noise.noticed < NOTICE:
             because = f"{words}; noise of {100 * NOTICE:.0f}% of it would not be noticed"

@@ -47,7 +47,7 @@ def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list
 
 @click.command("train", epilog=f"Experiments that come with the package:\n\n{', '.join(names())}.")
 @click.argument("config", shell_complete=_experiments)
-@click.option("--out", type=FilePath(), help="Folder for all results; must not exist.")
+@click.option("--out", type=FilePath(), help="Folder for all results; must not exist, unless with --resume.")
 @click.option("--resume", is_flag=True, help="Go on with the experiment in --out that was stopped.")
 @click.option(
     "--size",

@@ -80,6 +80,19 @@ def integrated_delta(neighbours, sigma, rate, epsilon):
         return max(deltas)
 
 
+def test_a_record_set_to_zero_in_a_batch_of_fixed_size_moves_it_by_more_than_one_clip_norm():
+    # In the batches without it another stands, with the opposite update: it moves the sum by two, or by one if zero.
+    x = np.linspace(-12.0, 14.0, 400_001)
+    width = x[1] - x[0]
+
+    def density(move):
+        return 0.99 * stats.norm.pdf(x) + 0.01 * stats.norm.pdf(x - move)
+
+    excess = np.maximum(density(2.0) - np.exp(2.40) * density(1.0), 0.0).sum() * width
+    assert excess < 1e-5 < np.maximum(density(2.0) - np.exp(2.39) * density(1.0), 0.0).sum() * width
+    assert f"{accountant.poisson(1.0, rate=0.01, rounds=1).epsilon(1e-5):.2f}" == "0.20"
+
+
 @pytest.mark.parametrize("neighbours", ["add-or-remove", "replace"])
 @pytest.mark.parametrize(
     ("sigma", "participations", "delta"),

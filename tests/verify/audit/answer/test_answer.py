@@ -307,7 +307,8 @@ def drawn_contradictions(result: Audit) -> Iterator[str]:
     page_words = " ".join(page_of_html.split())
     if answer not in page_words:
         yield "the page has another answer"
-    if ("No sign of misuse" in page_words) != (not result.warnings):
+    honest = f"No sign of misuse: an honest audit is warned with a probability of at most {result.input_level:g}."
+    if (honest in page_words) != (not result.warnings):
         yield "the page has other signs of misuse"
     for finding in result.findings:
         if f"{finding.question} {finding.status} {finding.because}" not in page_words:

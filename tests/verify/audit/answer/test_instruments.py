@@ -76,8 +76,8 @@ def test_the_smallest_noise_that_is_noticed_is_noticed_with_ninety_percent():
     assert stats.chi2.cdf(limit / share**2, 2 * DIM) == pytest.approx(0.9, abs=0.005)
     assert refuted(residual_tests([0.8 * noise(0), 0.8 * noise(1)])) == {"noise", "noise by round"}
     assert refuted(residual_tests([(1.2 + 0.2 * (t % 3)) * noise(t) for t in range(6)])) == {"equal rounds"}
-    # A share within the tolerance is none, at any size.
-    assert cp.ResidualTests(1.0, DIM, tolerance=0.1)._shorter(10**12, 1) == "noise of at most 0.9 of the claim"
+    # A share within the tolerance is none, at any size: just below 0.9 rounded down.
+    assert cp.ResidualTests(1.0, DIM, tolerance=0.1)._shorter(10**12, 1) == "noise of at most 0.8999 of the claim"
 
 
 def test_one_round_and_one_layer_are_looked_at_alone():
@@ -360,7 +360,7 @@ def test_each_test_of_the_residuals_says_what_it_saw_how_likely_that_is_and_what
 
     def shorter(freedom, tests=1):
         share = 0.98 * math.sqrt(stats.chi2.ppf(1e-6 / tests, freedom) / stats.chi2.ppf(0.9, freedom))
-        return f"noise of at most {share:.4g} of the claim"
+        return f"noise of at most {math.floor(1e4 * share) / 1e4:.4g} of the claim"
 
     def beyond(tests):
         return math.sqrt(2.0 * math.log(2.0 * tests / 1e-6)) + z
@@ -455,7 +455,7 @@ def test_each_test_of_the_residuals_says_what_it_saw_how_likely_that_is_and_what
     expected["values"] = (
         f"0 of {number} values repeat another of their round.",
         1.0,
-        f"noise of at most {tests._few_values():.2g} values in a round",
+        f"noise of at most {math.floor(tests._few_values() / 100) * 100:.2g} values in a round",
     )
     assert {name: (test.observed, test.notices) for name, test in found.items()} == {
         name: (observed, notices) for name, (observed, _, notices) in expected.items()

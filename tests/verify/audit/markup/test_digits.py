@@ -5,7 +5,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from canaryproof.verify.audit.markup.digits import interval, number, percent, plus_minus, round_down, round_to_error
+from canaryproof.verify.audit.markup.digits import (
+    interval,
+    number,
+    percent,
+    plus_minus,
+    round_down,
+    round_to_error,
+    round_up,
+)
 
 
 def test_large_numbers_are_whole_and_have_no_exponent():
@@ -43,6 +51,21 @@ def test_a_lower_bound_is_rounded_down_to_its_digits():
     }
     assert {pair: round_down(*pair) for pair in shown} == shown
     assert round_down(2.3459) == "2.34"
+
+
+def test_an_upper_bound_is_rounded_up_to_its_digits_but_for_the_error_of_a_float():
+    shown = {
+        (0.01241, 2): "0.013",
+        (13 * 1e-6, 2): "1.3e-05",
+        (3 * 0.1, 2): "0.3",
+        (1.0, 2): "1",
+        (0.7671, 3): "0.768",
+        (9.991, 3): "10",
+        (1e-300, 2): "1e-300",
+        (0.0, 2): "0",
+        (math.inf, 3): "∞",
+    }
+    assert {pair: round_up(*pair) for pair in shown} == shown
 
 
 @pytest.mark.parametrize(
