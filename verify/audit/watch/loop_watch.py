@@ -23,7 +23,7 @@ from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.watch.shadow_members import change_and_limit
-from canaryproof.verify.audit.watch.watch_record import ShadowTrial
+from canaryproof.verify.audit.watch.watch_record import ShadowTrial, is_replaced
 from canaryproof.verify.audit.watch.watching import Watch
 
 # The name by which jax_privacy's functions take which rows of a batch are none.
@@ -275,7 +275,7 @@ class LoopWatch(Watch):
         """Return sums of other batches: what they are, how each compares with the batch's own sum, and the sum."""
         if not self.is_shadow_due:
             return None
-        others = list(batch.others(self.steps + 1, is_replaced=self._neighbours == "replace"))
+        others = list(batch.others(self.steps + 1, exchanges=is_replaced(self.claim)))
         # An example that is twice in the data has a row each.
         if self._drawn and batch.real is not None and len(batch.real) > len(self._drawn[0]):
             others += batch.copies_of_one()
@@ -292,14 +292,14 @@ class LoopWatch(Watch):
 
     def _judge(self, runs: Sequence[tuple[str, str, NDArray[Any]]], total: NDArray[Any], clip: float) -> None:
         """Judge sums of other batches: each is that of the batch without a member, with one more, or of one alone."""
-        replaced, trials = self._neighbours == "replace", []
+        trials: list[ShadowTrial] = []
         without: dict[str, NDArray[Any]] = {}
         for name, kind, sums in runs:
             if kind == "alone":
                 self._check_alone(name, without.get(name), sums, total, clip)
                 continue
             without[name] = sums
-            change, limit = change_and_limit(total, sums, clip, precision(total), is_replaced=replaced)
+            change, limit = change_and_limit(total, sums, clip, precision(total), is_replaced=is_replaced(self.claim))
             # A far example may have no finite gradient.
             if kind == "far" and not np.isfinite(change):
                 continue
@@ -348,13 +348,13 @@ class _Batch:
         # Rows cannot be taken out where random numbers may depend on how many there are.
         self._is_fixed = any(map(_is_key, self._leaves))
 
-    def others(self, step: int, *, is_replaced: bool) -> Iterator[_Other]:
+    def others(self, step: int, *, exchanges: bool) -> Iterator[_Other]:
         """Yield batches without an example, of it alone, and with one more; or with one in another's place."""
         if self.real is None or not len(self.real):
             return
         first, other = int(self.real[0]), int(self.real[step % len(self.real)])
         name = f"the example of row {other + 1}"
-        if is_replaced:
+        if exchanges:
             for kind, factor in _MORE:
                 yield name, kind, *self._with_rows(partial(_with_member, row=other, factor=factor, slot=first))
             return

@@ -260,8 +260,8 @@ class Watch:
         before, after = (floating(each).astype(np.float64) for each in (without, with_it))
         if before.ndim != 1 or before.shape != after.shape:
             raise ValueError(f"without, with_it: must be vectors of one length, not {before.shape}, {after.shape}")
-        replaced = self._neighbours == "replace"
-        change, limit = change_and_limit(before, after, clip, precision(with_it), is_replaced=replaced)
+        rounding = precision(with_it)
+        change, limit = change_and_limit(before, after, clip, rounding, is_replaced=is_replaced(self.claim))
         self._note_trials([ShadowTrial(str(member), self.steps + 1, change, limit)])
 
     def at_close(self, undo: Callable[[], object]) -> None:

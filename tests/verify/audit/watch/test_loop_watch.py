@@ -162,6 +162,13 @@ def test_a_member_that_is_replaced_changes_a_sum_by_two_clip_norms():
     assert "clipping" not in failed(watch)
 
 
+def test_batches_of_a_fixed_size_have_a_member_in_anothers_place(tmp_path):
+    claim = cp.accounting.fixed_batches(8.0, batch=60, records=MEMBERS, rounds=STEPS, neighbours="replace")
+    _, watch = train(claim=claim, privatizer=gaussian(8.0), noise_multiplier=8.0, draw=fixed, steps=2)
+    assert 1.0 < watch._record().clipping.worst.limit / 2.0 < 1.01
+    watch.save(tmp_path / "watch.json")
+
+
 def correlated(inverse):
     """Return a privatizer whose noise is the inverse of a matrix times independent noise."""
 
