@@ -146,9 +146,9 @@ class _Judge:
             because += ", so that nothing had to be clipped"
             do = "Hand the clipping over (watch.clipping), or watch steps with longer gradients."
             return Finding(Question.CLIPPING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
-        noticed = (
-            f"a member that changes the sum by {_noticed_change(replaced=replaced)} clip norms" if seen.trials else ""
-        )
+        noticed = ""
+        if worst is not None:
+            noticed = f"a member that changes the sum by {math.ceil(100.0 * worst.limit) / 100.0:g} clip norms"
         return Finding(Question.CLIPPING, Status.AS_CLAIMED, because, noticed, numbers=numbers)
 
     # Sampling.
@@ -405,10 +405,6 @@ def _other(epsilon: float) -> float:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _noticed_change(*, replaced: bool) -> str:
-    return "2.01" if replaced else "1.01"
 
 
 def _without_sampling(because: str) -> str:
