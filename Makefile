@@ -68,7 +68,8 @@ test-pfl test-nvflare: test-%:
 # The lowest and the highest releases of Opacus, jax_privacy and Flower that the examples take, each in an environment of
 # its own. Opacus and jax_privacy have one each. For one of them: make test-versions VERSIONS=flwr==1.22.0
 VERSIONS := opacus==1.6.0 jax_privacy==2.0.0 flwr==1.22.0 flwr==1.42.0
-versions_tests = tests/examples/test_frameworks.py $(if $(filter flwr%,$1),tests/examples/test_federated_servers.py) \
+versions_tests = tests/examples/test_frameworks.py $(if $(filter flwr%,$1),tests/examples/test_federated_servers.py tests/verify/audit/watch/test_flower_watch.py) \
+	$(if $(filter jax%,$1),tests/verify/audit/watch/test_loop_watch.py) \
 	$(if $(filter opacus%,$1),tests/verify/audit/canaries/test_inserted_canaries.py tests/verify/audit/watch)
 test-versions: $(VERSIONS:%=test-version/%)
 

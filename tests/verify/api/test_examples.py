@@ -12,10 +12,10 @@ import canaryproof as cp
 
 _ROOT = Path(__file__).parents[3]
 _NAMES = [name for name in cp.__all__ if name != "__version__"]
-# Their trainings are in examples/, as frameworks are large; what each of them shows is tested there.
+# Frameworks are large, so that their trainings are in examples/ or on a page, and are tested there.
 _OF_FRAMEWORKS = {
-    "FlowerInspection": "examples/broken_privacy.py",
-    "JaxInspection": "examples/broken_privacy.py",
+    "FlowerInspection": "docs/how/self_test.md",
+    "JaxInspection": "docs/how/self_test.md",
     "omitted_tensors": "examples/transformer_training.py",
 }
 

@@ -5,6 +5,7 @@ from typing import Any, overload
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import checked_integer
 from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.watch.flower_watch import FlowerWatch
 from canaryproof.verify.audit.watch.loop_watch import LoopWatch
 from canaryproof.verify.audit.watch.opacus_watch import OpacusWatch
 from canaryproof.verify.audit.watch.watching import Watch
@@ -21,7 +22,8 @@ def watch(
     engine: None = None,
     members: int | None = None,
     rate: float | None = None,
-    divisor: float = 1.0,
+    clip_norm: None = None,
+    divisor: float | None = None,
     insert: None = None,
     seed: int = 0,
 ) -> LoopWatch: ...
@@ -38,7 +40,8 @@ def watch(
     engine: Any = None,
     members: int | None = None,
     rate: float | None = None,
-    divisor: float = 1.0,
+    clip_norm: float | None = None,
+    divisor: float | None = None,
     insert: int | None = None,
     seed: int = 0,
 ) -> Watch: ...
@@ -55,7 +58,8 @@ def watch(
     engine: Any = None,
     members: int | None = None,
     rate: float | None = None,
-    divisor: float = 1.0,
+    clip_norm: float | None = None,
+    divisor: float | None = None,
     insert: int | None = None,
     seed: int = 0,
 ) -> LoopWatch | Watch:
@@ -64,8 +68,8 @@ def watch(
     Parameters
     ----------
     optimizer, loader
-        What ``PrivacyEngine.make_private`` of Opacus returns. The watch takes each step from them, and the loop stays
-        as it is. Without them it watches a loop of one's own, which hands its steps over.
+        What ``PrivacyEngine.make_private`` of Opacus returns; or a strategy of Flower alone. The watch takes each step
+        from them, and the loop stays as it is. Without them it watches a loop of one's own, which hands its steps over.
     delta
         δ of the claim, in (0, 1).
     claim
@@ -74,11 +78,15 @@ def watch(
         Of Opacus: the module, whose parameters then have names and whose examples are looked at one by one, and the
         engine, whose ε is compared.
     members
-        Of a loop of one's own: number of members of the training, for the tests of who was drawn.
+        Number of members of the training, for the tests of who was drawn. Opacus' loader says it, and by default it is
+        the number of Flower's nodes.
     rate
         Rate at which each member is drawn into a step; by default the claim's.
+    clip_norm
+        Of a strategy: most that a client's update enters with. Flower's wrappers say it.
     divisor
-        What the noised sum is divided by before it is released; 1 where the sum itself is.
+        What the noised sum is divided by before it is released, of a strategy less its learning rate as a factor. By
+        default 1, where the sum itself is released, or what Flower's wrappers say.
     insert
         Number of canaries that join the training of Opacus, for attackers who see less than a watch does; as many do
         not, for comparison. The watch then has them as ``canaries``. None leaves the training as it is.
@@ -113,13 +121,26 @@ def watch(
     NOT PASSED ['noise', 'leak']
     """
     checked_integer("seed:", seed, 0, 2**64 - 1)
+    loader_options = {"loader": loader, "module": module, "engine": engine, "insert": insert}
+    loop_options = {"members": members, "rate": rate, "clip_norm": clip_norm, "divisor": divisor}
     if optimizer is None:
-        given = {"loader": loader, "module": module, "engine": engine, "insert": insert}
-        for name in (name for name, value in given.items() if value is not None):
-            raise ValueError(f"{name}: needs an optimizer")
-        return LoopWatch(delta=delta, claim=claim, members=members, rate=rate, divisor=divisor)
-    own = {"members": members, "rate": rate, "divisor": None if divisor == 1.0 else divisor}
-    for name in (name for name, value in own.items() if value is not None):
-        raise ValueError(f"{name}: is read from the optimizer and its loader")
+        _refuse(loader_options, "needs an optimizer")
+        _refuse({"clip_norm": clip_norm}, "needs a strategy")
+        return LoopWatch(
+            delta=delta, claim=claim, members=members, rate=rate, divisor=1.0 if divisor is None else divisor
+        )
+    if hasattr(optimizer, "aggregate_train"):
+        _refuse(loader_options, "is of an optimizer, and not of a strategy")
+        return FlowerWatch(
+            optimizer, delta=delta, claim=claim, members=members, rate=rate, clip_norm=clip_norm, divisor=divisor
+        )
+    _refuse(loop_options, "is read from the optimizer and its loader")
     options: dict[str, Any] = {"module": module, "engine": engine, "insert": insert, "seed": seed}
     return OpacusWatch(optimizer, loader, delta=delta, claim=claim, **options)
+
+
+def _refuse(given: dict[str, Any], why: str) -> None:
+    """Refuse options that another kind of training has."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{name}: {why}")

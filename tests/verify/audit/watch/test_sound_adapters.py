@@ -10,7 +10,7 @@ from canaryproof.testing import check_adapter
 
 pytestmark = [pytest.mark.deep, pytest.mark.filterwarnings("ignore")]
 
-MEMBERS, RATE, STEPS, DELTA = 800, 0.1, 32, 1e-5
+MEMBERS, RATE, STEPS, DELTA, COHORT = 800, 0.1, 32, 1e-5, 10
 FAULTS_OF_OPACUS = {"half of the noise": "noise", "no clipping": "clipping", "shuffled": "sampling"}
 FAULTS_OF_JAX = {
     "half of the noise": "noise",
@@ -19,6 +19,7 @@ FAULTS_OF_JAX = {
     "loss of pairs": "clipping",
     "fixed batches": "sampling",
 }
+FAULTS_OF_FLOWER = {"half of the noise": "noise", "no clipping": "clipping", "twice as often": "sampling"}
 CLAIM = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS)
 
 
@@ -161,6 +162,57 @@ class JaxTraining:
         return jax.tree.leaves(training.params), jax.tree.leaves(training.state), training.rng
 
 
-@pytest.mark.parametrize("training", [OpacusTraining, JaxTraining], ids=lambda each: each.__name__)
+class FlowerTraining:
+    """A training by Flower's own wrapper, in which each client takes part in every fourth round."""
+
+    steps = STEPS
+    faults = FAULTS_OF_FLOWER
+    left_open = exchanged = ()
+
+    def start(self, fault):
+        app = pytest.importorskip("flwr.app", reason="needs flwr")
+        from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
+
+        training = SimpleNamespace(app=app, rng=np.random.default_rng(0), nodes=[*range(10, 50)])
+        training.parts = 2 if fault == "twice as often" else 4
+        # The wrapper's deviation is that of the mean: the clip norm times the multiplier, by the number of clients.
+        noise, clip_norm = (
+            (1e-4, 1e3) if fault == "no clipping" else (0.5 if fault == "half of the noise" else 1.0, 0.1)
+        )
+        training.strategy = DifferentialPrivacyServerSideFixedClipping(FedAvg(), noise, clip_norm, COHORT)
+        training.arrays = app.ArrayRecord([np.zeros((40, 25), np.float32), np.zeros(40, np.float32)])
+        return training
+
+    def watch(self, training):
+        claim = cp.accounting.gaussian(1.0, participations=STEPS // 4)
+        return cp.watch(training.strategy, delta=DELTA, claim=claim, clip_norm=0.1)
+
+    def run(self, training):
+        app, number = training.app, 0
+        grid = SimpleNamespace(get_node_ids=lambda: training.nodes)
+        # The wrapped strategy draws clients by chance, where the claim counts on a schedule.
+        training.strategy.strategy.configure_train = lambda *_: []
+        while True:
+            list(training.strategy.configure_train(number, training.arrays, app.ConfigRecord(), grid))
+            first = COHORT * (number % training.parts)
+            replies = [self.reply(training, node) for node in training.nodes[first : first + COHORT]]
+            training.arrays, _ = training.strategy.aggregate_train(number, replies)
+            number += 1
+            yield
+
+    def reply(self, training, node):
+        app = training.app
+        arrays = [
+            each + np.float32(training.rng.normal(size=each.shape)) for each in training.arrays.to_numpy_ndarrays()
+        ]
+        content = app.RecordDict({"arrays": app.ArrayRecord(arrays), "metrics": app.MetricRecord({"num-examples": 1})})
+        # A message of Flower's own needs a run of its engine.
+        return SimpleNamespace(content=content, metadata=SimpleNamespace(src_node_id=node), has_error=lambda: False)
+
+    def state(self, training):
+        return training.arrays.to_numpy_ndarrays(), training.rng
+
+
+@pytest.mark.parametrize("training", [OpacusTraining, JaxTraining, FlowerTraining], ids=lambda each: each.__name__)
 def test_an_adapter_is_sound(training):
     check_adapter(training())

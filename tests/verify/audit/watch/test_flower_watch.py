@@ -1,0 +1,110 @@
+"""A watch over Flower: honest trainings stay as they were, and each wrapper is looked at as far as its server sees."""
+
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import canaryproof as cp
+
+pytest.importorskip("flwr", reason="needs flwr")
+
+from flwr.serverapp.strategy import (
+    DifferentialPrivacyClientSideFixedClipping,
+    DifferentialPrivacyServerSideAdaptiveClipping,
+    DifferentialPrivacyServerSideFixedClipping,
+    FedAvg,
+)
+
+sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))
+import flower_app as example
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+CLIENTS, ROUNDS, CLIP_NORM, DELTA = 20, 8, 0.01, 1e-5
+
+
+def wrapped(kind=DifferentialPrivacyServerSideFixedClipping, noise_multiplier=1.0, inner=FedAvg):
+    return kind(inner(fraction_evaluate=0.0), noise_multiplier, CLIP_NORM, CLIENTS)
+
+
+def train(strategy, watched=True, claim=None, answers=CLIENTS):
+    """Train for some rounds with all clients, and return the final arrays, a next random number, and the watch."""
+    claim = cp.accounting.gaussian(1.0, participations=ROUNDS) if claim is None else claim
+    watch = cp.watch(strategy, delta=DELTA, claim=claim) if watched else None
+    np.random.seed(0)  # noqa: NPY002
+    random.seed(0)
+    arrays = example.to_arrays(example.first_model(np.random.default_rng(0)))
+    grid, config = example.GridInProcess(CLIENTS), example.ConfigRecord({"client-rate": 0.1})
+    for number in range(1, ROUNDS + 1):
+        replies = grid.send_and_receive(list(strategy.configure_train(number, arrays, config, grid)))
+        arrays, _ = strategy.aggregate_train(number, replies[:answers])
+    return arrays.to_numpy_ndarrays(), np.random.random(), watch  # noqa: NPY002
+
+
+def failed(watch):
+    return [finding.question.value for finding in watch.close().findings if finding.status == "failed"]
+
+
+def test_an_honest_training_passes_and_stays_as_it_is_without_a_watch():
+    strategy = wrapped()
+    names = set(vars(strategy))
+    arrays, drawn, watch = train(strategy)
+    without, also_drawn, _ = train(wrapped(), watched=False)
+    assert all(map(np.array_equal, arrays, without))
+    assert drawn == also_drawn
+    answer = watch.close()
+    assert answer.decision.outcome == "PASSED", str(answer)
+    assert "16 runs of the clipping" in answer.finding("clipping").because
+    assert answer.finding("sampling").because == "no member took part in more than 8 steps, claimed 8"
+    assert not {"configure_train", "aggregate_train", "canaryproof_watch"} & set(vars(strategy))
+    assert names <= set(vars(strategy))
+
+
+def test_too_little_noise_and_too_many_rounds_fail():
+    _, _, watch = train(wrapped(noise_multiplier=0.5))
+    assert failed(watch) == ["noise", "leak"]
+    _, _, watch = train(wrapped(), claim=cp.accounting.gaussian(1.0, participations=4))
+    assert failed(watch) == ["sampling", "accounting", "leak"]
+
+
+def test_a_client_counts_for_more_where_others_drop_out():
+    _, _, watch = train(wrapped(), answers=CLIENTS - 4)
+    assert failed(watch) == ["clipping"]
+    assert "by 1.25 clip norms" in watch.answer().finding("clipping").because
+
+
+class Unclipped(DifferentialPrivacyServerSideFixedClipping):
+    def aggregate_train(self, server_round, replies):
+        self.clipping_norm, norm = 1e9, self.clipping_norm
+        arrays, metrics = self.strategy.aggregate_train(server_round, replies)
+        self.clipping_norm = norm
+        return self._add_noise_to_aggregated_arrays(arrays), metrics
+
+
+def test_updates_that_are_not_clipped_fail():
+    _, _, watch = train(wrapped(Unclipped))
+    assert failed(watch) == ["clipping"]
+
+
+def test_of_clipping_by_clients_the_lengths_alone_are_seen():
+    _, _, watch = train(wrapped(DifferentialPrivacyClientSideFixedClipping))
+    # The example's clients do not clip.
+    assert "clipping" in failed(watch)
+    assert "a client's update of round 1 is" in watch.answer().finding("clipping").because
+
+
+def test_what_is_refused_is_said_in_a_line():
+    adaptive = DifferentialPrivacyServerSideAdaptiveClipping(FedAvg(), 1.0, CLIENTS)
+    with pytest.raises(ValueError, match="is not watched, as it also releases a noised count"):
+        cp.watch(adaptive, delta=DELTA)
+    with pytest.raises(ValueError, match="clip_norm: must be given, as FedAvg does not say it"):
+        cp.watch(FedAvg(), delta=DELTA)
+    strategy = wrapped()
+    cp.watch(strategy, delta=DELTA)
+    with pytest.raises(ValueError, match="strategy: is watched already"):
+        cp.watch(strategy, delta=DELTA)
+    with pytest.raises(ValueError, match="engine: is of an optimizer, and not of a strategy"):
+        cp.watch(wrapped(), delta=DELTA, engine=1)
