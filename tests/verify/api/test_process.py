@@ -103,3 +103,21 @@ def test_the_users_process_stays_as_it_was(left):
 def test_no_file_is_loaded_under_two_names(left):
     assert len(left["names"]) > 100
     assert [names for names in left["names"] if len(names) > 1] == []
+
+
+def test_random_numbers_stay_as_they_were_though_nothing_else_was_loaded():
+    """Members that a training draws by ``random`` are those that it would draw without a watch."""
+    code = """
+import random
+random.seed(0)
+before = random.getstate()
+import canaryproof as cp
+for name in cp.__all__:
+    getattr(cp, name)
+watch = cp.watch(delta=1e-5, members=20, rate=0.5)
+watch.step(drawn=[1, 2])
+watch.close()
+print(random.getstate() == before)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"

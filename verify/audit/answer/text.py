@@ -8,10 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-
 from canaryproof.verify.audit.answer.findings import (
     RULES,
     USUAL_BUGS,
@@ -45,6 +41,7 @@ from canaryproof.verify.audit.markup.digits import (
     round_to_error,
     round_up,
 )
+from canaryproof.verify.audit.markup.rich_tables import Console, Table, box
 
 if TYPE_CHECKING:
     from canaryproof.verify.audit.blindspots.ranges import BlindSpots, Range

@@ -123,7 +123,7 @@ class CanaryPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class CanifePlan:
-    """Table ``[canife]``: audits by CANIFE (Maddock et al., arXiv 2210.02912), by default as it prints."""
+    """Table ``[canife]``: audits by CANIFE (Maddock et al., arXiv 2210.02912), by default as its own paper prints."""
 
     # rounds between audits; without it there is one, after the last round
     every: Annotated[int, whole(1, 10**6)] | None = None
