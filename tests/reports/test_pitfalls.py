@@ -82,6 +82,12 @@ def test_the_picture_has_a_panel_a_method_and_every_rate(run):
         assert list(axis.lines[0].get_xdata()) == list(axis.lines[0].get_ydata())
 
 
+def share(above, runs=100):
+    """A rate with its interval, as the page has them; scipy computes the interval in another way."""
+    low, high = stats.binomtest(above, runs).proportion_ci()
+    return f"{above / runs:.1%} [{low:.1%}, {high:.1%}]"
+
+
 def measured(method="band", mechanism="Gaussian", above=7, mean=0.5, **where):
     setting = {"epsilon": 1.0, "count": 1000, "null": "exact", "delta": 1e-6, "truth": 1.25, "runs": 100, **where}
     return {"method": method, "mechanism": mechanism, **setting, "above": above, "mean": mean}
@@ -113,10 +119,10 @@ def test_each_table_has_its_own_rows_and_no_others():
     # Of six settings the first alone is above 5% by more than chance: 90 of 100.
     assert "in more than 5% of audits: 1 of 6 for `andrew`, as printed." in page
     assert [rows for _, rows in tables(page)] == [
-        (("Gaussian", "exact", "1,000", "1", "90.0% [0.0%, 50.0%]"),),
-        (("randomised response", "exact", "1,000", "0", "8.0% [0.0%, 50.0%]"),),
-        (("band", "1,000", "1", "100", "11.0% [0.0%, 50.0%]"),),
-        (("momentum", "all rounds", "1.25", "band: 2", "100", "14.0% [0.0%, 50.0%]"),),
+        (("Gaussian", "exact", "1,000", "1", share(90)),),
+        (("randomised response", "exact", "1,000", "0", share(8)),),
+        (("band", "1,000", "1", "100", share(11)),),
+        (("momentum", "all rounds", "1.25", "band: 2", "100", share(14)),),
     ]
 
 
@@ -134,7 +140,8 @@ def test_means_and_caps_stand_under_their_methods():
 
 def test_settings_of_the_picture_differ_by_colour_and_marker():
     def row(epsilon, null, nominal, rate):
-        return {**measured(epsilon=epsilon, null=null), "nominal": nominal, "rate": rate}
+        above = round(10_000 * rate)
+        return {**measured(epsilon=epsilon, null=null, above=above, runs=10_000), "nominal": nominal}
 
     rates = {
         (epsilon, null): [(nominal, (i + 1) * nominal / 2.0) for nominal in (0.01, 0.05, 0.1)]
@@ -193,7 +200,7 @@ def test_a_share_of_each_delta_and_null_stands_in_its_column():
     page = pitfalls.text(Run("0", Effort.QUICK, 0, (coverage("bounds.printed.andrew-at-one", *cells),)))
     ((header, rows),) = tables(page)
     assert header == ("δ", "exact null", "unobserved scores")
-    shown = [f"{i}.0% [0.0%, 50.0%]" for i in (1, 2, 3)]
+    shown = [share(i) for i in (1, 2, 3)]
     assert rows == (("1e-06", *shown[:2]), ("1e-05", shown[2], "–"))
     # A part of a section without a title of its own.
     assert "## " not in page
@@ -205,7 +212,7 @@ def test_each_check_has_its_column_and_a_setting_that_one_lacks_a_dash():
         coverage("bounds.coverage.fixed-sequence", measured(above=3, epsilon=3.0), measured(above=4, null="k")),
     )
     (rows,) = (rows for _, rows in tables(pitfalls.text(Run("0", Effort.QUICK, 0, both))))
-    shown = [f"{i}.0% [0.0%, 50.0%]" for i in (1, 2, 3, 4)]
+    shown = [share(i) for i in (1, 2, 3, 4)]
     assert rows == (
         ("Gaussian", "exact", "1,000", "1", shown[0], "–"),
         ("Gaussian", "exact", "1,000", "3", shown[1], shown[2]),
@@ -233,4 +240,4 @@ def test_of_a_training_the_sharpest_and_the_worst_bound_are_shown():
     ]
     page = pitfalls.text(Run("0", Effort.QUICK, 0, (coverage("bounds.dependent-cosines", *cells),)))
     ((_, rows),) = tables(page)
-    assert rows == (("momentum", "all rounds", "2.5", "fixed-sequence: 1.12", "200", "9.0% [0.0%, 50.0%]"),)
+    assert rows == (("momentum", "all rounds", "2.5", "fixed-sequence: 1.12", "200", share(9, 300)),)

@@ -67,7 +67,7 @@ def lower_bounds(
     """
     check_type("scores", scores, ScoreSample, "what canaryproof.bounds.prepare returns")
     delta = rules.DELTA_OR_ZERO.number("delta", delta)
-    confidence = rules.CONFIDENCE.number("confidence", confidence)
+    confidence = rules.SHARE.number("confidence", confidence)
     names = rules.bounds(names, METHODS, "names")
     shown = (*_SHOWN, *ANY_DEPENDENCE[delta > 0.0 :])
     chosen = [METHODS[name] for name in names] or [METHODS[name] for name in shown if METHODS[name].can_use(scores)]
