@@ -143,14 +143,14 @@ def model(context: Context) -> Outcome:
     """Judge that attacks on a model that has learnt are more accurate, in our design and as printed."""
     size = context.pick(80, 500)
     verdicts, parts, evidence = [], [], {}
-    for name, printed in (("redesigned", False), ("as printed", True)):
+    for name, printed in (("ours", False), ("as printed", True)):
         early, late = (varied(context, size, printed=printed, training=count).accuracy[:, 0] for count in (0, 300))
         rise = late - early
         for_it, against_it = [above(rise, GAIN)], [below(rise, GAIN)]
         verdicts.append(from_p_values(for_it, against_it, 0.5 * LEVEL))
         parts.append(f"{name} {mean_sd(early)} before training and {mean_sd(late)} after")
         evidence[name] = {"early": early.tolist(), "late": late.tolist(), "p": [*for_it, *against_it]}
-    finding = f"accuracy of the attack, {'; '.join(parts)} 300 steps, to 91% of held-out images"
+    finding = f"accuracy of the attack {'; '.join(parts)} 300 steps, to 91% of held-out images"
     design = of_pairs(size, 1, f"training raises by {GAIN:g} or more", 0.5 * LEVEL)
     return Outcome(both(*verdicts), finding, evidence, design)
 
