@@ -1,10 +1,8 @@
 """Each argument of each public call, exchanged for what nobody means: it is refused in a line that names it."""
 
 import datetime
-import signal
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -356,29 +354,12 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, tuple[object, set[str]]]
 }
 # A refusal fits a line of a log, with the names of all bounds that there are.
 _LONGEST = 700
-# Nobody waits for an impossible number; hangs alone reach it.
-_SECONDS = 600
-
-
-@contextmanager
-def end_hangs() -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(_SECONDS)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def complaint(call: partial[object], argument: str, value: object, *, may_be_taken: bool) -> str:
     """Say in words what is wrong with the answer to a value; empty if nothing is."""
     try:
-        with end_hangs():
-            call(**{argument: value})
+        call(**{argument: value})
     except UnicodeError as error:
         return f"raises {error!r:.200}"
     except ValueError as error:
