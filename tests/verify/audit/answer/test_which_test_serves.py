@@ -118,9 +118,12 @@ def trained(
     skipped: bool = False,
     absent: bool = False,
     momentum: float = 0.0,
+    observed: int = 120,
+    inclusion: str = "fixed",
 ):
     rng, dim, buffer = np.random.default_rng(4), 2000, np.zeros(2000)
-    clients = CanaryClients(Canaries(5, 240, dim), bernoulli(0, 0.5, 6, 5, Insertion(240, observed=120)))
+    schedule = bernoulli(0, 0.5, 6, 5, Insertion(240, observed=observed))
+    clients = CanaryClients(Canaries(5, 240, dim), dataclasses.replace(schedule, inclusion=inclusion))
     for t in range(rounds):
         total = clients.total(t, 1.0) * (0.0 if absent else 1.0)
         buffer = momentum * buffer + total + noise * rng.normal(size=dim)
@@ -168,6 +171,7 @@ FAULTS: dict[str, dict[str, dict]] = {
     "canaries crowd each other": {"cosines": {"trace": 1.5}},
     "numbers that fair coins do not give": {
         "cosines": {"null_count": 60, "inclusion": "coin"},
+        "recorded rounds": {"observed": 60, "inclusion": "coin"},
         "other scores": {"null_count": 60, "inclusion": "coin"},
     },
     "rounds that are missing or skipped": {"recorded rounds": {"rounds": 4}},
