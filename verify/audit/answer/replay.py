@@ -17,6 +17,7 @@ from canaryproof.kernels.arrays import Array, is_floating, on_host, precision
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import check_type, short_repr
 from canaryproof.verify.audit import rules
+from canaryproof.verify.audit.markup.digits import round_up
 
 # Sums of many members round more often than their total does: a step may exceed its sensitivity by so much of it.
 TOLERANCE = 1e-3
@@ -91,7 +92,7 @@ class Replay:
         act = "Replacing a member" if self.neighbours == "replace" else "One member more"
         if self.smallest is None:
             largest = max((case.distance for case in released), default=0.0) / self.sensitivity
-            answer = f"{act} changes the release by at most {largest:.6g} of the claimed sensitivity."
+            answer = f"{act} changes the release by at most {round_up(largest, 6)} of the claimed sensitivity."
         else:
             change = self._change(self.smallest)
             batch = list(self.smallest.batch)

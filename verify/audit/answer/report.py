@@ -483,7 +483,7 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
             given += [] if getattr(audited, option) == usual else [(option, getattr(audited, option))]
         if audited.file.columns is not None:
             given += zip(("score", "member"), audited.file.columns, strict=True)
-            given += [] if audited.file.id is None else [("id", audited.file.id)]
+        given += [] if audited.file.id is None else [("id", audited.file.id)]
     given += [("delta", repr(result.delta))]
     given += [] if result.confidence == 0.95 else [("confidence", repr(result.confidence))]
     given += [] if asked.claim is None else [("claim", repr(float(asked.claim)))]  # type: ignore[arg-type]

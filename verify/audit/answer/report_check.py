@@ -363,8 +363,8 @@ def compare(
         trusted.note("that the audit was of no file")
     else:
         name = trusted.name(given.name, file.name, "the file's name", lines)
-        columns = None if written.input.subject == "release" else given.columns
-        given = replace(file, name=name, columns=columns, id=None if columns is None else given.id)
+        columns, id_column = (None, None) if written.input.subject == "release" else (given.columns, given.id)
+        given = replace(file, name=name, columns=columns, id=id_column)
     versions = trusted.versions(written.versions)
     try:
         if comparison is not None:

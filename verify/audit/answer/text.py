@@ -449,7 +449,8 @@ def _claim_to_report(result: AuditResult) -> Iterator[str]:
         yield f"The {claim} is not decided: the audit leaves the {', '.join(open_questions)} open."
     else:
         failed = [finding for finding in result.findings if finding.status is Status.FAILED]
-        yield f"The {claim} is contradicted: {'; '.join(_contradiction(result, finding) for finding in failed)}."
+        refuted = f"mechanism behind the {claim}" if result.is_refuted_by_curve_alone else claim
+        yield f"The {refuted} is contradicted: {'; '.join(_contradiction(result, finding) for finding in failed)}."
 
 
 def _contradiction(result: AuditResult, finding: Finding) -> str:

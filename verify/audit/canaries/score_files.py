@@ -44,10 +44,10 @@ def read_any_scores(
     """
     if (columns.get("score") is None) != (columns.get("member") is None):
         raise ValueError("score: must be given with member, and member with score")
-    if columns.get("id_column") is not None and columns.get("score") is None:
-        raise ValueError("id: must be given with score and member")
-    if unobserved is not None and columns.get("score") is not None:
-        raise ValueError("unobserved: must not be given with score, whose column has both kinds")
+    for name in COLUMNS:
+        if unobserved is not None and columns.get(name) is not None:
+            option = name.removesuffix("_column")
+            raise ValueError(f"unobserved: must not be given with {option}, which is for a file of both kinds")
     document = read_json(path) if path.suffix.lower() == ".json" and unobserved is None else None
     if not isinstance(document, dict) or "format" not in document:
         kind = None if given["kind"] is None else ScoreKind(given["kind"])

@@ -230,7 +230,7 @@ def audit_command(
     --canaries and --canary-seed it is the release itself, and its canaries are made again as "canaryproof canaries"
     makes them. It is a one-dimensional .npy, or a checkpoint: a .safetensors, or the .safetensors.index.json of
     several, whose coordinates stand in the order of the tensors' names. It is read in pieces, so that it may be larger
-    than memory. All values are floating-point.
+    than memory. Cosines and releases are floating-point numbers; scores of another kind may be whole ones.
 
     The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
     need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.

@@ -180,8 +180,9 @@ def _repeat(record: "ReportRecord", file: Path, unobserved: Path | None) -> "Aud
         coordinates = record.audit.get("coordinates") if isinstance(record.audit, dict) else None
         return report_check.derive(record, reopen(file, coordinates))
     columns: dict[str, str | None] = {}
-    if audited.file is not None and audited.file.columns is not None:
-        columns = {**dict(zip(("score", "member"), audited.file.columns, strict=True)), "id_column": audited.file.id}
+    if audited.file is not None:
+        pair = audited.file.columns or (None, None)
+        columns = {"score": pair[0], "member": pair[1], "id_column": audited.file.id}
     # Loads compiled kernels.
     from canaryproof.verify.audit.canaries.score_files import UNASKED
 

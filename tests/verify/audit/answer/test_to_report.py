@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from canaryproof.verify.audit.accounting.accountant import gaussian
 from canaryproof.verify.audit.answer.run_audit import Audit
 from canaryproof.verify.audit.answer.text import details, to_report
 from tests.verify.audit.answer.test_golden_answers import ANSWERS, losses, release
@@ -44,6 +45,7 @@ CASES = ANSWERS | {
     "another share and passed": lambda: release(notice=0.4),
     "replacing": lambda: release(neighbours="replace"),
     "coins show nothing": lambda: losses(0.0, "coin", claim=4.0),
+    "refuted by its curve alone": lambda: losses(2.0, "coin", claim=gaussian(1.0)),
     "no known coverage": lambda: losses(2.0, "fixed", bounds=("jagielski",)),
 }
 

@@ -61,6 +61,7 @@ def folder(tmp_path, monkeypatch):
     Path("table.csv").write_text("loss,in\n" + "\n".join(rows) + "\n")
     copies = [f"{i},{row}" for i, row in enumerate(rows) for _ in range(3)]
     Path("copies.csv").write_text("canary,loss,in\n" + "\n".join(copies) + "\n")
+    Path("usual.csv").write_text("canary,score,member\n" + "\n".join(copies) + "\n")
     return tmp_path
 
 
@@ -137,6 +138,7 @@ def test_a_report_of_an_audit_that_did_not_pass_is_true_and_says_that_it_did_not
         ("scores.json", "--delta", "1e-5", "--bound", "band", "--confidence", "0.9"),
         ("table.csv", "--score", "loss", "--member", "in", "--kind", "any", "--inclusion", "coin", "--delta", "0"),
         ("copies.csv", "--score", "loss", "--member", "in", "--id", "canary", "--kind", "any", "--delta", "1e-5"),
+        ("usual.csv", "--id", "canary", "--kind", "any", "--delta", "1e-5"),
         ("cosines.npy", "--dim", "900", "--inserted", "1", "--delta", "1e-5", "--ask", "leak", "--notice", "0.3"),
         ("rounds.json", "--delta", "1e-5", "--claim", "9", "--noise-multiplier", "1", "--rate", "0.5", "--rounds", "9"),
         ("rounds.json", "--delta", "1e-5", "--noise-multiplier", "1", "--participations", "5"),
@@ -154,12 +156,17 @@ def test_a_report_of_scores_is_true_and_its_own_lines_repeat_it(arguments):
 @pytest.mark.usefixtures("folder")
 def test_copies_with_ids_are_audited_and_reviewed_as_if_each_stood_there_once():
     for command, *options in (("audit", "--kind", "any"), ("review", "--epsilon", "1")):
-        asked = [*options, "--score", "loss", "--member", "in", "--delta", "1e-5", "--json"]
-        once, copies, withheld = (
-            call(command, *given, *asked).stdout
-            for given in (["table.csv"], ["copies.csv", "--id", "canary"], ["copies.csv"])
+        named = ["--score", "loss", "--member", "in"]
+        once, copies, usual, withheld = (
+            call(command, *given, *options, "--delta", "1e-5", "--json").stdout
+            for given in (
+                ["table.csv", *named],
+                ["copies.csv", *named, "--id", "canary"],
+                ["usual.csv", "--id", "canary"],
+                ["copies.csv", *named],
+            )
         )
-        assert copies == once
+        assert copies == usual == once
         assert withheld != once
 
 
