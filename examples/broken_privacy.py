@@ -1,23 +1,27 @@
 """Show what is seen of a training whose privacy is broken: ``python examples/broken_privacy.py opacus``.
 
-The other names are ``jax_privacy`` and ``flower``. Markdown tables have each fault of that example, and who notices it
-in three seeds.
+The other names are ``jax_privacy``, ``flower`` and ``ddp``, which is Opacus in two processes. Markdown tables have each
+fault of that example, and who notices it in three seeds.
 
 A training is watched for 16 steps. The first table has the finding that fails in all three seeds, after how many steps,
 and what the watch says of the first seed.
 
-Attackers have canaries. Trainings without data have more and more of them. The last table has the first number of
-canaries with which all three audits notice the fault. An audit of cosines does if all of its interval is above the
-claimed ε, or if it refuses to estimate. At known rounds it does if the claim is exceeded or refuted. Evidence does by
-its alarm; the cell has the last round of the three. ``plan_rounds`` predicts how many canaries are needed at known
-rounds.
+Attackers have canaries, but for ``ddp``. Trainings without data have more and more of them. The last table has the
+first number of canaries with which all three audits notice the fault. An audit of cosines does if all of its interval
+is above the claimed ε, or if it refuses to estimate. At known rounds it does if the claim is exceeded or refuted.
+Evidence does by its alarm; the cell has the last round of the three. ``plan_rounds`` predicts how many canaries are
+needed at known rounds.
 
 ``honest`` as a second word trains 24 times without a fault, and counts the trainings in which anything is noticed.
 """
 
 import math
+import multiprocessing
 import sys
+import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -116,11 +120,46 @@ def flower(example, fault, seed):
         yield watched
 
 
+def train_process(rank, processes, folder, fault, seed):
+    """Train in one of some processes with Opacus, and return what its watch says."""
+    import distributed_training as example
+    import torch
+
+    model, criterion, optimizer, loader = example.private(rank, processes, folder, fault, seed=seed)
+    claim = example.claimed(NOISE_MULTIPLIER, BATCHES, STEPS, processes, fault)
+    watched = watch(optimizer, loader, delta=example.DELTA, claim=claim, module=model)
+    has_failed = []
+    while len(has_failed) < STEPS:
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            has_failed.append(watched.has_failed)
+    torch.distributed.destroy_process_group()
+    return has_failed, watched.close()
+
+
+@cache
+def two_processes():
+    """Return two processes, which load their libraries once for all trainings."""
+    return ProcessPoolExecutor(2, multiprocessing.get_context("spawn"))
+
+
+def ddp(_, fault, seed):
+    """Train with Opacus in two processes under a watch in each, of which the first one answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [two_processes().submit(train_process, rank, 2, folder, fault, seed) for rank in (0, 1)]
+        (has_failed, answer), _ = [part.result() for part in parts]
+    for each in has_failed:
+        yield SimpleNamespace(has_failed=each, close=lambda: answer)
+
+
 # The training of each framework with a watch.
 WATCHED = {
     "opacus": ("opacus_training", opacus),
     "jax_privacy": ("jax_privacy_training", jax_privacy),
     "flower": ("flower_app", flower),
+    "ddp": ("distributed_training", ddp),
 }
 # Examples of a training without data.
 FEW = 400
@@ -218,6 +257,8 @@ def honest(example, train):
     outcomes = [str(watched(train, example, None, seed)[1].decision.outcome) for seed in HONEST_SEEDS]
     print(f"Of {count} honest trainings, {outcomes.count('PASSED')} are PASSED,", end=" ")
     print(f"and {outcomes.count('NOT PASSED')} NOT PASSED.", flush=True)
+    if not hasattr(example, "no_data"):
+        return
     trainings = [trained(example, COUNTS[-1], seed=seed) for seed in HONEST_SEEDS]
     names = ("final parameters", "all rounds", "known rounds", "evidence")
     for attacker, each in zip(
@@ -239,6 +280,8 @@ def tables(name, example, train):
         finding, step, words = by_watch(train, example, fault)
         watched_by[fault] = "none" if finding == "–" else f"{finding}, step {step}"
         print(f"| {title} | {finding} | {step} | {words} |", flush=True)
+    if not hasattr(example, "no_data"):
+        return
     columns = ("plan", "final parameters", "all rounds", "known rounds", "evidence", "watch")
     print("\n| fault |", " | ".join(columns), "|\n|---" + "|---" * len(columns) + "|")
     for fault, title in faults.items():

@@ -13,9 +13,14 @@ import pytest
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "examples"))
 
-EXAMPLES = {"opacus": "opacus_training", "jax_privacy": "jax_privacy_training", "flower": "flower_app"}
-MODULES = {"opacus": "opacus", "jax_privacy": "jax_privacy", "flower": "flwr"}
-TITLES = {"opacus": "Opacus", "jax_privacy": "jax_privacy", "flower": "Flower"}
+EXAMPLES = {
+    "opacus": "opacus_training",
+    "jax_privacy": "jax_privacy_training",
+    "flower": "flower_app",
+    "ddp": "distributed_training",
+}
+MODULES = {"opacus": "opacus", "jax_privacy": "jax_privacy", "flower": "flwr", "ddp": "opacus"}
+TITLES = {"opacus": "Opacus", "jax_privacy": "jax_privacy", "flower": "Flower", "ddp": "Opacus in two processes"}
 # The finding by which a watch says that a fault of these examples is not passed.
 FINDINGS = {
     "noise-per-microbatch": "noise",
@@ -31,6 +36,12 @@ FINDINGS = {
     "padding": "clipping",
     "per-layer": "clipping",
     "coarse-noise": "noise",
+    "noise-halved": "noise",
+    "noise-divided": "noise",
+    "sum-left-out": "noise",
+    "clipped-in-one": "clipping",
+    "drawn-from-all": "sampling",
+    "accounted-rate": "sampling",
     "accounted-steps": "accounting",
     "accounted-delta": "accounting",
 }

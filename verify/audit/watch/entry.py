@@ -5,9 +5,9 @@ from typing import Any, overload
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import checked_integer
 from canaryproof.verify.audit.accounting.accountant import Claim
+from canaryproof.verify.audit.watch.distributed_watch import watch_of_optimizer
 from canaryproof.verify.audit.watch.flower_watch import FlowerWatch
 from canaryproof.verify.audit.watch.loop_watch import LoopWatch
-from canaryproof.verify.audit.watch.opacus_watch import OpacusWatch
 from canaryproof.verify.audit.watch.watching import Watch
 
 
@@ -136,7 +136,7 @@ def watch(
         )
     _refuse(loop_options, "is read from the optimizer and its loader")
     options: dict[str, Any] = {"module": module, "engine": engine, "insert": insert, "seed": seed}
-    return OpacusWatch(optimizer, loader, delta=delta, claim=claim, **options)
+    return watch_of_optimizer(optimizer, loader, delta=delta, claim=claim, **options)
 
 
 def _refuse(given: dict[str, Any], why: str) -> None:

@@ -30,7 +30,6 @@ from canaryproof.verify.audit.watch.shadow_members import row_count
 from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
-_SERVED = ("DPOptimizer", "DPPerLayerOptimizer", "AdaClipDPOptimizer", "DPOptimizerFastGradientClipping")
 _INSERT = rules.NumberRange("be a whole number of at least 2", 2, 10**6, whole=True)
 # A released sum may be off by so much of itself from the noised one over the divisor, and an example's gradient alone
 # from its row; the format's rounding comes on top.
@@ -73,6 +72,8 @@ class OpacusWatch(Watch):
         If canaries are to be inserted, and the claim has no number of steps.
     """
 
+    is_in_one_process = True
+
     def __init__(
         self,
         optimizer: Any,
@@ -86,10 +87,6 @@ class OpacusWatch(Watch):
         seed: int = 0,
     ) -> None:
         check_optimizer(optimizer)
-        # With several processes, canaries alone are looked at.
-        self._is_shared = type(optimizer).__name__ not in _SERVED
-        if self._is_shared and insert is None:
-            raise ValueError(f"optimizer: {type(optimizer).__name__} is not watched yet, but by canaries (insert)")
         if hasattr(optimizer, "canaryproof_watch"):
             raise ValueError("optimizer: is watched already; close that watch first")
         self._optimizer, self._engine = optimizer, engine
@@ -99,10 +96,12 @@ class OpacusWatch(Watch):
         self._params = list(optimizer.params)
         if not self._params:
             raise ValueError("optimizer: trains no parameters, so that nothing is released")
-        self._is_ghost = type(optimizer).__name__ == "DPOptimizerFastGradientClipping"
+        self._is_ghost = type(optimizer).__name__.endswith("FastGradientClipping")
         self._divided_by = _divisor(optimizer)
         sampler = getattr(loader, "batch_sampler", None)
-        rate, members = getattr(sampler, "sample_rate", None), getattr(sampler, "num_samples", None)
+        rate = getattr(sampler, "sample_rate", None)
+        # That of several processes has the members of all.
+        members = getattr(sampler, "total_size", getattr(sampler, "num_samples", None))
         if members is None and loader is not None:
             members = len(loader.dataset)
         super().__init__(
@@ -138,10 +137,7 @@ class OpacusWatch(Watch):
         self._estimates: tuple[AttackerEstimate, ...] = ()
         self._estimated = 0
         self._canaries = None if insert is None else self._make_canaries(int(_INSERT.number("insert", insert)), seed)
-        if self._is_shared:
-            self._patch_one_of_several()
-        else:
-            self._patch()
+        self._patch()
 
     def _make_canaries(self, count: int, seed: int) -> InsertedCanaries:
         """Let canaries take part as members do, by the claim."""
@@ -153,15 +149,6 @@ class OpacusWatch(Watch):
         return InsertedCanaries(self._optimizer, drawn, seed)
 
     # Patches, and their end.
-
-    def _patch_one_of_several(self) -> None:
-        """Insert canaries, and look at nothing else: this process has a part of what a step releases."""
-        for question in (Question.NOISE, Question.CLIPPING, Question.SAMPLING):
-            because = f"a training by {type(self._optimizer).__name__} is looked at by its canaries alone"
-            self._observe(question, Status.CANNOT_SAY, "several", because, "Watch the same training in one process.")
-        self._add_noise = self.patch(self._optimizer, "add_noise", self._insert_and_add_noise)
-        self._patch_hook(self._count_step_of_several)
-        self._batches.restore()
 
     def _patch(self) -> None:
         optimizer = self._optimizer
@@ -230,12 +217,6 @@ class OpacusWatch(Watch):
         if self.canaries is not None:
             self.canaries.take()
 
-    def _count_step_of_several(self, optimizer: Any) -> None:
-        """Count a step, where each process has a part of it."""
-        if self._hook is not None:
-            self._hook(optimizer)
-        self._count_step(float(optimizer.noise_multiplier), None, None)
-
     def _add_noise_and_look(self) -> None:
         """Replace the optimizer's ``add_noise``, which is called once a step."""
         if self._is_changed:
@@ -249,17 +230,17 @@ class OpacusWatch(Watch):
             because = f"the optimizer's clipping was not called in step {self.steps + 1}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "hook", because)
         # Noise may be added in place.
-        total = _vector(sums) if is_whole else None
+        total = flat(sums) if is_whole else None
         if was_clipped and total is not None:
             self._check_length(float(total.norm()), self._rows, clip_norm, max(map(precision, sums)))
             self._compare_sum_again(sums)
         if self.canaries is not None:
             self.canaries.enter()
-            total = _vector([p.summed_grad for p in self._params])
+            total = flat([p.summed_grad for p in self._params])
         self._add_noise()
         if self.canaries is not None:
             self.canaries.take()
-        self._noised = noised = _vector([p.grad for p in self._params])
+        self._noised = noised = flat([p.grad for p in self._params])
         if total is None:
             because = f"step {self.steps + 1} had no clipped sum"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "sum", because)
@@ -272,7 +253,7 @@ class OpacusWatch(Watch):
         self._scale()
         if self._is_changed or self._noised is None:
             return
-        noised, released = self._noised, _vector([p.grad for p in self._params])
+        noised, released = self._noised, flat([p.grad for p in self._params])
         divisor = self._divided_by * self._accumulated
         length, apart = float(released.norm()), float((noised / divisor - released).norm())
         if not apart <= (_SCALED + max(precision(p.grad) for p in self._params)) * length and math.isfinite(length):
@@ -287,9 +268,8 @@ class OpacusWatch(Watch):
             self._hook(optimizer)
         sigma = float(optimizer.noise_multiplier)
         self._read_claimed_rate()
-        if self._residual is not None:
-            self._take_residual(*self._residual, self._noise_of_gradients(sigma))
-        elif not self._is_changed:
+        residual = self._residual
+        if residual is None and not self._is_changed:
             because = f"the optimizer's noise was not seen in step {self.steps + 1}"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "hook", because)
         was_seen = self._clip_norm is not None or (self._is_ghost and self._rows > 0)
@@ -300,6 +280,14 @@ class OpacusWatch(Watch):
         self._rows, self._accumulated = 0, 1
         self._clip_norm, self._again, self._residual, self._noised, self._lengths = None, None, None, None, []
         self._inputs = None
+        self._take_noise_and_members(residual, sigma, drawn)
+
+    def _take_noise_and_members(
+        self, residual: tuple[NDArray[Any], float] | None, sigma: float, drawn: Ints | None
+    ) -> None:
+        """Take a step's noise, if it was seen, and who was drawn."""
+        if residual is not None:
+            self._take_residual(*residual, self._noise_of_gradients(sigma))
         self._count_step(sigma, drawn, None)
 
     def _noise_of_gradients(self, sigma: float) -> float:
@@ -337,7 +325,7 @@ class OpacusWatch(Watch):
 
             largest, scores = self.canaries.scores("largest", known=False), {}
             # The final model is no vector of one process alone, and it has no direction where nothing moved.
-            if not self._is_shared:
+            if self.is_in_one_process:
                 with suppress(ValueError):
                     scores[_FINAL] = Scores(self.canaries.final()[0], dim=self.canaries.dim)
             scores[_LARGEST] = Scores(largest.observed, largest.unobserved)
@@ -457,7 +445,7 @@ class OpacusWatch(Watch):
                 p.grad_sample = part.reshape(len(given), *p.shape).to(device=sample.device, dtype=sample.dtype)
                 p.summed_grad = None
             self._clip()
-            return on_host(_vector([p.summed_grad for p in self._params])).astype(np.float64)
+            return on_host(flat([p.summed_grad for p in self._params])).astype(np.float64)
 
         with self._state():
             self._run_shadows(
@@ -697,7 +685,7 @@ class _Batches:
     """The batches that a sampler yields, of each of its iterators, and which of them a step has taken."""
 
     def __init__(self, sampler: Any) -> None:
-        self._sampler, self._queues, self._class = sampler, [], type(sampler)
+        self.sampler, self._queues, self._class = sampler, [], type(sampler)
         self.is_recorded = False
         self._current: list[Ints] | None = None
         queues: list[list[Ints]] = []
@@ -707,7 +695,7 @@ class _Batches:
             queue: list[Ints] = []
             queues.append(queue)
             for batch in self._class.__iter__(each):
-                queue.append(np.asarray(list(batch), dtype=np.int64))
+                queue.append(np.array(batch, dtype=np.int64))
                 yield batch
 
         try:
@@ -721,7 +709,7 @@ class _Batches:
     def restore(self) -> None:
         """Give the sampler its class back."""
         if self.is_recorded:
-            self._sampler.__class__ = self._class
+            self.sampler.__class__ = self._class
 
     def members_of_step(self, rows: int | None, batches: int) -> Ints | None:
         """Return the members of the step that is being taken; None if no batch has as many as there are gradients.
@@ -782,7 +770,7 @@ def _divisor(optimizer: Any) -> float:
     return float(optimizer.expected_batch_size) if mean else 1.0
 
 
-def _vector(tensors: list[Any]) -> Any:
+def flat(tensors: list[Any]) -> Any:
     """Return the numbers of tensors one after the other, in a format of 32 bits or more, on the first one's device."""
     parts = [each.detach().reshape(-1).to(tensors[0].device) for each in tensors]
     return sys.modules["torch"].cat([each.float() if each.element_size() < 4 else each for each in parts])
