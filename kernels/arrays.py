@@ -6,6 +6,7 @@ bfloat16 become float32, exactly. Integers are no vector until they have a scale
 
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from canaryproof.kernels.refusals import shorten
 
+# Numbers of a long vector that are taken at a time; a power of 2.
+SLICE = 2**18
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Complexes = NDArray[np.complex128]
@@ -87,4 +90,11 @@ def precision(values: Any) -> float:
 
 def two_norm(values: NDArray[Any]) -> float:
     """Return the 2-norm without BLAS, whose threads take most of the time where others use the processor."""
-    return math.sqrt(float(np.square(values).sum()))
+    flat = values.reshape(-1)
+    return math.sqrt(sum(float(np.square(flat[part], dtype=np.float64).sum()) for part in slices(len(flat))))
+
+
+def slices(count: int) -> Iterator[slice]:
+    """Yield slices of so many numbers, so that of a long vector no copy is made in one piece."""
+    for start in range(0, count, SLICE):
+        yield slice(start, min(start + SLICE, count))

@@ -23,13 +23,14 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize, special, stats
 
 from canaryproof.kernels.arguments import checked_integers
-from canaryproof.kernels.arrays import Array, Ints, floating, on_host, precision
+from canaryproof.kernels.arrays import SLICE, Array, Ints, floating, on_host, precision, slices
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import check_type, short_repr
 from canaryproof.verify.audit import rules
@@ -55,6 +56,8 @@ _LIMITS = np.arange(16) / 4.0
 _BLOCK = 2**14
 # A generator of honest noise takes at least so many values: jax's normal numbers of 32 bits take some 2²³.
 _LEAST_STATES = 2**20
+# Slices of distances at which coordinates are compared at a time, as each slice's transform is used for all of these.
+_TOGETHER = 4
 # Noise leaves a number at the value that it has with another seed with this probability at most.
 _SAME = 1.0 / 16.0
 _TOLERANCE = rules.NumberRange("lie between 0 and 0.5", 0.0, 0.5)
@@ -200,27 +203,45 @@ class ResidualTests:
             raise ValueError(f"residual: {error}") from error
         if given.shape != (self.dim,):
             raise ValueError(f"residual: must be numbers of shape ({self.dim},), not {given.shape}")
-        vector = given.astype(np.float64)
-        if not np.isfinite(vector).all():
-            raise ValueError("residual: must be finite")
-        largest = float(np.abs(vector).max())
+        largest, (squares, sums) = 0.0, np.zeros((2, len(self._sizes)))
+        for part in slices(self.dim):
+            values = given[part].astype(np.float64)
+            if not np.isfinite(values).all():
+                raise ValueError("residual: must be finite")
+            largest = max(largest, float(np.abs(values).max()))
+            layers, starts = self._layers_of(part)
+            squares[layers] += np.add.reduceat(values * values, starts)
+            sums[layers] += np.add.reduceat(values, starts)
         if resolution is None:
             resolution = precision(residual) * largest
         if not 0.0 <= resolution < math.inf:
             raise ValueError(f"resolution: must be finite and not negative, not {resolution!r}")
-        squares = np.add.reduceat(vector * vector, self._starts)
         self._squares.append(squares)
-        self._sums.append(np.add.reduceat(vector, self._starts))
-        deviations = np.repeat(np.sqrt(np.maximum(squares / self._sizes, np.finfo(float).tiny)), self._sizes)
-        scaled = vector / deviations
-        sample = scaled[:: max(1, self.dim // _SAMPLE)][:_SAMPLE].copy()
+        self._sums.append(sums)
+        deviations = np.sqrt(np.maximum(squares / self._sizes, np.finfo(float).tiny))
+        chosen = np.arange(0, self.dim, max(1, self.dim // _SAMPLE))[:_SAMPLE]
+        sample = given[chosen] / deviations[np.searchsorted(self._starts, chosen, side="right") - 1]
         self._compare_rounds(sample)
         self._keep_products(sample)
-        self._count(scaled, resolution / deviations.min())
+        for part in slices(self.dim):
+            self._count(self._in_deviations(given, part, deviations))
+        self._expect(resolution / deviations.min())
         # A transform a round would be most of the cost. Noise that repeats itself does so in the rounds 1, 2, 4, … too.
         if largest and self.rounds & (self.rounds - 1) == 0:
-            self._compare(scaled[:_COMPARED])
-        self._repeat(vector, resolution)
+            self._compare(lambda part: self._in_deviations(given, part, deviations))
+        self._repeat(given, resolution)
+
+    def _layers_of(self, part: slice) -> tuple[slice, Ints]:
+        """Return which layers a slice has coordinates of, and where in it they start."""
+        first = int(np.searchsorted(self._starts, part.start, side="right")) - 1
+        last = int(np.searchsorted(self._starts, part.stop, side="left"))
+        return slice(first, last), np.maximum(self._starts[first:last] - part.start, 0)
+
+    def _in_deviations(self, given: NDArray[Any], part: slice, deviations: Array) -> Array:
+        """Return a slice's coordinates over the deviations of their layers."""
+        layers, starts = self._layers_of(part)
+        sizes = np.diff(starts, append=part.stop - part.start)
+        return np.asarray(given[part] / np.repeat(deviations[layers], sizes))
 
     def tests(self) -> tuple[InstrumentTest, ...]:
         """Return the tests of the rounds so far; none before the first.
@@ -300,8 +321,8 @@ class ResidualTests:
             f"a mean of {_two_digits_up(_beyond(len(roots)) / math.sqrt(self.rounds * self.dim))} deviations",
         )
 
-    def _count(self, scaled: Array, resolution: float) -> None:
-        """Count coordinates above each limit; a rounding error may move the limit."""
+    def _count(self, scaled: Array) -> None:
+        """Count coordinates above each limit."""
         for start in range(0, len(scaled), _BLOCK):
             block = scaled[start : start + _BLOCK]
             # A value lies beyond as many limits as there are quarters in it, or parts of one.
@@ -310,6 +331,9 @@ class ResidualTests:
             above = beyond[::-1].cumsum(axis=0)[-2::-1]
             self._positive += above[:, 1]
             self._above += above.sum(axis=1)
+
+    def _expect(self, resolution: float) -> None:
+        """Add how many coordinates of a round are expected above each limit, which a rounding error may move."""
         # Rounded up by 19% at most, so that few of them differ: with more of an error no limit is refuted sooner.
         rounded = 2.0 ** (math.ceil(4.0 * math.log2(resolution)) / 4.0) if resolution else 0.0
         if rounded not in self._expected:
@@ -350,16 +374,17 @@ class ResidualTests:
         share = float(self._most[8]) / number
         return math.sqrt(share * (1.0 - share) / number) * _beyond(3 * len(_LIMITS) // 2)
 
-    def _compare(self, scaled: Array) -> None:
+    def _compare(self, scaled: Callable[[slice], Array]) -> None:
         """Compare the coordinates of a round at every distance."""
-        size = fft.next_fast_len(2 * len(scaled), real=True)
-        products, squares = (
-            fft.irfft(np.abs(fft.rfft(values, size)) ** 2, size)[1 : len(scaled)] for values in (scaled, scaled**2)
-        )
+        count = min(self.dim, _COMPARED)
         # The sum of squares of few products is lost in the rounding of the transform.
-        roots = np.sqrt(np.abs(squares) + 1e-12 * float((scaled**4).sum()))
-        self._lag = max(self._lag, float((np.abs(products) / roots).max()))
-        self._lags += len(products)
+        rounding = 1e-12 * sum(float((scaled(part) ** 4).sum()) for part in slices(count))
+        # In double precision, the roots of four million coordinates would be a third of the memory that this takes.
+        squares = _products_by_distance(lambda part: scaled(part) ** 2, count)
+        roots = [np.sqrt(np.abs(each) + rounding).astype(np.float32) for each in squares]
+        for products, root in zip(_products_by_distance(scaled, count), roots, strict=True):
+            self._lag = max(self._lag, float((np.abs(products) / root).max(initial=0.0)))
+        self._lags += count - 1
 
     def _compare_rounds(self, sample: Array) -> None:
         """Compare a round with the first rounds and with the last ones, so that each costs the same."""
@@ -403,13 +428,13 @@ class ResidualTests:
         observed = f"The noise of the first {count} rounds is compared with the span of those before."
         return InstrumentTest("span", observed, p_value, "noise in a space of few dimensions")
 
-    def _repeat(self, vector: Array, resolution: float) -> None:
+    def _repeat(self, vector: NDArray[Any], resolution: float) -> None:
         """Count coordinates that repeat an earlier one, in a sample so small that honest noise has few repeats."""
         step = 4.0 * resolution
         least = (1.0 - self.tolerance) * self.noise_multiplier
         most = 1.0 / _LEAST_STATES + step / (math.sqrt(2.0 * math.pi) * least)
         count = min(self.dim, int(0.5 / most), _VALUES)
-        chosen = vector[:: max(1, self.dim // max(1, count))][:count]
+        chosen = vector[:: max(1, self.dim // max(1, count))][:count].astype(np.float64)
         values = np.floor(chosen / step) if step > 0.0 else chosen
         self._repeated += len(chosen) - len(np.unique(values))
         self._repeats += 0.5 * len(chosen) * max(0, len(chosen) - 1) * most
@@ -902,6 +927,32 @@ def _least_correlation(tests: int, count: int) -> float | None:
         return float(special.ndtr((math.sqrt(count / square) * c - critical) / math.sqrt(variance)))
 
     return _least_share(power, 1.0)
+
+
+def _products_by_distance(values: Callable[[slice], Array], count: int) -> Iterator[Array]:
+    """Yield the sums of the products of two of so many numbers, for a slice of distances at a time, the longest first.
+
+    A transform of all numbers would take several copies of them. Two slices in a row have the transform of the first
+    plus that of the second with alternating signs, where all are padded to twice their length.
+    """
+    parts = list(slices(count))
+    length = min(count, SLICE)
+    size = fft.next_fast_len(2 * length, real=True)
+    spectrum = lru_cache(_TOGETHER + 2)(lambda number: fft.rfft(values(parts[number]), size))
+    signs = np.where(np.arange(size // 2 + 1) % 2, -1.0, 1.0)
+    following = np.zeros(len(signs), np.complex128)
+    for longest in range(len(parts) - 1, -1, -_TOGETHER):
+        distances = range(longest, max(longest - _TOGETHER, -1), -1)
+        sums = np.zeros((len(distances), len(signs)), np.complex128)
+        for first in range(len(parts) - distances[-1]):
+            for now, apart in zip(sums, distances, strict=True):
+                if first + apart < len(parts):
+                    now += spectrum(first).conj() * spectrum(first + apart)
+        for now, apart in zip(sums, distances, strict=True):
+            products = fft.irfft(now + signs * following, size)
+            # A number is at no distance from itself.
+            yield products[0 if apart else 1 : min(length, count - apart * length)]
+            following = now
 
 
 def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Array:

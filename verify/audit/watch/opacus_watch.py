@@ -14,19 +14,20 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from canaryproof.kernels.arrays import Array, Ints, on_host, precision
+from canaryproof.kernels.arrays import SLICE, Array, Ints, on_host, precision
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
-from canaryproof.verify.audit.watch.shadow_members import row_count
+from canaryproof.verify.audit.watch.shadow_members import Parts, row_count
 from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
@@ -198,7 +199,7 @@ class OpacusWatch(Watch):
             self._check_versions(samples)
             self._clip_norm = float(self._optimizer.max_grad_norm)
             if self._is_due():
-                self._again = [0.0] * len(samples)
+                self._again = []
             if self._has_look_ahead() or self._was_apart:
                 self._look_at_clipping(samples)
             if self._has_look_ahead():
@@ -229,11 +230,12 @@ class OpacusWatch(Watch):
         if not was_clipped and not self._is_ghost:
             because = f"the optimizer's clipping was not called in step {self.steps + 1}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "hook", because)
-        # Noise may be added in place.
+        # Noise may be added in place. This copy becomes the residual.
         total = flat(sums) if is_whole else None
         if was_clipped and total is not None:
             self._check_length(float(total.norm()), self._rows, clip_norm, max(map(precision, sums)))
             self._compare_sum_again(sums)
+        self._again = None
         if self.canaries is not None:
             self.canaries.enter()
             total = flat([p.summed_grad for p in self._params])
@@ -245,17 +247,24 @@ class OpacusWatch(Watch):
             because = f"step {self.steps + 1} had no clipped sum"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "sum", because)
             return
-        spacing = max(precision(p.grad) for p in self._params) * float(noised.abs().max()) / clip_norm
-        self._residual = on_host(noised - total) / clip_norm, spacing
+        largest = float(sys.modules["torch"].linalg.vector_norm(noised, math.inf))
+        residual = on_host(total.neg_().add_(noised))
+        residual /= clip_norm
+        self._residual = residual, max(precision(p.grad) for p in self._params) * largest / clip_norm
 
     def _scale_and_look(self) -> None:
         """Replace the optimizer's ``scale_grad``: a step divides by one number, whoever was drawn."""
         self._scale()
         if self._is_changed or self._noised is None:
             return
-        noised, released = self._noised, flat([p.grad for p in self._params])
+        noised, self._noised = self._noised, None
         divisor = self._divided_by * self._accumulated
-        length, apart = float(released.norm()), float((noised / divisor - released).norm())
+        start, length, apart = 0, 0.0, 0.0
+        for released in _slices([p.grad for p in self._params]):
+            part = noised[start : start + len(released)]
+            start += len(released)
+            length = math.hypot(length, float(released.norm()))
+            apart = math.hypot(apart, float((part / divisor - released).norm()))
         if not apart <= (_SCALED + max(precision(p.grad) for p in self._params)) * length and math.isfinite(length):
             seen = float(noised.norm()) / length if length else math.inf
             because = f"the noised sum of step {self.steps + 1} is divided by {seen:.6g}, not by {divisor:.6g}"
@@ -407,45 +416,41 @@ class OpacusWatch(Watch):
             return
         factors, lengths = self._factors(samples)
         self._lengths.append(on_host(lengths).astype(np.float64))
-        self._again = [
-            total + torch.einsum("n,n...->...", factor.to(each.dtype), each)
-            for total, factor, each in zip(self._again, factors, samples, strict=True)
-        ]
+        parts = (
+            torch.einsum("n,n...->...", factor.to(each.dtype), each)
+            for factor, each in zip(factors, samples, strict=True)
+        )
+        self._again = (
+            [total.add_(part) for total, part in zip(self._again, parts, strict=True)] if self._again else [*parts]
+        )
 
     def _compare_sum_again(self, total: list[Any]) -> None:
         if self._again is None:
             return
-        square = 0.0
-        for again, each in zip(self._again, total, strict=True):
-            apart = each.float() - again.float().view_as(each) if self._rows else each.float()
-            square += float(apart.square().sum())
+        # Without a row the sum is 0.
+        pairs = zip(_slices(total), _slices(self._again) if self._again else repeat(0.0), strict=False)
+        apart = math.hypot(*(float((each - again).norm()) for each, again in pairs))
         lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0)
-        spacing = max(map(precision, total))
-        apart = math.sqrt(square) / (self._clip_norm or 1.0) / max(self._rows, 1)
-        self._note_sum(lengths, apart, spacing)
+        self._note_sum(lengths, apart / (self._clip_norm or 1.0) / max(self._rows, 1), max(map(precision, total)))
 
     def _look_at_clipping(self, samples: list[Any]) -> None:
         """Run the optimizer's clipping with shadow members."""
         torch = sys.modules["torch"]
         dim = sum(self._layers.values()) if self._layers else 0
         count = row_count(len(samples[0]), dim, 4)
-        rows = np.concatenate(
-            [
-                on_host(each[:count]).reshape(count, each[0].numel() if len(each) else p.numel()).astype(np.float32)
-                for each, p in zip(samples, self._params, strict=True)
-            ],
-            axis=1,
-        )
+        rows = [on_host(each[:count]).reshape(count, p.numel()) for each, p in zip(samples, self._params, strict=True)]
         formats = [torch.finfo(p.dtype) for p in self._params]
-        sizes = [p.numel() for p in self._params]
 
-        def clipped_sum(given: Array) -> Array:
-            parts = torch.from_numpy(given).split(sizes, dim=1)
-            for p, sample, part in zip(self._params, samples, parts, strict=True):
-                p.grad_sample = part.reshape(len(given), *p.shape).to(device=sample.device, dtype=sample.dtype)
+        def clipped_sum(given: Parts) -> Parts:
+            for p, sample, part in zip(self._params, samples, given, strict=True):
+                like = torch.from_numpy(part).reshape(len(part), *p.shape)
+                p.grad_sample = like.to(device=sample.device, dtype=sample.dtype)
                 p.summed_grad = None
             self._clip()
-            return on_host(flat([p.summed_grad for p in self._params])).astype(np.float64)
+            sums = [on_host(p.summed_grad).reshape(-1) for p in self._params]
+            for p in self._params:
+                p.grad_sample, p.summed_grad = None, None
+            return sums
 
         with self._state():
             self._run_shadows(
@@ -615,6 +620,8 @@ class OpacusWatch(Watch):
         weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)
         weights = torch.cos(9.0 * weights).to(output.dtype)
         output.backward(weights)
+        for p in params:
+            p.grad = None
         scale = few if self._sampler.loss_reduction == "mean" else 1
         joint = [p.grad_sample for p in params]
         # One of them a look, in turn: what mixes examples may do so in one direction alone.
@@ -633,7 +640,8 @@ class OpacusWatch(Watch):
 
     def _keep_parameters(self) -> None:
         self._versions = [p._version for p in self._params]
-        self._values = [p.detach().clone() for p in self._params]
+        held = zip(self._values or repeat(None), (p.detach() for p in self._params), strict=False)
+        self._values = [p.clone() if value is None or value.device != p.device else value.copy_(p) for value, p in held]
 
     def _check_versions(self, samples: list[Any]) -> None:
         """Say which parameters moved since the last step, and whether along the unclipped gradient."""
@@ -774,6 +782,20 @@ def flat(tensors: list[Any]) -> Any:
     """Return the numbers of tensors one after the other, in a format of 32 bits or more, on the first one's device."""
     parts = [each.detach().reshape(-1).to(tensors[0].device) for each in tensors]
     return sys.modules["torch"].cat([each.float() if each.element_size() < 4 else each for each in parts])
+
+
+def _slices(tensors: list[Any]) -> Iterator[Any]:
+    """Yield the vector of tensors' numbers by slices: of a short one, in one piece."""
+    held: list[Any] = []
+    left, device = SLICE, tensors[0].device
+    for tensor in tensors:
+        for each in tensor.detach().reshape(-1).split(SLICE):
+            left -= len(each)
+            if left < 0:
+                yield flat(held)
+                held, left = [], SLICE - len(each)
+            held.append(each.to(device))
+    yield flat(held)
 
 
 def _copy(value: Any) -> Any:

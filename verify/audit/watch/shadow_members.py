@@ -4,14 +4,21 @@ There is no noise in it, so that what is left of two runs is the member: exact, 
 changes by at most the clip norm if a row is added, and by twice that if one is replaced. The members are chosen for the
 ways in which a clipping is wrong: a random direction, one that is even over the parameters (a norm may forget the small
 ones), one against the sum, one far beyond the clip norm, a duplicate, and zero; in front, in the middle and at the end.
+
+A member is as long as all parameters together, and no copy of one is made: each is written, slice by slice, into the
+rows that the clipping is run with.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from canaryproof.kernels.arrays import Array, Ints, two_norm
+from canaryproof.kernels.arrays import Array, slices, two_norm
 from canaryproof.verify.audit.watch.watch_record import ShadowTrial
 
 # Most rows of the batch that join a shadow member, and the share of all its rows' bytes that a run may take. So
@@ -24,6 +31,10 @@ _LANES = 64
 _FAR = 1e6
 # The clipping of a matrix of rows: their clipped sum.
 ClippedSum = Callable[[Array], Array]
+# The gradients of some examples, or their sum: an array for each parameter, here flattened.
+Parts = Sequence[NDArray[Any]]
+# The clipping: from the parts of rows, shape (n, size), to those of their clipped sum, shape (size,).
+ClippedParts = Callable[[Parts], Parts]
 
 
 def row_count(rows: int, dim: int, size: int) -> int:
@@ -33,10 +44,9 @@ def row_count(rows: int, dim: int, size: int) -> int:
 
 
 def shadow_trials(
-    clipped_sum: ClippedSum,
-    rows: Array,
+    clipped_sum: ClippedParts,
+    rows: Parts,
     clip_norm: float,
-    sizes: Ints,
     step: int,
     *,
     precision: float,
@@ -48,13 +58,11 @@ def shadow_trials(
     Parameters
     ----------
     clipped_sum
-        The clipping: the sum of rows, shape (dim,), of a matrix of them.
+        The clipping. It may write into the rows that it is given.
     rows
-        Gradients of the batch, shape (n, dim).
+        Gradients of the batch, for each parameter an array of the shape (n, size).
     clip_norm
         Claimed most that a row enters with.
-    sizes
-        Sizes of the parameters, which sum to dim.
     step
         Number of the step, of which members in a random direction depend.
     precision, largest
@@ -71,14 +79,23 @@ def shadow_trials(
     ValueError
         If a member changes the sum by too much, and two runs of the same rows differ too.
     """
-    without = clipped_sum(rows)
-    for name, changed in _batches(rows, clip_norm, sizes, step, largest, is_replaced=is_replaced):
+
+    def sum_of_rows() -> Parts:
+        # The clipping may return the same memory each time.
+        return [np.array(each) for each in clipped_sum([np.array(part) for part in rows])]
+
+    without = sum_of_rows()
+    members = _Rows(rows, clip_norm, step, largest)
+    for name, changed in members.batches(is_replaced=is_replaced):
         with np.errstate(all="ignore"):
-            with_it = clipped_sum(changed.astype(rows.dtype, copy=False))
+            with_it = clipped_sum(changed)
         trial = ShadowTrial(
-            name, step, *change_and_limit(without, with_it, clip_norm, precision, is_replaced=is_replaced)
+            name, step, *_change_and_limit(without, with_it, clip_norm, precision, is_replaced=is_replaced)
         )
-        if trial.is_excessive and not np.array_equal(without, clipped_sum(rows), equal_nan=True):
+        del changed, with_it
+        if trial.is_excessive and not all(
+            np.array_equal(first, second, equal_nan=True) for first, second in zip(without, sum_of_rows(), strict=True)
+        ):
             raise ValueError("two runs of the clipping with the same gradients differ")
         yield trial
 
@@ -87,50 +104,105 @@ def change_and_limit(
     without: Array, with_it: Array, clip_norm: float, precision: float, *, is_replaced: bool
 ) -> tuple[float, float]:
     """Return by how much two sums differ and by how much they may, in clip norms; infinite if one is not finite."""
+    return _change_and_limit([without], [with_it], clip_norm, precision, is_replaced=is_replaced)
+
+
+def _change_and_limit(
+    without: Parts, with_it: Parts, clip_norm: float, precision: float, *, is_replaced: bool
+) -> tuple[float, float]:
+    squares = 0.0
     with np.errstate(all="ignore"):
-        change = two_norm((with_it - without).astype(np.float64)) / clip_norm
-        rounding = precision * (1.0 + sum(map(two_norm, (with_it, without))) / clip_norm)
+        for first, second in zip(without, with_it, strict=True):
+            for part in slices(len(first)):
+                squares += float(np.square(np.subtract(second[part], first[part], dtype=np.float64)).sum())
+        lengths = [math.hypot(*map(two_norm, parts)) for parts in (with_it, without)]
+        rounding = precision * (1.0 + sum(lengths) / clip_norm)
+    change = math.sqrt(squares) / clip_norm
     change = change if math.isfinite(change) else math.inf
-    limit = (2.0 if is_replaced else 1.0) * (1.0 + _TOLERANCE + precision * len(without) / _LANES)
+    dim = sum(map(len, without))
+    limit = (2.0 if is_replaced else 1.0) * (1.0 + _TOLERANCE + precision * dim / _LANES)
     return change, limit + (rounding if math.isfinite(rounding) else 0.0)
 
 
-def _batches(
-    rows: Array, clip_norm: float, sizes: Ints, step: int, largest: float, *, is_replaced: bool
-) -> Iterator[tuple[str, Array]]:
-    """Yield the batch with each shadow member in it, and what that is."""
-    dim = int(sizes.sum())
-    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(87, step)))
-    # A number that is squared in the format must not be infinite there.
-    far = min(_FAR * clip_norm, max(0.1 * math.sqrt(largest), 2.0 * clip_norm))
-    near = min(10.0 * clip_norm, far)
-    direction = _unit(rng.normal(size=dim))
-    # Each parameter has the same length in it, however small it is.
-    even = _unit(rng.choice([-1.0, 1.0], size=dim) / np.sqrt(np.repeat(sizes, sizes)))
-    against = -_unit(rows.sum(axis=0, dtype=np.float64)) if len(rows) else direction
-    lengths = {each: f"{each / clip_norm:,.0f} clip norms" for each in (near, far)}
-    members = [
-        (f"{lengths[near]} in a random direction", "last in the batch", near * direction),
-        (f"{lengths[far]}, even over the parameters", "first in the batch", far * even),
-        (f"{lengths[far]}, against the sum", "amid the batch", far * against),
-        ("half a clip norm in a random direction", "first in the batch", 0.5 * clip_norm * direction),
-        ("zero", "last in the batch", np.zeros(dim)),
-    ]
-    longest = int(np.argmax(np.square(rows, dtype=np.float64).sum(axis=1))) if len(rows) else None
-    if longest is not None:
-        members.append(("a duplicate of the longest gradient", "last in the batch", rows[longest]))
-    for name, where, row in members:
-        at = {"first in the batch": 0, "amid the batch": len(rows) // 2, "last in the batch": len(rows)}[where]
-        if is_replaced and len(rows):
-            changed = rows.copy()
-            changed[min(at, len(rows) - 1)] = row
-        else:
-            changed = np.insert(rows, at, row, axis=0)
-        yield f"{name}, {where}", changed
-    if longest is not None and len(rows) > 1 and not is_replaced:
-        yield "the longest gradient, left out", np.delete(rows, longest, axis=0)
+@dataclass(frozen=True)
+class _Rows:
+    """Rows of a batch, and the shadow members that join them: each as slices of one parameter after the other."""
 
+    rows: Parts
+    clip_norm: float
+    step: int
+    largest: float
 
-def _unit(vector: Array) -> Array:
-    length = two_norm(vector)
-    return np.asarray(vector / length if length else np.full(len(vector), len(vector) ** -0.5))
+    def batches(self, *, is_replaced: bool) -> Iterator[tuple[str, Parts]]:
+        """Yield the batch with each shadow member in it, and what that is."""
+        clip_norm, count = self.clip_norm, len(self.rows[0])
+        # A number that is squared in the format must not be infinite there.
+        far = min(_FAR * clip_norm, max(0.1 * math.sqrt(self.largest), 2.0 * clip_norm))
+        near = min(10.0 * clip_norm, far)
+        against = self._against if count else self._direction
+        lengths = {each: f"{each / clip_norm:,.0f} clip norms" for each in (near, far)}
+        members = [
+            (f"{lengths[near]} in a random direction", "last in the batch", near, self._direction),
+            (f"{lengths[far]}, even over the parameters", "first in the batch", far, self._even),
+            (f"{lengths[far]}, against the sum", "amid the batch", far, against),
+            ("half a clip norm in a random direction", "first in the batch", 0.5 * clip_norm, self._direction),
+            ("zero", "last in the batch", 0.0, self._direction),
+        ]
+        if count:
+            members.append(("a duplicate of the longest gradient", "last in the batch", 1.0, self._longest_row))
+        for name, where, length, row in members:
+            at = {"first in the batch": 0, "amid the batch": count // 2, "last in the batch": count}[where]
+            replaced = int(is_replaced and count > 0)
+            yield f"{name}, {where}", self._with_row(min(at, count - replaced), replaced, length, row())
+        if count > 1 and not is_replaced:
+            yield "the longest gradient, left out", [np.delete(part, self._longest, axis=0) for part in self.rows]
+
+    def _with_row(self, at: int, replaced: int, length: float, row: Iterator[Array]) -> Parts:
+        """Return the rows with such a one amid them, in the place of so many of them."""
+        changed = [np.empty((len(part) + 1 - replaced, part.shape[1]), part.dtype) for part in self.rows]
+        for part, rows in zip(changed, self.rows, strict=True):
+            part[:at], part[at + 1 :] = rows[:at], rows[at + replaced :]
+            for columns in slices(part.shape[1]):
+                part[at, columns] = length * next(row)
+        return changed
+
+    def _columns(self) -> Iterator[NDArray[Any]]:
+        """Yield a few columns at a time of the rows."""
+        for part in self.rows:
+            for columns in slices(part.shape[1]):
+                yield part[:, columns]
+
+    def _unit(self, vector: Callable[[], Iterator[Array]]) -> Iterator[Array]:
+        """Yield a vector over its length; where that is 0, one whose coordinates are equal."""
+        length = math.hypot(*(two_norm(each) for each in vector()))
+        dim = sum(part.shape[1] for part in self.rows)
+        for each in vector():
+            yield each / length if length else np.full(len(each), dim**-0.5)
+
+    def _direction(self) -> Iterator[Array]:
+        return self._unit(self._normal)
+
+    def _normal(self) -> Iterator[Array]:
+        rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(87, self.step)))
+        return (rng.normal(size=int(each.shape[1])) for each in self._columns())
+
+    def _even(self) -> Iterator[Array]:
+        """Yield random signs that have the same length in each parameter, however small it is."""
+        rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(87, self.step, 1)))
+        for part in self.rows:
+            size = (len(self.rows) * part.shape[1]) ** -0.5
+            for columns in slices(part.shape[1]):
+                yield size * rng.choice([-1.0, 1.0], size=columns.stop - columns.start)
+
+    def _against(self) -> Iterator[Array]:
+        return self._unit(lambda: (-each.sum(axis=0, dtype=np.float64) for each in self._columns()))
+
+    @cached_property
+    def _longest(self) -> int:
+        squares = np.zeros(len(self.rows[0]))
+        for each in self._columns():
+            squares += np.square(each, dtype=np.float64).sum(axis=1)
+        return int(np.argmax(squares))
+
+    def _longest_row(self) -> Iterator[Array]:
+        return (each[self._longest] for each in self._columns())

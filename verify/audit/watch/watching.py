@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Array, Ints, floating, precision, two_norm
+from canaryproof.kernels.arrays import Array, Ints, floating, precision, slices, two_norm
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import checked_path, short_repr, shorten
 from canaryproof.verify.audit import rules
@@ -34,7 +34,14 @@ from canaryproof.verify.audit.answer.instruments import (
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.writing import replace_file
-from canaryproof.verify.audit.watch.shadow_members import ClippedSum, change_and_limit, row_count, shadow_trials
+from canaryproof.verify.audit.watch.shadow_members import (
+    ClippedParts,
+    ClippedSum,
+    Parts,
+    change_and_limit,
+    row_count,
+    shadow_trials,
+)
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer, answer_of
 from canaryproof.verify.audit.watch.watch_record import (
     SCHEMA,
@@ -187,8 +194,12 @@ class Watch:
         numbers = None if drawn is None else _numbers(drawn, self._members)
         if clip is not None and given is not None and sums is not None:
             unit = clip / self.divisor
-            spacing = max(precision(release), precision(total)) * float(np.abs(given).max(initial=0.0)) / unit
-            self._take_residual((given - sums / self.divisor) / unit, spacing, noise)
+            largest = max(float(given.max(initial=0.0)), -float(given.min(initial=0.0)))
+            spacing = max(precision(release), precision(total)) * largest / unit
+            residual = np.empty(len(given))
+            for part in slices(len(given)):
+                residual[part] = (given[part].astype(np.float64) - sums[part].astype(np.float64) / self.divisor) / unit
+            self._take_residual(residual, spacing, noise)
         count = len(rows) if rows is not None else None if numbers is None else len(numbers)
         if clip is not None and sums is not None and count is not None:
             self._check_length(two_norm(sums), count, clip, precision(total))
@@ -222,8 +233,16 @@ class Watch:
             if self.is_shadow_due:
                 rows = _matrix(gradients)
                 chosen = rows[: row_count(len(rows), rows.shape[1], rows.itemsize)]
+                sizes = [] if self._layers is None else list(self._layers.values())
+
+                def clipped_parts(parts: Parts) -> Parts:
+                    given = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+                    total = _vector("clipping", clipped_sum(given))
+                    assert total is not None
+                    return np.split(total, np.cumsum(sizes)[:-1])
+
                 self._run_shadows(
-                    lambda each: _vector("clipping", clipped_sum(each)), chosen, clip, precision(gradients)
+                    clipped_parts, np.split(chosen, np.cumsum(sizes)[:-1], axis=1), clip, precision(gradients)
                 )
             return clipped_sum(gradients)
 
@@ -485,7 +504,7 @@ class Watch:
         )
 
     def _take_residual(self, residual: NDArray[Any], spacing: float, noise: float | None) -> None:
-        """Take a step's noise, in clip norms."""
+        """Take a step's noise, in clip norms; the array is written over."""
         if noise is None:
             self._observe(Question.NOISE, Status.CANNOT_SAY, "unclaimed", "no noise multiplier is claimed", _GIVE_NOISE)
             return
@@ -498,7 +517,7 @@ class Watch:
                 _CHECK_NOISE,
             )
             return
-        if not np.isfinite(residual).all():
+        if not all(np.isfinite(residual[part]).all() for part in slices(len(residual))):
             because = f"step {self.steps + 1} released numbers that are not finite"
             self._observe(Question.NOISE, Status.CANNOT_SAY, "infinite", because, "Find what was not finite.")
             return
@@ -509,7 +528,8 @@ class Watch:
                 return
             sizes = None if self._layers is None else list(self._layers.values())
             self._residuals = ResidualTests(1.0, len(residual), sizes)
-        self._residuals.add(residual / noise, spacing / noise)
+        residual /= noise
+        self._residuals.add(residual, spacing / noise)
 
     def _is_due(self) -> bool:
         """Tell whether the clipped sum is made again in this step."""
@@ -532,9 +552,11 @@ class Watch:
 
     def _compare_sums(self, rows: NDArray[Any], total: Array, clip: float, spacing: float) -> None:
         """Make the clipped sum again, and compare."""
-        lengths = np.linalg.norm(rows, axis=1).astype(np.float64)
+        parts = [(rows[:, part], total[part]) for part in slices(len(total))]
+        lengths = np.sqrt(sum(np.einsum("ij,ij->i", each, each, dtype=np.float64) for each, _ in parts))
         factors = (clip / np.maximum(lengths, clip)).astype(rows.dtype)
-        apart = two_norm(factors @ rows - total) / clip / max(len(rows), 1)
+        apart = math.hypot(*(two_norm(factors @ each - of_total) for each, of_total in parts))
+        apart /= clip * max(len(rows), 1)
         self._note_sum(lengths / clip, apart, spacing)
 
     def _note_sum(self, lengths: Array, apart: float, spacing: float) -> None:
@@ -562,20 +584,18 @@ class Watch:
 
     def _run_shadows(
         self,
-        clipped_sum: Callable[[Array], Any],
-        rows: NDArray[Any],
+        clipped_sum: ClippedParts,
+        rows: Parts,
         clip: float,
         spacing: float,
         largest: float | None = None,
     ) -> None:
         """Run a clipping with shadow members and some rows."""
-        sizes = np.asarray([rows.shape[1]] if self._layers is None else list(self._layers.values()), np.int64)
-        largest = float(np.finfo(rows.dtype).max) if largest is None else largest
+        largest = min(float(np.finfo(part.dtype).max) for part in rows) if largest is None else largest
         trials = shadow_trials(
             clipped_sum,
             rows,
             clip,
-            sizes,
             self.steps + 1,
             precision=spacing,
             largest=largest,
@@ -704,7 +724,7 @@ _CHECK_CLIPPING = "Check the clipping, before the gradients are summed."
 _CHECK_DRAWN = "Check how batches are drawn."
 
 
-def _vector(name: str, values: ArrayLike | None) -> Array | None:
+def _vector(name: str, values: ArrayLike | None) -> NDArray[Any] | None:
     """Return a vector of numbers, which may be infinite; None if there is none."""
     if values is None:
         return None
@@ -714,7 +734,7 @@ def _vector(name: str, values: ArrayLike | None) -> Array | None:
         raise ValueError(f"{name}: {error}") from error
     if vector.ndim != 1:
         raise ValueError(f"{name}: must be a vector, not of the shape {vector.shape}")
-    return vector.astype(np.float64)
+    return vector
 
 
 def _matrix(values: ArrayLike) -> NDArray[Any]:
