@@ -178,7 +178,7 @@ benchmark: $(STAMP)
 	$(BIN)/python -m tests.benchmarks --page releases $(LARGEST) --out reports/published
 
 # Whether intervals, bounds, shares and decisions hold at what they promise, in many settings, and the page on them:
-# half an hour of a processor's time. It goes on where it was ended; build/coverage.jsonl has what is done.
+# an hour of a processor's time. It goes on where it was ended; build/coverage.jsonl has what is done.
 coverage: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.coverage --part 0 & OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.coverage --part 1; wait
 	$(BIN)/python -m tests.coverage --publish

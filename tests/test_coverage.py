@@ -6,7 +6,20 @@ from dataclasses import asdict
 import pytest
 
 from tests import coverage
-from tests.coverage import Cell, Promise, _scores, broken, cells, measure, render
+from tests.coverage import (
+    LEVEL,
+    Cell,
+    Planned,
+    Promise,
+    PValues,
+    Setting,
+    Uneven,
+    _scores,
+    broken,
+    measure,
+    render,
+    settings,
+)
 
 CELL = Cell(dim=20_000, canaries=100, noise=1.0)
 
@@ -24,7 +37,7 @@ def test_promises_of_a_release_are_kept(monkeypatch: pytest.MonkeyPatch) -> None
     row = measure(CELL)
     assert broken([row]) == []
     assert set(row) >= set(with_misses("bound", 0))
-    assert f"Every promise was kept: 1 of {len(list(cells()))} settings have been run, in " in render([row])
+    assert f"Every promise was kept: 1 of {len(list(settings()))} settings have been run, in " in render([row])
 
 
 @pytest.mark.parametrize("cell", [next(_scores()), Cell(1000, 300, 1.0, scores="cosines")], ids=str)
@@ -67,14 +80,44 @@ def test_settings_that_are_done_are_not_run_again(monkeypatch: pytest.MonkeyPatc
     kept = tmp_path / "coverage.jsonl"
     kept.write_text(json.dumps(with_misses("bound", 0)) + "\n", encoding="utf-8")
     monkeypatch.setattr(coverage, "_KEPT", kept)
-    monkeypatch.setattr(coverage, "cells", lambda: iter([CELL]))
+    monkeypatch.setattr(coverage, "settings", lambda: iter([CELL]))
     monkeypatch.setattr(coverage, "measure", None)
     before = kept.read_text(encoding="utf-8")
     coverage.main(["--part", "0"], standalone_mode=False)
     assert kept.read_text(encoding="utf-8") == before
 
 
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [
+        (Planned(0.3, 1000, participations=1), "| participations: 1 |"),
+        (PValues(1, 50, 1.0, rounds=10, rate=0.02, of="members"), "| 50 members, 10 rounds at 0.02 |"),
+        (
+            Uneven(500, 40, 0.7, rounds=5, rate=0.2, known=True, schedule="epochs", most=4.0),
+            "| falling, up to 4 times |",
+        ),
+    ],
+    ids=str,
+)
+def test_promises_of_other_classes_are_kept(setting: Setting, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PValues, "audits", 50)
+    monkeypatch.setattr(Uneven, "audits", 2)
+    monkeypatch.setattr(Planned, "_audits", lambda *_: 3)
+    row = measure(setting)
+    assert broken([row]) == []
+    assert shown in render([row])
+
+
+def test_sums_of_a_plan_take_all_its_shares_together() -> None:
+    promises = {
+        f"not noticed as planned: share {share}, 9 canaries": asdict(Promise(2, 10, 0.1)) for share in (0.5, 0.9)
+    }
+    (key,) = sums = coverage.together([{"promises": promises}])
+    assert key == ("not noticed as planned", 0.1)
+    assert sums[key] == Promise(4, 20, 0.1)
+
+
 @pytest.mark.deep
-@pytest.mark.parametrize("cell", list(cells()), ids=str)
-def test_promises_are_kept_in_all_settings(cell: Cell) -> None:
-    assert broken([measure(cell)]) == []
+@pytest.mark.parametrize("setting", list(settings()), ids=str)
+def test_promises_are_kept_in_all_settings(setting: Setting) -> None:
+    assert broken([measure(setting)], LEVEL / len(list(settings()))) == []

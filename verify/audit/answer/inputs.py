@@ -258,6 +258,11 @@ class _RoundsInput(ScoresInput):
         return record.rate
 
     def noise_multiplier(self, claimed: Claim | None) -> float | None:
+        if claimed is not None and claimed.event is not None and claimed.noise_multiplier is None:
+            # A loop's own multiplier, or one that is given, is not that of the claim.
+            if self.request.noise_multiplier is not None:
+                raise ValueError("noise_multiplier: must not be given with a claim whose rounds have no common one")
+            return None
         noise = super().noise_multiplier(claimed)
         return self.record.noise_multiplier if noise is None and claimed is not None else noise
 
@@ -292,7 +297,7 @@ class _RoundsInput(ScoresInput):
 
     def estimates(self, result: AuditResult, moments: Moments) -> tuple[EstimateRow, ...]:
         rows, configured = super().estimates(result, moments), result.configured
-        if result.mechanism is None or result.has_unequal_noise:
+        if result.mechanism is None or result.has_unequal_noise or result.has_no_common_noise:
             return rows
         composed = _compose(result.mechanism, self.record, result.recorded, self.delta)
         # It comes first where it is for the attacker who has these scores.

@@ -565,7 +565,8 @@ class SamplingTests:
     -----
     Each number that is binomial under the claim becomes an exactly normal one, by its distribution function with a
     uniform draw within its jump. The key of those draws is the digest of who was drawn: equal records give equal
-    p-values. Sums of such numbers are exactly normal, and sums of their squares have a χ² law.
+    p-values, and two members in three rounds have few of either. Sums of such numbers are exactly normal, and sums of
+    their squares have a χ² law.
 
     Examples
     --------

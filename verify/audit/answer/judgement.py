@@ -299,6 +299,9 @@ class _RoundsJudge(_ScoresJudge):
         result, mechanism = self.result, self.result.mechanism
         if mechanism is None or mechanism.claimed is None:
             because = "no round could be measured" if mechanism is None else "no noise multiplier is claimed"
+            if mechanism is not None and result.has_no_common_noise:
+                because = "the claimed rounds have no noise of one multiplier, which the canaries could be held against"
+                return Finding(Question.NOISE, Status.CANNOT_SAY, because, do="Claim the least noise for all rounds.")
             return Finding(Question.NOISE, Status.NOT_LOOKED_AT, because, do=f"Give {self._options}.")
         measured, claimed = mechanism.measured, mechanism.claimed
         numbers = (
@@ -489,6 +492,8 @@ def _leak_text(result: "AuditResult") -> str:
         parts.append(f"no estimate, as {clause(withholding.message)}")
     elif result.is_contradicted:
         parts.append("no estimate, as the bound is above its interval")
+    elif result.has_no_common_noise and result.mechanism is not None:
+        parts.append("no estimate, as the claimed rounds have no Gaussian noise of one multiplier")
     if (p_value := result.claim_p_value) is not None:
         so_many = "so many coins are guessed right with a probability of at most"
         if p_value <= result.level:

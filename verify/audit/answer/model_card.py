@@ -18,6 +18,7 @@ from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer import report, report_check
 from canaryproof.verify.audit.answer.findings import GateOutcome, Question, Status
 from canaryproof.verify.audit.answer.plan_comparison import other_version
+from canaryproof.verify.audit.answer.result import condition_of
 from canaryproof.verify.audit.answer.run_audit import Audit
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.files.errors import InputError
@@ -72,6 +73,7 @@ class _Estimate:
     low: _Number
     high: _Number
     standard_error: _Positive
+    assumes: _Text
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,7 @@ class _Bound:
     low: _Positive
     cap: _Positive
     coverage: _Text
+    assumes: _Text
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,8 @@ def _estimate(record: _CardRecord, at: str) -> tuple[str, str]:
     row = _row(record.estimates, record.estimate)
     value, low, high = _digits(row.standard_error, row.epsilon, row.low, row.high)
     interval = f"{percent(record.confidence)}: {low} to {high}"
-    return f"ε̂ = {value} at {at} ({interval}; {code(row.name)})", "the ε of a stronger attacker"
+    shown = f"ε̂ = {value} at {at} ({interval}; {code(row.name)}){condition_of(row.assumes)}"
+    return shown, "the ε of a stronger attacker"
 
 
 def _bound(record: _CardRecord, at: str) -> tuple[str, str]:
@@ -263,7 +267,8 @@ def _bound(record: _CardRecord, at: str) -> tuple[str, str]:
     value = "∞" if row.low is None else round_down(row.low)
     who = "canaries" if record.has_canaries else "records"
     cap = "" if row.cap is None else f", at most {round_down(row.cap)} from so many {who}"
-    return f"ε ≥ {value} at {at} ({code(row.name)}, {literal(row.coverage)}{cap})", "how much more leaks"
+    coverage = literal(row.coverage) + condition_of(row.assumes)
+    return f"ε ≥ {value} at {at} ({code(row.name)}, {coverage}{cap})", "how much more leaks"
 
 
 def _noise(record: _CardRecord) -> tuple[str, str]:

@@ -55,6 +55,13 @@ EQUAL_ROUNDS = "of one multiplier in all rounds"
 PARTICIPATIONS = "participations"
 
 
+def condition_of(assumes: str) -> str:
+    """Return what scores may not show of a row's assumptions, as the end of a sentence."""
+    if EQUAL_ROUNDS in assumes:
+        return ", if all rounds have equal noise"
+    return ", if the trade-off curve is Gaussian" if GAUSSIAN_CURVE in assumes else ""
+
+
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class AuditRow:
@@ -93,9 +100,7 @@ class AuditRow:
     @property
     def condition(self) -> str:
         """The assumption that scores may not show, as the end of a sentence; empty if there is none."""
-        if EQUAL_ROUNDS in self.assumes:
-            return ", if all rounds have equal noise"
-        return ", if the trade-off curve is Gaussian" if GAUSSIAN_CURVE in self.assumes else ""
+        return condition_of(self.assumes)
 
     @property
     def basis(self) -> str:
@@ -358,7 +363,8 @@ class AuditResult:
             return None
         first = self.estimates[0]
         means = first.name == COMPOSED or (self.scores.kind is ScoreKind.COSINE and not self.shape.reason)
-        return first if means and not (self.is_contradicted or self.has_unequal_noise) else None
+        assumes_wrong = self.is_contradicted or self.has_unequal_noise or self.has_no_common_noise
+        return first if means and not assumes_wrong else None
 
     @property
     def is_contradicted(self) -> bool:
@@ -487,6 +493,12 @@ class AuditResult:
         """Whether rounds differ in their noise, so that no one multiplier describes them."""
         p_value = None if self.mechanism is None else self.mechanism.measured.spread_p_value
         return p_value is not None and p_value < _DOUBT
+
+    @property
+    def has_no_common_noise(self) -> bool:
+        """Whether the claimed rounds have no Gaussian noise of one multiplier, of which an estimate is composed."""
+        mechanism = self.configured
+        return mechanism is not None and mechanism.event is not None and mechanism.noise_multiplier is None
 
     @property
     def doubted_rounds(self) -> str:

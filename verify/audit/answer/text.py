@@ -356,6 +356,8 @@ def no_estimate(result: AuditResult) -> str:
         return "the lower bound is above the interval of the estimate, so that what it assumes is not so"
     if result.has_unequal_noise:
         return "rounds differ in their noise, and it is composed of one noise multiplier"
+    if result.has_no_common_noise:
+        return "the claimed rounds have no Gaussian noise of one multiplier, of which it is composed"
     if not result.estimates and result.is_not_normal:
         return f"the estimators take scores for normal. {result.shape.reason}"
     if not result.estimates:
@@ -473,7 +475,9 @@ def _estimate_to_report(result: AuditResult) -> Iterator[str]:
             round_to_error(each, measured.standard_error) for each in (measured.value, measured.low, measured.high)
         )
         of = mechanism.all_traces.noise_source
-        yield "{}, composed of the measured noise multiplier {} ({} to {}) of {}.".format(shown, *noise, of)
+        yield "{}, composed of the measured noise multiplier {} ({} to {}) of {}{}.".format(
+            shown, *noise, of, row.condition
+        )
     else:
         yield f"{shown}: an estimate, and no bound.{_neighbours_of_estimate(result, row)}"
 

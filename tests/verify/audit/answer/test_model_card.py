@@ -11,6 +11,8 @@ import canaryproof as cp
 from canaryproof.verify.audit.answer import model_card as model_card_module
 from canaryproof.verify.audit.answer import report
 from canaryproof.verify.audit.answer.findings import Question
+from canaryproof.verify.audit.answer.result import EQUAL_ROUNDS
+from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.markup.digits import round_down
 from canaryproof.verify.audit.markup.markdown import literal
@@ -176,12 +178,22 @@ def test_a_field_that_is_missing_is_named(audited):
 
 
 # A row that the record does not name.
-OTHER = {"name": "other", "epsilon": 1.0, "low": 1.0, "high": 1.0, "standard_error": 1.0, "cap": 1.0, "coverage": ""}
+OTHER = {
+    "name": "other",
+    "epsilon": 1.0,
+    "low": 1.0,
+    "high": 1.0,
+    "standard_error": 1.0,
+    "cap": 1.0,
+    "coverage": "",
+    "assumes": "",
+}
 
 
 def test_each_figure_is_the_records():
     """No two figures of this record are equal."""
-    row = {"coverage": "asymptotic", "name": "another"}
+    row = {"coverage": "asymptotic", "name": "another", "assumes": GAUSSIAN_CURVE}
+    value = {"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some", "standard_error": 0.31}
     record = {
         "answer": "",
         "decision": {"outcome": "PASSED"},
@@ -201,7 +213,7 @@ def test_each_figure_is_the_records():
         "estimate": {"name": "some", "version": 7},
         "no_estimate": None,
         "bound": {"name": "another", "version": 8},
-        "estimates": [OTHER, {"epsilon": 2.24, "low": 1.73, "high": 2.65, "name": "some", "standard_error": 0.31}],
+        "estimates": [OTHER, value | {"assumes": EQUAL_ROUNDS}],
         "bounds": [OTHER, row | {"low": 1.6189, "cap": 5.559}],
     }
     facts = rows(model_card_module._card("audit", record))
@@ -209,8 +221,9 @@ def test_each_figure_is_the_records():
         "claim": "ε = 4.322 at δ = 2e-05, neighbours: replace",
         "decision": "PASSED",
         "leak": "as claimed: none is seen",
-        "estimate": "ε̂ = 2.24 at δ = 2e-05 (82%: 1.73 to 2.65; `some`)",
-        "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`another`, asymptotic, at most 5.55 from so many canaries)",
+        "estimate": "ε̂ = 2.24 at δ = 2e-05 (82%: 1.73 to 2.65; `some`), if all rounds have equal noise",
+        "lower bound": "ε ≥ 1.61 at δ = 2e-05 (`another`, asymptotic, if the trade-off curve is Gaussian, at most 5.55 "
+        "from so many canaries)",
         "canaries": "1,234 took part against 2,345 that did not, in 34,567 dimensions; chosen in advance; "
         "scores: cosine",
         "measured noise": "noise multiplier 1.41 (1.21 to ∞); claimed 1.754",
@@ -240,7 +253,7 @@ def test_each_figure_is_the_records():
         "none",
         "none, as nothing is claimed",
         "none: for a reason",
-        "ε ≥ ∞ at δ = 2e-05 (`another`, asymptotic)",
+        "ε ≥ ∞ at δ = 2e-05 (`another`, asymptotic, if the trade-off curve is Gaussian)",
         "1,234 took part; each in a training of its own; scores: cosine",
         "noise multiplier 1.41 (1.21 to ∞)",
         "not computed",

@@ -562,6 +562,30 @@ def test_noise_that_falls_from_round_to_round_is_composed_of_no_one_multiplier()
     assert "rounds differ in their noise" in no_estimate(found)
 
 
+def test_noise_that_a_claim_gives_each_round_is_held_against_no_one_multiplier() -> None:
+    """The claim needs more noise than the least, and a loop that says the least would pass with it in all rounds."""
+    import dp_accounting as dp
+
+    rounds = [dp.PoissonSampledDpEvent(0.1, dp.GaussianDpEvent(noise)) for noise in np.linspace(0.91, 0.7, 20)]
+    claim = accountant.from_event(dp.ComposedDpEvent(rounds))
+    drawn = bernoulli(0, 0.1, rounds=20, seed=1, canaries=Insertion(60, observed=50))
+    clients = CanaryClients(Canaries(1, 60, 500), drawn, noise_multiplier=0.7)
+    rng = np.random.default_rng(1)
+    for t in range(20):
+        clients.add(clients.total(t, 1.0) + 0.7 * rng.normal(size=500), t, known=np.zeros(500))
+    scores = clients.scores("likelihood")
+    found = audit(scores, 1e-5, claim=claim)
+    assert ruling(found) == "CANNOT SAY: leak"
+    assert found.estimate is None
+    assert "the claimed rounds have no Gaussian noise of one multiplier" in no_estimate(found)
+    assert found.finding("noise").because.startswith("the claimed rounds have no noise of one multiplier")
+    assert found.finding("noise").do == "Claim the least noise for all rounds."
+    with pytest.raises(
+        ValueError, match="noise_multiplier: must not be given with a claim whose rounds have no common"
+    ):
+        audit(scores, 1e-5, claim=claim, noise_multiplier=0.7)
+
+
 class Server:
     """A server that hands over its velocity, or a sum that is divided by a running scale."""
 

@@ -182,6 +182,7 @@ def stub(**changes):
         "can_hide_a_tail": False,
         "is_contradicted": False,
         "has_unequal_noise": False,
+        "has_no_common_noise": False,
         "mechanism": None,
         "normality": None,
         "null_law": None,
