@@ -1148,6 +1148,16 @@ def of_a_release(kind: type = Canaries) -> Audit:
     return audit_release(release, canaries, DELTA, noise_multiplier=1.5)
 
 
+@pytest.mark.parametrize(("seed", "force", "scored"), [(7, False, 20_001), (8, False, 1_000), (8, True, 20_001)])
+def test_a_wrong_seed_of_many_canaries_is_seen_by_the_first_thousand(seed: int, force: bool, scored: int) -> None:
+    canaries = Canaries(7, 20_001, 2_000)
+    release = canaries.sum() + 2.0 * np.random.default_rng(1).standard_normal(2_000)
+    found = audit_release(release, Canaries(seed, 20_001, 2_000), 1e-6, noise_multiplier=2.0, force=force)
+    assert found.request.canaries is not None
+    assert found.request.canaries.count == len(found.scores.observed) == scored
+    assert ("absent" in {warning.kind for warning in found.warnings}) == (seed != 7)
+
+
 @pytest.mark.parametrize("confidence", [0.9, 0.95])
 def test_a_bound_has_half_of_the_level_where_the_noise_is_tested_too(confidence: float) -> None:
     canaries, scores = Canaries(3, 200, 2000), by_own_rounds(1.0, 5)
