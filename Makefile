@@ -49,7 +49,6 @@ test-frameworks:
 	$(FRAMEWORKS_PIP) pip setuptools torch
 	PYTHONWARNINGS=ignore $(FRAMEWORKS_PIP) --no-build-isolation --editable '.[opacus,transformers,jax-privacy,flower,test]'
 	OPENBLAS_NUM_THREADS=1 $(FRAMEWORKS)/pytest -n 0 -rA tests/kernels/test_arrays.py tests/verify/audit/canaries tests/verify/audit/watch tests/examples \
-		$(addprefix tests/verify/audit/answer/test_,jax_inspection.py flower_inspection.py) \
 		tests/verify/papers/canife/test_own_model.py
 
 # Federated servers whose pins clash with those of this package or of others, each in an environment of its own. pfl needs
@@ -81,7 +80,7 @@ test-version/%:
 	OPENBLAS_NUM_THREADS=1 .venv-$*/bin/pytest -n 0 -rA $(call versions_tests,$*)
 
 # Two suites and the public calls with the lowest versions that the package takes, and with the newest.
-VERSIONED_TESTS := tests/verify/audit/canaries $(addprefix tests/verify/audit/answer/test_,audit.py replay.py inspection.py trade_off.py)
+VERSIONED_TESTS := tests/verify/audit/canaries $(addprefix tests/verify/audit/answer/test_,audit.py replay.py trade_off.py) tests/verify/audit/watch/test_watching.py
 
 test-lowest test-newest: test-%:
 	test -x .venv-$*/bin/python || $(PYTHON) -m venv .venv-$*

@@ -1,8 +1,8 @@
 """Canaries as clients of somebody else's federated server: for the examples of Flower, pfl-research and NVFlare.
 
 A server's training takes its cohorts, the canaries' updates and a place to leave each release from an object here. It
-does so twice: first with ten canaries, and all instruments look at what it releases; then with a hundred, for an audit.
-Canaries go the whole way: their updates are ten clip norms long, so that the server must clip them.
+does so twice: first with twenty canaries, under a watch; then with a hundred, for an audit. Canaries go the whole way:
+their updates are ten clip norms long, so that the server must clip them.
 
 Whom the ε holds against: neighbours are federations with and without one client. The attacker sees each round's noised
 sum. He knows all other clients' updates, and the round of the client in question, who takes part once.
@@ -17,12 +17,12 @@ from canaryproof import (
     Canaries,
     CanaryClients,
     Insertion,
-    Inspection,
     accounting,
     audit,
     flatten,
     shuffled_epochs,
     split,
+    watch,
 )
 
 NOISE_MULTIPLIER, DELTA, MEMBERS = 0.5, 1e-5, ROUNDS * CLIENTS
@@ -64,31 +64,37 @@ class Federation:
         return {name: model[name] + change for name, change in split(np.asarray(update, float), model).items()}
 
 
-class Inspected(Federation):
-    """Ten canaries, of whom two take part in a round, for all instruments."""
+class Watched(Federation):
+    """Twenty canaries, which take part in every round, under a watch.
 
-    rounds = 5
+    All of them have the same update. What enters with another length than the clip norm is then the same in each round,
+    and no noise.
+    """
+
+    rounds, count = 5, 20
 
     def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER):
         super().__init__(shuffled_epochs(MEMBERS, CLIENTS, 1, seed), seed, noise_multiplier)
-        self.inspection = Inspection(
-            members=MEMBERS, dim=DIM, noise_multiplier=noise_multiplier, clip_norm=CLIP_NORM, divisor=1, seed=seed
-        )
+        claim = accounting.gaussian(noise_multiplier, participations=1, rounds=self.rounds)
+        self.watch = watch(delta=DELTA, claim=claim, members=MEMBERS)
+        self.direction = Canaries(seed, 1, DIM).vector(0)
 
-    def canaries(self, number):
+    def canaries(self, number):  # noqa: ARG002
         """Return the canaries of a round."""
-        return np.arange(2 * number, 2 * number + 2)
+        return np.arange(self.count)
 
-    def update(self, member):
+    def update(self, member):  # noqa: ARG002
         """Return a canary's update, which the server is to clip."""
-        return self.inspection.update(member)
+        return 10.0 * CLIP_NORM * self.direction
 
     def add(self, number, total, clip_norm=CLIP_NORM):
-        """Take a round's noised sum."""
-        self.inspection.add(total / clip_norm, self.cohort(number), self.others(clip_norm))
+        """Hand a round's noised sum over, and what the server should have summed; its clipping is not at hand."""
+        summed = self.others(clip_norm) + self.count * self.direction
+        drawn = self.participation.clients(number)
+        self.watch.step(release=total / clip_norm, total=summed, drawn=drawn, clip_norm=1.0)
 
     def stopped(self):
-        """Do not stop a training that is inspected."""
+        """Do not stop a training that is watched."""
         return False
 
 
@@ -125,14 +131,14 @@ class Audited(Federation):
 
 
 def main(description, train, faults, noise_multiplier=lambda number: NOISE_MULTIPLIER):  # noqa: ARG005
-    """Inspect and audit a server's training as the command line says."""
+    """Watch and audit a server's training as the command line says."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--break", dest="fault", choices=faults, help="break the privacy as a setting would")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
-    inspected = Inspected(options.seed, noise_multiplier(CLIENTS + 2))
-    train(inspected, options.fault, options.seed)
-    print(str(inspected.inspection).split("\n\n")[0], "\n")
+    watched = Watched(options.seed, noise_multiplier(CLIENTS + Watched.count))
+    train(watched, options.fault, options.seed)
+    print(f"{watched.watch.close()}\n")
     audited = Audited(options.seed, noise_multiplier(CLIENTS + 5))
     train(audited, options.fault, options.seed)
     claim = audited.claim

@@ -1,7 +1,7 @@
 """Flower's own wrappers for differential privacy, audited by canaries: ``python examples/flower_wrappers.py``.
 
 One of Flower's strategies with fixed or adaptive clipping clips on the server, or by a mod in the clients. With
-``local`` a mod adds noise to each client's message. The ten canaries refute both strategies with adaptive clipping:
+``local`` a mod adds noise to each client's message. The watch fails both strategies with adaptive clipping:
 they draw the noise for the next round's norm, which falls.
 
 ``AuditedStrategy`` is what an audit adds: it stands around the wrapper and sees what that releases. Canaries are

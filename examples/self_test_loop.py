@@ -1,15 +1,17 @@
-"""A private training in plain numpy that tests itself with ten canaries.
+"""A private training in plain numpy that tests itself under a watch.
 
-Run ``canaryproof self-test`` on it: the functions ``training`` and ``broken`` take what that hands over. The training
-is of a network with one hidden layer on made data, by Poisson sampling. ``broken`` divides the noised sum by the number
-of examples that were drawn, and not by the expected number.
+Run ``canaryproof self-test`` on its functions ``training`` and ``broken``. The training is of a network with one
+hidden layer on made data, by Poisson sampling. ``broken`` divides the noised sum by the number of examples that were
+drawn, and not by the expected number.
 """
 
 import numpy as np
 
+import canaryproof as cp
+
 EXAMPLES, FEATURES, HIDDEN, CLASSES = 1000, 64, 64, 10
 DIM = FEATURES * HIDDEN + HIDDEN * CLASSES
-RATE, NOISE_MULTIPLIER, CLIP_NORM, LEARNING_RATE, ROUNDS = 1 / 8, 1.0, 1.0, 0.5, 10
+RATE, NOISE_MULTIPLIER, CLIP_NORM, LEARNING_RATE, STEPS = 1 / 8, 1.0, 1.0, 0.5, 16
 
 
 def made_data(rng):
@@ -31,38 +33,30 @@ def gradients(model, x, y):
 
 
 def clipped_sum(updates):
-    """Return the sum of updates, each clipped to the clip norm; one that is not finite counts as zero."""
-    finite = np.where(np.isfinite(updates).all(axis=1, keepdims=True), updates, 0.0)
-    lengths = np.linalg.norm(finite, axis=1, keepdims=True)
-    return (finite * np.minimum(1.0, CLIP_NORM / np.maximum(lengths, 1e-12))).sum(axis=0)
+    """Return the sum of updates, each clipped to the clip norm."""
+    lengths = np.linalg.norm(updates, axis=1, keepdims=True)
+    return (updates * np.minimum(1.0, CLIP_NORM / np.maximum(lengths, 1e-12))).sum(axis=0)
 
 
-def release(updates, rng, divisor):
-    """Return the noised sum of the clipped updates, divided."""
-    return (clipped_sum(updates) + CLIP_NORM * NOISE_MULTIPLIER * rng.normal(size=DIM)) / divisor
-
-
-def training(inspection, fault=False, seed=0):
-    """Train for some rounds with the canaries of an inspection, which are the members from EXAMPLES on."""
+def training(fault=False, seed=0):
+    """Train for some steps under a watch, and return it."""
     rng = np.random.default_rng(seed)
     x, y = made_data(rng)
-    model = rng.normal(size=DIM) / 8.0
-    expected = RATE * inspection.population
-    for _ in range(ROUNDS):
-        drawn = np.flatnonzero(rng.random(inspection.population) < RATE)
-        examples = drawn[drawn < EXAMPLES]
-        others = gradients(model, x[examples], y[examples])
-        canaries = [inspection.update(i) for i in drawn[len(examples) :]]
-        change = release(np.array([*others, *canaries]), rng, len(drawn) if fault else expected)
-        inspection.add(change, drawn, clipped_sum(others) / expected)
-        model += LEARNING_RATE * change
-
-    def step(updates):
-        return release(updates, np.random.default_rng(seed), max(1, len(updates)) if fault else expected)
-
-    inspection.replay(step, gradients(model, x[:60], y[:60]))
+    model, expected = rng.normal(size=DIM) / 8.0, RATE * EXAMPLES
+    claim = cp.accounting.poisson(NOISE_MULTIPLIER, rate=RATE, rounds=STEPS)
+    watch = cp.watch(delta=1e-5, claim=claim, members=EXAMPLES, divisor=expected)
+    clip = watch.clipping(clipped_sum, CLIP_NORM)
+    for _ in range(STEPS):
+        drawn = np.flatnonzero(rng.random(EXAMPLES) < RATE)
+        rows = gradients(model, x[drawn], y[drawn])
+        total = clip(rows)
+        noised = total + CLIP_NORM * NOISE_MULTIPLIER * rng.normal(size=DIM)
+        release = noised / (len(drawn) if fault else expected)
+        watch.step(release=release, total=total, gradients=rows, drawn=drawn, clip_norm=CLIP_NORM)
+        model += LEARNING_RATE * release
+    return watch
 
 
-def broken(inspection):
+def broken():
     """Divide the noised sum by the number of examples that were drawn."""
-    training(inspection, fault=True)
+    return training(fault=True)

@@ -15,12 +15,20 @@ from typing import Any
 # into, or ``experiment``.
 SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
     "canaryproof": {
+        "FlowerInspection": ("watch(strategy, …), which needs no nodes of its own", "0.3"),
+        "Inspection": ("watch, which needs no members of its own", "0.3"),
+        "JaxInspection": ("watch, whose gradients, noise and batches wrap the loop's functions", "0.3"),
         "OpacusCanaries": ("watch with insert=…, whose canaries have the scores", "0.3"),
         "OpacusInspection": ("watch, which needs no examples of its own", "0.3"),
         "TrainingAudit": ("watch, which is a callback of Trainer itself", "0.3"),
         "left_out": ("omitted_tensors", "0.3"),
         "scheduled": ("fixed_schedule", "0.3"),
+        "self_test": ("watch, or the command canaryproof self-test", "0.3"),
     },
+    "canaryproof self-test": dict.fromkeys(
+        ("--members", "--dim", "--noise-multiplier", "--clip-norm", "--rate", "--divisor", "--seed"),
+        ("the function's own watch, which takes the claim", "0.3"),
+    ),
     "canaryproof.accounting": {"stated": ("epsilon_delta", "0.3")},
     "Audit": {
         "can_pass": ("decision.outcome, of an audit with the argument notice", "0.3"),
@@ -42,7 +50,6 @@ SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
     "Claim": {"unsampled": ("with_known_rounds", "0.3")},
     "Enclosure": {"tight": ("is_tight", "0.3")},
     "EstimateRow": {"certified": ("enclosure", "0.3")},
-    "Inspection": {"clipped": ("clipped_sum", "0.3"), "failed": ("has_failed", "0.3")},
     "InstrumentTest": {"failed": ("has_failed", "0.3")},
     "Method": {"serves": ("can_use", "0.3")},
     "Replay": {"failed": ("has_failed", "0.3")},

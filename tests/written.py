@@ -9,7 +9,6 @@ A part stands between two comments: ``<!-- written: KIND ARGUMENT -->`` and ``<!
 - ``elements``, with a document: its algorithms, theorems, equations, tables, figures and appendices in the ledger.
 - ``assumptions``: what faults do to CANIFE's number and to random canaries'.
 - ``source``, with a file, and perhaps a function in it.
-- ``docstring``, with a file and a class: the block of code in its docstring.
 """
 
 import ast
@@ -402,16 +401,6 @@ def source(argument: str) -> str:
     return _code(text, {"py": "python", "bib": "bibtex"}.get(path.rpartition(".")[2], "yaml"))
 
 
-def docstring(argument: str) -> str:
-    """Return the first block of code in a class's docstring."""
-    path, _, name = argument.partition(" ")
-    tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    described = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
-    block = re.search(r"::\n\n((?: {4}.*\n|\n)+)", ast.get_docstring(described) or "")
-    assert block is not None
-    return _code(textwrap.dedent(block[1]).rstrip(), "python")
-
-
 def _code(text: str, language: str) -> str:
     block = f"<!-- not run: shown from its file -->\n```{language}\n{text}\n```"
     # It is formatted where it stands.
@@ -429,7 +418,6 @@ KINDS: dict[str, Callable[[str], str]] = {
     "elements": elements,
     "assumptions": lambda _: assumptions(),
     "source": source,
-    "docstring": docstring,
 }
 _PART = re.compile(r"(<!-- written: ([\w-]+)(?: ([^\n]*))? -->\n)(.*?)(<!-- end -->)", re.S)
 

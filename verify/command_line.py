@@ -61,7 +61,7 @@ COMMANDS = {
     "plan": ("audit.cli.plan_command", "Plan an audit before the run."),
     "report": ("papers.cli.report_command", "Write the reports of a run anew."),
     "review": ("audit.cli.review_command", "Give a second opinion on another tool's audit."),
-    "self-test": ("audit.cli.self_test_command", "Look at some rounds of your own training with ten canaries."),
+    "self-test": ("audit.cli.self_test_command", "Run some steps of your own training under a watch."),
     "train": ("papers.cli.train_command", "Train with canaries and differential privacy, and audit what is released."),
     "verify": ("papers.cli.verify_command", "Check the numerics, the algorithms, the printed tables and the proofs."),
     "warm-up": ("audit.cli.warm_up_command", "Compile what audits need, before the first one."),

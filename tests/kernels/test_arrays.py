@@ -8,12 +8,12 @@ import pytest
 
 from canaryproof.kernels.arrays import floating, precision
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.answer.inspection import Inspection
 from canaryproof.verify.audit.answer.instruments import ResidualTests
 from canaryproof.verify.audit.answer.run_audit import audit_release
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.canaries.round_scores import RoundScores
+from canaryproof.verify.audit.watch.loop_watch import LoopWatch
 
 CANARIES = Canaries(3, 6, 64)
 # bfloat16 and float16 hold these numbers exactly.
@@ -27,8 +27,8 @@ def takers(vector):
     clients.add(vector, 0, known=vector / 2)
     rounds = RoundScores(CANARIES)
     rounds.add(vector)
-    inspection = Inspection(members=5, dim=64, noise_multiplier=1.0, clip_norm=1.0, rate=0.5)
-    inspection.add(vector, [0, 5], vector / 2)
+    watch = LoopWatch(delta=1e-5)
+    watch.step(release=vector, total=vector / 2, noise_multiplier=1.0, clip_norm=1.0)
     residuals = ResidualTests(1.0, 64)
     residuals.add(vector)
     return np.concatenate([
@@ -38,7 +38,7 @@ def takers(vector):
         *clients.scores("known rounds").observed[np.newaxis],
         *clients.final(vector),
         audit_release(vector, CANARIES, 1e-5).scores.observed,
-        [residuals.measured_deviation, inspection._residuals.measured_deviation],
+        [residuals.measured_deviation, watch.close().finding("noise").numbers[0].value],
     ])  # fmt: skip
 
 
@@ -69,14 +69,14 @@ def test_every_taker_of_a_vector_takes_torchs_tensors(name):
 @pytest.mark.parametrize("wrong", [np.ones(64, np.int32), np.ones(64, complex), np.ones(64, np.longdouble)], ids=str)
 def test_what_is_no_vector_of_floating_point_numbers_is_refused_everywhere_by_one_rule(wrong):
     clients = CanaryClients(CANARIES, bernoulli(0, 1.0, 1, 0, Insertion(6, 3)))
-    inspection = Inspection(members=5, dim=64, noise_multiplier=1.0, clip_norm=1.0, rate=0.5)
+    watch = LoopWatch(delta=1e-5)
     for call in (
         CANARIES.cosines,
         clients.add,
         lambda vector: clients.add(VALUES, 0, known=vector),
         clients.final,
         RoundScores(CANARIES).add,
-        lambda vector: inspection.add(VALUES, [0], vector),
+        lambda vector: watch.step(release=VALUES, total=vector, noise_multiplier=1.0, clip_norm=1.0),
         ResidualTests(1.0, 64).add,
     ):
         with pytest.raises(ValueError, match=f"must be floating-point numbers, not {wrong.dtype}"):

@@ -866,7 +866,7 @@ INSTALLED = Path(sys.executable).with_name("canaryproof")
 WAITS = 'import pathlib, time\npathlib.Path("begun").touch()\ntime.sleep(600)\n'
 # Python runs this before a command: one of its modules has lost what it is for.
 BROKEN = 'import sys, types\nsys.modules["canaryproof.verify.audit.answer.review"] = types.ModuleType("review")\n'
-SELF_TEST = "self-test waits.py:training --members 10 --dim 10 --noise-multiplier 1 --clip-norm 1"
+SELF_TEST = "self-test waits.py:training"
 
 
 @pytest.mark.skipif(not INSTALLED.exists() or not Path("/dev/full").exists(), reason="no installed command here")

@@ -6,13 +6,9 @@ from canaryproof.kernels import two_gaussians as two_gaussians
 from canaryproof.kernels.canaries import Canaries as Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries as OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant as accounting  # noqa: F401
-from canaryproof.verify.audit.answer.flower_inspection import FlowerInspection as FlowerInspection
-from canaryproof.verify.audit.answer.inspection import Inspection as Inspection
-from canaryproof.verify.audit.answer.inspection import self_test as self_test
 from canaryproof.verify.audit.answer.instruments import ResidualTests as ResidualTests
 from canaryproof.verify.audit.answer.instruments import SamplingTests as SamplingTests
 from canaryproof.verify.audit.answer.instruments import seed_tests as seed_tests
-from canaryproof.verify.audit.answer.jax_inspection import JaxInspection as JaxInspection
 from canaryproof.verify.audit.answer.model_card import model_card as model_card
 from canaryproof.verify.audit.answer.plan import plan as plan
 from canaryproof.verify.audit.answer.release_sums import release_sums as release_sums

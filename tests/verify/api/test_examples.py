@@ -14,8 +14,6 @@ _ROOT = Path(__file__).parents[3]
 _NAMES = [name for name in cp.__all__ if name != "__version__"]
 # Frameworks are large, so that their trainings are in examples/ or on a page, and are tested there.
 _OF_FRAMEWORKS = {
-    "FlowerInspection": "docs/how/self_test.md",
-    "JaxInspection": "docs/how/self_test.md",
     "omitted_tensors": "examples/transformer_training.py",
 }
 

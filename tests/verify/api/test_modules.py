@@ -41,18 +41,6 @@ def used(found):
     return found
 
 
-def inspected():
-    claim = {"noise_multiplier": 1.0, "clip_norm": 1.0, "rate": 0.5, "divisor": 1.0}
-    rng = np.random.default_rng(0)
-
-    def step(inspection):
-        drawn = np.flatnonzero(rng.random(inspection.population) < 0.5)
-        total = sum(inspection.clipped_sum([inspection.update(i) for i in drawn if i >= inspection.members]))
-        inspection.add(total + rng.normal(size=500), drawn, known=np.zeros(500))
-
-    return cp.self_test(step, members=100, dim=500, **claim)
-
-
 def stored(path):
     np.save(path / "release.npy", RELEASE)
     return cp.open_release(path / "release.npy")
@@ -67,7 +55,6 @@ MADE = {
     "Canaries": lambda _: CANARIES,
     "Claim": lambda _: cp.accounting.poisson(1.0, rate=1 / 8, rounds=64),
     "Evidence": lambda _: training().evidence(1.0),
-    "Inspection": lambda _: inspected().tests(),
     "LowerBound": lambda _: cp.bounds.lower_bounds(cp.bounds.prepare(RELEASE[:100], RELEASE[100:200]), 1e-6),
     "OrthonormalCanaries": lambda _: cp.OrthonormalCanaries(seed=7, count=100, dim=2_000),
     "Participation": lambda _: training().participation,

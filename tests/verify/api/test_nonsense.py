@@ -144,15 +144,6 @@ NEIGHBOURS = {"neighbours": ("replace", WORD)}
 LEVELS = DELTA | {"confidence": (0.95, NUMBER)}
 SEED = {"seed": (1, WHOLE)}
 ASKED = {"claim": (5.0, NUMBER | OPTIONAL), "noise_multiplier": (1.0, NUMBER | OPTIONAL), "bounds": ((), TEXTS)}
-INSPECTED = NOISE | {
-    "members": (20, WHOLE),
-    "dim": (100, WHOLE),
-    "clip_norm": (1.0, NUMBER),
-    "rate": (0.1, NUMBER | OPTIONAL),
-    "divisor": (None, NUMBER | OPTIONAL),
-    "layers": ([50, 50], INTEGERS),
-    "seed": (0, WHOLE),
-}
 MEANS = {name: (value, NUMBERS) for name, value in (("mu1", 0.0), ("sigma1", 1.0), ("mu2", 1.0), ("sigma2", 1.0))}
 DRAWS = {"count": (5, WHOLE), "dim": (100, WHOLE), "rng": (RNG, RECORD)} | {
     name: (value, NUMBERS) for name, value in (("noise_multiplier", 1.0), ("data_norm", 0.0))
@@ -350,7 +341,6 @@ CALLS: dict[str, tuple[Callable[..., object], dict[str, tuple[object, set[str]]]
         bounds.lower_bounds,
         LEVELS | {"scores": (bounds.prepare(COSINES, OTHERS), RECORD), "names": ((), TEXTS)},
     ),
-    "Inspection": (cp.Inspection, INSPECTED),
 }
 # A refusal fits a line of a log, with the names of all bounds that there are.
 _LONGEST = 700

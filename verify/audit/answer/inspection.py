@@ -2,7 +2,7 @@
 
 Ten canaries go the whole way. Each is a member of the training with an update of ten clip norms. The training's own
 sampler draws it, and the training's own clipping clips it. What is released then says what the claim says, or not.
-``examples/self_test_loop.py`` has such a training.
+The study measures it; users have a watch, which needs no canaries.
 """
 
 import math
@@ -16,7 +16,6 @@ from scipy import special
 
 from canaryproof.kernels.arrays import Array, floating, precision
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.instruments import LEVEL, MEMBERS, InstrumentTest, ResidualTests, SamplingTests
 from canaryproof.verify.audit.answer.replay import Replay, replay
@@ -35,7 +34,6 @@ _UNSEEN = (
 )
 
 
-@set_module("canaryproof")
 class Inspection:
     """A record of some rounds of a training, and the tests of its claim.
 
@@ -80,15 +78,6 @@ class Inspection:
     -----
     Canaries are ten clip norms long. An honest training clips them to one. Independence of the canaries from the
     others' updates is not needed, since ``add`` takes the others out.
-
-    Examples
-    --------
-    >>> import canaryproof as cp
-    >>> inspection = cp.Inspection(members=1000, dim=2000, noise_multiplier=1.0, clip_norm=0.5, rate=0.1)
-    >>> inspection.canaries, inspection.population
-    (10, 1010)
-    >>> inspection.has_failed  # no round so far
-    False
     """
 
     canaries = _CANARIES
@@ -308,46 +297,3 @@ class Inspection:
                 float(special.fdtrc(len(errors), numbers - len(errors), together / len(errors) / left)),
                 f"a weight that is wrong by {math.sqrt(left) * _TWO_SIDED / lengths.max():.2g} in one round",
             )
-
-
-@set_module("canaryproof")
-def self_test(training: Callable[[Inspection], object], **claim: Any) -> Inspection:
-    """Run a few rounds of a training with ten canaries, and look at it with all instruments.
-
-    Parameters
-    ----------
-    training
-        Function that runs some rounds, and calls ``add`` of what it gets after each one.
-    **claim
-        What is claimed: the arguments of ``Inspection``.
-
-    Returns
-    -------
-    The inspection. It prints the answer, what was looked at and what cannot be seen.
-
-    Raises
-    ------
-    ValueError
-        If an argument is out of its range, or the training added no round.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import canaryproof as cp
-    >>> def training(inspection):
-    ...     rng = np.random.default_rng(0)
-    ...     for t in range(5):
-    ...         drawn = np.flatnonzero(rng.random(inspection.population) < 0.5)
-    ...         canaries = [inspection.update(i) for i in drawn if i >= inspection.members]
-    ...         total = sum((u / max(1.0, np.linalg.norm(u)) for u in canaries), np.zeros(500))
-    ...         inspection.add(total + 0.5 * rng.normal(size=500), drawn, np.zeros(500))
-    >>> claim = {"noise_multiplier": 1.0, "clip_norm": 1.0, "rate": 0.5, "divisor": 1.0}
-    >>> tested = cp.self_test(training, members=100, dim=500, **claim)
-    >>> print(str(tested).partition("(")[0].strip())
-    The claim is refuted by 2 of 14 tests
-    """
-    inspection = Inspection(**claim)
-    training(inspection)
-    if not inspection.rounds:
-        raise ValueError("training: must add at least one round by inspection.add(release, drawn, known)")
-    return inspection

@@ -1,71 +1,65 @@
-"""Command ``canaryproof self-test``: some rounds of somebody's training, looked at with all instruments."""
+"""Command ``canaryproof self-test``: somebody's own training, run under its watch."""
 
 import importlib.util
-import json
+import inspect
+import shutil
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from canaryproof.verify.audit.cli.terminal import streams_of_user
 from canaryproof.verify.audit.files.errors import InputError
 
-_REFUTED = 1
+if TYPE_CHECKING:
+    from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
 
 
 @click.command("self-test")
 @click.argument("training", metavar="FILE.py:FUNCTION")
-@click.option("--members", type=float, required=True, help="Number of members of the training, such as its examples.")
-@click.option("--dim", type=float, required=True, help="Dimension d of an update: the number of trained parameters.")
-@click.option("--noise-multiplier", type=float, required=True, help="Claimed deviation of the noise, in clip norms.")
-@click.option("--clip-norm", type=float, required=True, help="Claimed most that an update enters with.")
-@click.option("--rate", type=float, help="Claimed probability of a member to take part in a round (Poisson sampling).")
-@click.option("--divisor", type=float, help="What the noised sum is divided by; rate times members by default.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the canaries.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
-def self_test_command(ctx: click.Context, /, training: str, as_json: bool, **claim: Any) -> None:
-    """Look at some rounds of your own training with ten canaries.
+def self_test_command(ctx: click.Context, /, training: str, as_json: bool) -> None:
+    """Run some steps of your own training under a watch.
 
-    FUNCTION of FILE.py gets an inspection and runs some rounds. The canaries are further members, whose updates are
-    inspection.update(i). After each round it calls inspection.add(release, drawn, known). It may call
-    inspection.replay(step, members) too. The documentation has an example.
+    FUNCTION of FILE.py takes no argument. It makes a watch with canaryproof.watch, trains, and returns the watch. The
+    documentation has an example.
 
-    The exit status is 1 if a test refutes what is claimed.
+    The exit status is that of the answer: 0 PASSED, 1 NOT PASSED, 3 CANNOT SAY.
     """
-    function = _function(training)
-    # Loads compiled kernels, which a mistake in the options does not wait for.
-    from canaryproof.verify.audit.answer.inspection import Inspection
+    answer = _answer(training, _function(training))
+    terminal = shutil.get_terminal_size().columns, getattr(sys.stdout, "encoding", None) or "utf-8"
+    click.echo(answer.to_json() if as_json else answer.text(*terminal))
+    ctx.exit(answer.decision.status)
 
-    try:
-        inspection = Inspection(**claim)
-    except ValueError as error:
-        raise InputError(f"--{str(error).replace('_', '-', 1)}") from error
+
+def _answer(name: str, function: Callable[[], object]) -> "WatchAnswer":
+    """Run a training, and return what its watch says."""
+    from canaryproof.verify.audit.watch.watching import Watch
+
+    needed = [each for each in inspect.signature(function).parameters.values() if each.default is each.empty]
+    if any(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in needed):
+        raise InputError(f"{name}: must take no argument and return its watch. {_INSTEAD}")
     try:
         # Prints of the training are not the answer.
         with streams_of_user():
-            function(inspection)
+            watch = function()
+            answer = watch.close() if isinstance(watch, Watch) else None
     except (Exception, SystemExit) as error:
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}, line {last.lineno}"
-        raise InputError(f"{training}: raised {type(error).__name__} ({where}): {error}") from error
-    if not inspection.rounds:
-        raise InputError(f"{training}: must add at least one round by inspection.add(release, drawn, known)")
-    if as_json:
-        tests = [asdict(test) | {"failed": test.has_failed} for test in inspection.tests()]
-        replays = [{"failed": case.has_failed, "answer": str(case)} for case in inspection.replays]
-        document = {"failed": inspection.has_failed, "rounds": inspection.rounds, "tests": tests, "replays": replays}
-        click.echo(json.dumps(document, indent=2))
-    else:
-        click.echo(str(inspection))
-    ctx.exit(_REFUTED if inspection.has_failed else 0)
+        raise InputError(f"{name}: raised {type(error).__name__} ({where}): {error}") from error
+    if answer is None:
+        raise InputError(f"{name}: must return its watch, which canaryproof.watch makes")
+    if not answer.steps:
+        raise InputError(f"{name}: its watch saw no step")
+    return answer
 
 
-def _function(name: str) -> Callable[[Any], object]:
+def _function(name: str) -> Callable[[], object]:
     """Return a function of a file."""
     file, _, attribute = name.rpartition(":")
     path = Path(file)
@@ -87,4 +81,11 @@ def _function(name: str) -> Callable[[Any], object]:
     function = getattr(module, attribute, None)
     if not callable(function):
         raise InputError(f"{file}: has no function {attribute}")
-    return cast("Callable[[Any], object]", function)
+    return cast("Callable[[], object]", function)
+
+
+# An inspection was handed over until 0.3, with these three methods.
+_INSTEAD = (
+    "In place of an inspection's add there is watch.step(release=…, total=…, gradients=…, drawn=…), and in place of "
+    "update and replay watch.clipping(…)"
+)

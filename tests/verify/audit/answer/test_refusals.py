@@ -27,7 +27,6 @@ RANGE = "must lie between 0.01 and 1e+06, not"
 CONFIDENCE = "confidence: must lie strictly between 0 and 1, at least 1e-09 away from either, not"
 UPDATES = RNG.normal(size=(5, 4)) * 0.1
 VECTOR = np.ones(50)
-MECHANISM = {"members": 200, "dim": 50, "noise_multiplier": 1.0, "clip_norm": 2.0, "rate": 0.2}
 
 
 # Audits.
@@ -71,16 +70,6 @@ def residual(vector=RELEASE, resolution=None, layers=None, tolerance=0.0):
 
 def sampling(rate=0.5, drawn=(1, 2)):
     cp.SamplingTests(rate, 10).add(list(drawn))
-
-
-def inspected(release=VECTOR, drawn=(1, 2), known=VECTOR, member=201):
-    inspection = cp.Inspection(**MECHANISM)
-    inspection.update(member)
-    inspection.add(release, list(drawn), known)
-
-
-def clipped(updates=((3.0, 4.0), (0.3, 0.4))):
-    cp.Inspection(**MECHANISM | {"dim": 2}).clipped_sum(updates)
 
 
 def noticed(null_count=None, rounds=1, inclusion=Inclusion.FIXED):
@@ -226,21 +215,6 @@ TABLE = {
         ("drawn", (10,), "drawn: must lie between 0 and 9"),
         ("drawn", (0.5,), "drawn: must be a one-dimensional array of integers, not 1-d float64"),
     ],
-    partial(cp.Inspection, **MECHANISM): [
-        ("members", 0, "members: must be a whole number"),
-        ("clip_norm", -1.0, "clip_norm: must be positive and finite"),
-        ("rate", 2.0, "rate: must lie strictly between 0 and 1"),
-        ("divisor", 0.0, "divisor: must be positive and finite"),
-        ("noise_multiplier", 0.0, f"noise_multiplier: {RANGE} 0.0"),
-    ],
-    inspected: [
-        ("release", VECTOR[1:], "release: must be numbers of the shape"),
-        ("known", np.full(50, math.inf), "known: must be finite"),
-        ("drawn", (210,), "drawn: must lie between 0 and 209"),
-        ("drawn", ("a",), "drawn: must be an array of numbers, not of <U1"),
-        ("member", 3, "canaries are the members 200 to 209, not 3"),
-    ],
-    clipped: [("updates", [3.0, 4.0], "updates: must be of the shape (n, 2), not (2,)")],
 }
 
 

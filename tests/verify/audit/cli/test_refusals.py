@@ -35,7 +35,13 @@ ARCHIVES = {
     "alone.npz": {"observed": COSINES},
     "losses.npz": {"observed": LOSSES[0], "unobserved": LOSSES[1]},
 }
-TRAINING = "import numpy as np\ndef f(x):\n    for _ in range(9):\n        x.add(np.ones(40), [], np.zeros(40))\n"
+TRAINING = """import numpy as np
+import canaryproof as cp
+def f():
+    watch = cp.watch(delta=1e-5, claim=cp.accounting.gaussian(1.0))
+    watch.step(release=np.ones(40), total=np.zeros(40), clip_norm=1.0)
+    return watch
+"""
 TEXTS = {
     "equal.csv": "0.1\n0.1\n",
     "losses.csv": "-3.5\n-4\n",
@@ -47,8 +53,10 @@ TEXTS = {
     "three.py": "f = 3",
     "exits.py": "raise SystemExit(3)",
     "fails.py": "1 / 0",
-    "fails_later.py": "def f(x):\n    1 / 0",
-    "idle.py": "def f(x):\n    pass",
+    "fails_later.py": "def f():\n    1 / 0",
+    "idle.py": "def f():\n    pass",
+    "stepless.py": "import canaryproof as cp\ndef f():\n    return cp.watch(delta=1e-5)",
+    "inspected.py": "def f(inspection):\n    inspection.add(1)",
 }
 
 
@@ -114,7 +122,6 @@ RELEASE_AUDIT = {"file": "release.npy", "delta": "0.1", "canaries": 2, "canary_s
 CANARIES = {"seed": 1, "count": 3, "out": "o.npy"}
 PLAN = {"noise_multiplier": 1.54, "dim": 100_000}
 ROUNDS = {"noise_multiplier": 1, "dim": 2000, "rounds": 10}
-SELF_TEST = {"members": 10, "dim": 40, "noise_multiplier": 1, "clip_norm": 1, "divisor": 1}
 ROUNDS_AUDIT = {"file": "rounds.json", "delta": "1e-5", "noise_multiplier": 1, "rate": 0.5, "claim": 9}
 MECHANISM = ("rate", "rounds", "participations")
 OF_RECORDS = (
@@ -291,8 +298,8 @@ TABLE = {
         ("all_rounds", True, "--all-rounds: must not be given with --rate, --participations or --difference"),
         ("rate", 2, "--rate: must lie above 0 and be at most 1, not 2.0"),
     ],
-    command("self-test", file="t.py:f", **SELF_TEST): [
-        ("rate", 2, "--rate: must lie strictly between 0 and 1, not 2.0"),
+    command("self-test", file="t.py:f"): [
+        ("rate", 2, "--rate has left canaryproof self-test in 0.3: use the function's own watch"),
         ("file", "t.py", "t.py: must be FILE.py:FUNCTION"),
         ("file", "t.txt:f", "must be FILE.py:FUNCTION"),
         ("file", "missing.py:f", "missing.py: there is no such file"),
@@ -300,7 +307,9 @@ TABLE = {
         ("file", "exits.py:f", "exits.py: raised SystemExit: 3"),
         ("file", "fails.py:f", "fails.py: raised ZeroDivisionError: division by zero"),
         ("file", "fails_later.py:f", "raised ZeroDivisionError (fails_later.py, line 2): division by zero"),
-        ("file", "idle.py:f", "must add at least one round by inspection.add(release, drawn, known)"),
+        ("file", "idle.py:f", "must return its watch, which canaryproof.watch makes"),
+        ("file", "stepless.py:f", "its watch saw no step"),
+        ("file", "inspected.py:f", "must take no argument and return its watch. In place of an inspection's add"),
     ],
     command("check-report", file="report.json", scores="losses.npz"): [
         ("scores", None, SUBJECT),
