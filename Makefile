@@ -136,7 +136,7 @@ release-check: $(STAMP)
 
 # CANIFE beside Algorithms 2 and 3, on the IDX files in DATA's folder fashion-mnist: some ten minutes, or with other
 # numbers of trainings by REPEAT.
-published-canife: REPEAT := 10
+published-canife: REPEAT := 5
 published-canife: $(STAMP)
 	$(BIN)/canaryproof benchmark canife --data '$(DATA)/fashion-mnist' --level full --repeat $(REPEAT) --out reports/published
 	$(BIN)/python -m tests.publishing

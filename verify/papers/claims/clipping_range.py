@@ -9,10 +9,15 @@ those of cosines that are all correlated by a; by the union bound at most those 
 quantile has two ends, and with them mean and variance: the variance of a law between two others is at most that of the
 farther end from any centre, and at least that of the nearer one from the best. The estimate is searched over the box of
 all such moments, widened by the errors of as many canaries as are printed.
+
+Section 4.1's text has cosines with the model's changes, which a server's momentum μ makes of all rounds so far: each is
+the sum of μ^(t − s) times round s's release. Its noise is at most σ√(d/(1 − μ²)) long and its data m/(1 − μ), noises of
+two changes are correlated by μ at most, and k rounds after its own a canary is seen at μ^k/σ at most.
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -20,16 +25,20 @@ import numpy as np
 from scipy import special
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.audit.estimators.epsilon_estimators import both_directions
 from canaryproof.verify.papers.check.results import Outcome, Verdict
 from canaryproof.verify.papers.check.verdicts import conclude
+from canaryproof.verify.papers.claims.model_changes import MOMENTUM
 from canaryproof.verify.papers.claims.transcripts import Final, FirstVersion, Row, Submission
 
 # Correlations of the noises of two releases, in thousands of dimensions and more, and other canaries in a round.
 _MARGIN, _CANARIES_A_ROUND = 0.005, 10
 # Standard errors by which moments of a sample may be off, and the largest kurtosis for that of a deviation.
 _ERRORS, _KURTOSIS = 5.0, 5.0
-_QUANTILES, _NODES, _GRID = 4000, 200, 120
+_QUANTILES, _NODES, _GRID = 4000, 200, 60
+# Distances up to here, in null deviations, are taken for this one.
+_UNSEEN = 1e-3
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,7 @@ class PrintedTraining:
     members: int  # clients of a round
     presentations: int  # most rounds of a canary
     delta: float
+    estimator: Callable[[float, Array, Array], Array] = both_directions  # ε̂ of δ, distances and ratios
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,7 @@ STACKOVERFLOW = PrintedTraining(
     1,
     Final.STACKOVERFLOW_DELTA,
 )
+FIRST_STACKOVERFLOW = replace(STACKOVERFLOW, estimator=threshold_epsilon)
 EMNIST = PrintedTraining(
     Final.PARAMETERS["EMNIST"], Final.EMNIST_ROUNDS, Final.EMNIST_COHORT, Final.EMNIST_EPOCHS, Final.EMNIST_DELTA
 )
@@ -76,14 +87,17 @@ SUBMITTED_EMNIST = PrintedTraining(
 
 
 @cache
-def clipping_range(noise: float, training: PrintedTraining) -> EstimateRange:
-    """Return the ends of Algorithm 3's estimate at a noise multiplier, over all data."""
-    members = training.members + _CANARIES_A_ROUND
-    share = members**2 / (members**2 + training.dim * noise**2)
-    correlation = min(share + _MARGIN, 0.999)
-    shifts = math.sqrt(1.0 - share) / noise, 1.0 / noise
-    unobserved = _moments(*_between(correlation, training.rounds, 0, (0.0, 0.0)))
-    observed = _moments(*_between(correlation, training.rounds, training.presentations, shifts))
+def clipping_range(noise: float, training: PrintedTraining, momentum: float = 0.0) -> EstimateRange:
+    """Return the ends of Algorithm 3's estimate at a noise multiplier, over all data, or of changes by a momentum."""
+    data = ((training.members + _CANARIES_A_ROUND) / (1.0 - momentum)) ** 2
+    share = data / (data + training.dim * noise**2 / (1.0 - momentum**2))
+    correlation = min(momentum * (1.0 - share) + share + _MARGIN, 0.999)
+    weakest = math.sqrt((1.0 - share) * (1.0 - momentum**2)) / noise
+    strongest = [1.0 / noise]
+    while momentum * strongest[-1] > _UNSEEN:
+        strongest.append(momentum * strongest[-1])
+    unobserved = _moments(*_between(correlation, training.rounds, 0, 0.0, ()))
+    observed = _moments(*_between(correlation, training.rounds, training.presentations, weakest, strongest))
     (means_0, deviations_0), (means_1, deviations_1) = unobserved, observed
     if min(deviations_0[0], deviations_1[0]) == 0.0:
         # Where laws so far apart have room for a constant between them, nothing is excluded.
@@ -94,13 +108,21 @@ def clipping_range(noise: float, training: PrintedTraining) -> EstimateRange:
     least, most = deviations_0[0] / relative, deviations_0[1] * relative
     distance = min(apart[0] / least, apart[0] / most), max(apart[1] / least, apart[1] / most)
     ratio = deviations_1[0] / (deviations_0[1] * relative**2), deviations_1[1] * relative**2 / deviations_0[0]
-    grid = np.meshgrid(np.linspace(*distance, _GRID), np.geomspace(*ratio, _GRID))
-    epsilons = both_directions(training.delta, *grid)
+    # Equal means and equal deviations, if the box has them, tell least.
+    distances, ratios = np.linspace(*distance, _GRID), np.geomspace(*ratio, _GRID)
+    grid = np.meshgrid(np.append(distances, np.clip(0.0, *distance)), np.append(ratios, np.clip(1.0, *ratio)))
+    epsilons = training.estimator(training.delta, *grid)
     return EstimateRange(float(epsilons.min()), float(epsilons.max()), distance, ratio)
 
 
-def _between(correlation: float, rounds: int, shown: int, shifts: tuple[float, float]) -> tuple[Array, Array]:
-    """Return quantiles of the least and of the largest law of a canary's largest cosine, in null deviations."""
+def _between(
+    correlation: float, rounds: int, shown: int, weakest: float, strongest: Sequence[float]
+) -> tuple[Array, Array]:
+    """Return quantiles of the least and of the largest law of a canary's largest cosine, in null deviations.
+
+    A canary is shown in so many rounds, at the weakest distance or more in each, and at the strongest at most in each
+    and in those after it.
+    """
     levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     nodes, weights = special.roots_hermitenorm(_NODES)
     root, rest = math.sqrt(correlation), math.sqrt(1.0 - correlation)
@@ -110,14 +132,17 @@ def _between(correlation: float, rounds: int, shown: int, shifts: tuple[float, f
         logs = (rounds - min(shown, 1)) * special.log_ndtr(inner)
         if shown:
             # At least one round shows the canary, and more can only raise its largest cosine.
-            logs += special.log_ndtr((points[:, None] - shifts[0] - root * nodes) / rest)
+            logs += special.log_ndtr((points[:, None] - weakest - root * nodes) / rest)
         return np.asarray(np.exp(logs) @ weights / weights.sum())
 
     def most(points: Array) -> Array:
-        tails = (rounds - shown) * special.ndtr(-points) + shown * special.ndtr(shifts[1] - points)
+        # After the strongest distances come those that are taken for none, or for the largest of them.
+        rest_of_it = _UNSEEN if len(strongest) > 1 else 0.0
+        tails = max(0, rounds - shown * len(strongest)) * special.ndtr(rest_of_it - points)
+        tails += shown * sum(special.ndtr(distance - points) for distance in strongest)
         return np.asarray(1.0 - np.minimum(1.0, tails))
 
-    points = np.linspace(-6.0, shifts[1] + 12.0, 40_000)
+    points = np.linspace(-6.0, max(strongest, default=0.0) + 12.0, 40_000)
     first = np.concatenate([least(part) for part in np.array_split(points, 40)])
     # Where a law is flat its quantile is the last point at or below the level.
     low, high = (np.interp(levels, np.maximum.accumulate(law), points) for law in (first, most(points)))
@@ -133,22 +158,31 @@ def _moments(low: Array, high: Array) -> tuple[tuple[float, float], tuple[float,
 
 
 def judge(row: Row, training: PrintedTraining) -> Outcome:
-    """Judge a row's estimate from all rounds by what clipping leaves; data decide what lies inside."""
+    """Judge a row's estimate from all rounds by what clipping leaves, in either reading; data decide inside."""
     noise, printed = float(row.noise), float(row.estimate_all)
     if noise == 0.0:
         return Outcome(Verdict.NEEDS_DATA, "", {})
     ends = clipping_range(noise, training)
-    inside = ends.low <= printed <= ends.high
     evidence: dict[str, Any] = {
         "range": [ends.low, ends.high],
         "distance": list(ends.distance),
         "ratio": list(ends.ratio),
     }
-    high = "any number" if math.isinf(ends.high) else f"{ends.high:.3g}"
-    words = f"whatever the data, clipping leaves Algorithm 3 an estimate from all rounds of {ends.low:.3g} to {high}"
-    if inside:
+    words = f"whatever the data, clipping leaves the largest cosines with rounds' sums an estimate of {_words(ends)}"
+    if ends.low <= printed <= ends.high:
         return conclude(Verdict.NEEDS_DATA, f"{words}; within that it ", **evidence)
-    return conclude(Verdict.REFUTED, f"{words}, and not {row.estimate_all}{_elsewhere(row)}", **evidence)
+    words = f"{words}, and not {row.estimate_all}{_elsewhere(row)}"
+    changes = clipping_range(noise, training, MOMENTUM)
+    evidence["range of changes"] = [changes.low, changes.high]
+    words = f"{words}; those with a model's changes by a server's momentum of {MOMENTUM:g} have {_words(changes)}"
+    if changes.low <= printed <= changes.high:
+        return conclude(Verdict.NEEDS_DATA, f"{words}, and within that it ", **evidence)
+    return conclude(Verdict.REFUTED, words, **evidence)
+
+
+def _words(ends: EstimateRange) -> str:
+    high = "any number" if math.isinf(ends.high) else f"{ends.high:.3g}"
+    return f"{ends.low:.3g} to {high}"
 
 
 def _elsewhere(row: Row) -> str:

@@ -25,6 +25,7 @@ from canaryproof.verify.papers.claims import (
     final_bounds,
     final_noise,
     final_tables,
+    model_changes,
     submission_experiments,
 )
 from canaryproof.verify.papers.claims.canife import composition as canife_composition
@@ -376,6 +377,10 @@ _TABLE_NAMES = {
 }
 # Whose bounds are of other cosines than its estimates.
 _APART = ("v1.table3",)
+# Whose estimates may be of changes of a model by all rounds so far.
+_MIXED = ("final.table3", "final.table4", "submission.table3")
+# Section 5.4 prints no δ.
+_FASHION_DELTA = 1e-5
 
 
 def _lower_final(
@@ -559,6 +564,25 @@ CHECKS = (
         for name, (rows, rounds, delta, _) in _BESIDE.items()
         # From here on some canary is missed, or taken for one that was not there.
         for erring in [[row for row in rows if float(row.lower_all) < 6.0]]
+    ),
+    *(
+        _finding(
+            f"estimates.momentum.{name}",
+            f"the estimates {', '.join(row.estimate_all for row in rows)} from all rounds ({table}) are such as noise "
+            f"and canaries alone give if the server has a momentum of {model_changes.MOMENTUM:g} and cosines are with "
+            "the model's change",
+            partial(model_changes.judge_alone, rows, rounds, delta, f"{name}.momentum"),
+        )
+        for name, table, rows, rounds, delta in (
+            *((name, _TABLE_NAMES[name], _BESIDE[name][0][1:], *_BESIDE[name][1:3]) for name in _MIXED),
+            (
+                "final.section5.4",
+                "final version, Section 5.4",
+                (Row(Final.CANIFE_NOISE, Final.CANIFE_ANALYTICAL, "", Final.ONE_SHOT[0], "", ""),),
+                round(Final.FASHION_EXAMPLES / Final.FASHION_BATCH),
+                _FASHION_DELTA,
+            ),
+        )
     ),
     *(
         _finding(

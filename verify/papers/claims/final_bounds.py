@@ -270,7 +270,7 @@ def judge_tight() -> Outcome:
         f"printed ε̂/ε runs from {min(ratios):.2f} to {max(ratios):.2f}; with noise and canaries alone, where ε is "
         f"known, Algorithm 3 tends to {limits}: it fits a Gaussian to the largest of {Final.STACKOVERFLOW_ROUNDS} "
         "cosines, "
-        f"whose skewness is {skewness:.2f}, so that closeness hangs on how far the data attenuate a canary"
+        f"whose skewness is {skewness:.2f}, so that closeness hangs on how far data, or a momentum, attenuate a canary"
     )
     return conclude(holds(all(0.8 <= ratio <= 1.0 for ratio in ratios)), finding, rows=rows, skewness=skewness)
 

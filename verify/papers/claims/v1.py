@@ -29,7 +29,7 @@ from canaryproof.verify.papers.check.p_values import mean_p_value
 from canaryproof.verify.papers.check.power import visible_mean
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Verdict
 from canaryproof.verify.papers.check.verdicts import Printed, conclude, fixed, holds, number, proven, rounding
-from canaryproof.verify.papers.claims import andrew_rules, distributions
+from canaryproof.verify.papers.claims import andrew_rules, clipping_range, distributions
 from canaryproof.verify.papers.claims.final_bounds import judge_confidence as judge_confidence_of_bound
 from canaryproof.verify.papers.claims.final_setting import (
     PRINTED_LOSSES,
@@ -448,9 +448,12 @@ _NOISES_OF_TABLE_2 = tuple(row[0] for row in FirstVersion.TABLE_2)
 
 
 def _measured(row: Row) -> NeedsData:
-    noise = _NOISES_OF_TABLE_2[FirstVersion.TABLE_3.index(row)]
+    row = replace(row, noise=_NOISES_OF_TABLE_2[FirstVersion.TABLE_3.index(row)])
     return NeedsData(
-        STACKOVERFLOW, ("v1_table3",), partial(andrew_rules.row, replace(row, noise=noise), andrew_rules.STACKOVERFLOW)
+        STACKOVERFLOW,
+        ("v1_table3",),
+        partial(andrew_rules.row, row, andrew_rules.STACKOVERFLOW),
+        partial(clipping_range.judge, row, clipping_range.FIRST_STACKOVERFLOW),
     )
 
 

@@ -140,17 +140,17 @@ def start(context: Context) -> Outcome:
 
 
 def model(context: Context) -> Outcome:
-    """Judge that attacks on a model that has learnt are more accurate, in our design and as printed."""
+    """Judge that attacks on a model that has learnt are more accurate, at a rate of 0.1 and as printed."""
     size = context.pick(80, 500)
     verdicts, parts, evidence = [], [], {}
-    for name, printed in (("ours", False), ("as printed", True)):
+    for name, printed in (("as printed", True), ("rate 0.1, normal pixels, soft label", False)):
         early, late = (varied(context, size, printed=printed, training=count).accuracy[:, 0] for count in (0, 300))
         rise = late - early
         for_it, against_it = [above(rise, GAIN)], [below(rise, GAIN)]
         verdicts.append(from_p_values(for_it, against_it, 0.5 * LEVEL))
-        parts.append(f"{name} {mean_sd(early)} before training and {mean_sd(late)} after")
+        parts.append(f"{name}: {mean_sd(early)} before training and {mean_sd(late)} after")
         evidence[name] = {"early": early.tolist(), "late": late.tolist(), "p": [*for_it, *against_it]}
-    finding = f"accuracy of the attack {'; '.join(parts)} 300 steps, to 91% of held-out images"
+    finding = f"accuracy of the attack with 300 steps of training, to 91% of held-out images, {'; '.join(parts)}"
     design = of_pairs(size, 1, f"training raises by {GAIN:g} or more", 0.5 * LEVEL)
     return Outcome(both(*verdicts), finding, evidence, design)
 
