@@ -303,7 +303,7 @@ def _check_questions(ask: Sequence[str]) -> tuple[Question, ...]:
 # The estimators are finite and free of warnings within these bounds, in units of the null's standard deviation;
 # cosines in any dimension keep to the upper one.
 _SMALLEST_COORDINATE, _LARGEST_COORDINATE = 1e-12, 1e15
-# So many independent canaries are scored before all of more than so many; this look adds nothing to a level.
+# As many independent canaries are scored before all, where there are more; this look adds nothing to a level.
 _FIRST, _MANY, _SURELY = 1_000, 20_000, 1e-12
 
 
