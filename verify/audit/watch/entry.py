@@ -134,6 +134,12 @@ def watch(
         return FlowerWatch(
             optimizer, delta=delta, claim=claim, members=members, rate=rate, clip_norm=clip_norm, divisor=divisor
         )
+    kind = type(optimizer)
+    if not any(base.__module__.startswith("opacus.") for base in kind.__mro__):
+        raise ValueError(
+            "optimizer: must be Opacus' DPOptimizer, as make_private returns it, or a strategy of Flower, not "
+            f"{kind.__name__}; a loop of JAX, jax_privacy or one's own is watched without it"
+        )
     _refuse(loop_options, "is read from the optimizer and its loader")
     options: dict[str, Any] = {"module": module, "engine": engine, "insert": insert, "seed": seed}
     return watch_of_optimizer(optimizer, loader, delta=delta, claim=claim, **options)

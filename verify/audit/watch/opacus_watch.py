@@ -640,8 +640,7 @@ class OpacusWatch(Watch):
 
     def _keep_parameters(self) -> None:
         self._versions = [p._version for p in self._params]
-        held = zip(self._values or repeat(None), (p.detach() for p in self._params), strict=False)
-        self._values = [p.clone() if value is None or value.device != p.device else value.copy_(p) for value, p in held]
+        self._values = [p.detach().clone() for p in self._params]
 
     def _check_versions(self, samples: list[Any]) -> None:
         """Say which parameters moved since the last step, and whether along the unclipped gradient."""
@@ -653,16 +652,19 @@ class OpacusWatch(Watch):
                 do = "Check that no data is in it, or leave it as it is."
                 self._observe(Question.LEAK, Status.CANNOT_SAY, "others", because, do)
         names = list(self._layers or ())
-        if self._versions is None:
+        # Nothing needs these until the parameters have moved by the step.
+        versions, values = self._versions, self._values
+        self._versions, self._values = None, []
+        if versions is None:
             return
-        moved = [i for i, p in enumerate(self._params) if p._version != self._versions[i]]
+        moved = [i for i, p in enumerate(self._params) if p._version != versions[i]]
         if not moved:
             return
         shown = ", ".join(names[i] for i in moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
         before = f"before step {self.steps + 1}"
         product = size = length = 0.0
         for i in moved:
-            change = (self._params[i].detach() - self._values[i]).float()
+            change = (self._params[i].detach() - values[i]).float()
             gradient = samples[i].float().sum(dim=0)
             product += float((change * gradient).sum())
             size += float(change.square().sum())
@@ -786,6 +788,9 @@ def flat(tensors: list[Any]) -> Any:
 
 def _slices(tensors: list[Any]) -> Iterator[Any]:
     """Yield the vector of tensors' numbers by slices: of a short one, in one piece."""
+    if sum(each.numel() for each in tensors) <= SLICE:
+        yield flat(tensors)
+        return
     held: list[Any] = []
     left, device = SLICE, tensors[0].device
     for tensor in tensors:

@@ -82,7 +82,7 @@ def shadow_trials(
 
     def sum_of_rows() -> Parts:
         # The clipping may return the same memory each time.
-        return [np.array(each) for each in clipped_sum([np.array(part) for part in rows])]
+        return _copies(clipped_sum(_copies(rows)))
 
     without = sum_of_rows()
     members = _Rows(rows, clip_norm, step, largest)
@@ -124,6 +124,20 @@ def _change_and_limit(
     return change, limit + (rounding if math.isfinite(rounding) else 0.0)
 
 
+def _in_one_piece(shapes: Sequence[tuple[int, ...]], like: Parts) -> Parts:
+    """Return arrays of these shapes; a system that gets one piece of memory back has more use of it."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    whole = np.empty(int(ends[-1]), np.result_type(*like))
+    return [part.reshape(shape) for part, shape in zip(np.split(whole, ends[:-1]), shapes, strict=True)]
+
+
+def _copies(parts: Parts) -> Parts:
+    copies = _in_one_piece([part.shape for part in parts], parts)
+    for each, part in zip(copies, parts, strict=True):
+        each[...] = part
+    return copies
+
+
 @dataclass(frozen=True)
 class _Rows:
     """Rows of a batch, and the shadow members that join them: each as slices of one parameter after the other."""
@@ -159,7 +173,7 @@ class _Rows:
 
     def _with_row(self, at: int, replaced: int, length: float, row: Iterator[Array]) -> Parts:
         """Return the rows with such a one amid them, in the place of so many of them."""
-        changed = [np.empty((len(part) + 1 - replaced, part.shape[1]), part.dtype) for part in self.rows]
+        changed = _in_one_piece([(len(part) + 1 - replaced, part.shape[1]) for part in self.rows], self.rows)
         for part, rows in zip(changed, self.rows, strict=True):
             part[:at], part[at + 1 :] = rows[:at], rows[at + replaced :]
             for columns in slices(part.shape[1]):

@@ -428,6 +428,10 @@ def test_an_answer_between_looks_shows_the_last_look():
     ("call", "words"),
     [
         (lambda _: cp.watch(delta=2.0), "delta: must"),
+        (
+            lambda _: cp.watch([1.0], delta=1e-5),
+            "as make_private returns it, or a strategy of Flower, not list; a loop of",
+        ),
         (lambda _: cp.watch(delta=1e-5, claim=-1.0), "claim: must"),
         (lambda _: cp.watch(delta=1e-5, members=0), "members: must be a whole number"),
         (lambda _: cp.watch(delta=1e-5, rate=0.0), "rate: must lie in"),
