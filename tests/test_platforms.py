@@ -21,7 +21,8 @@ import types
 from pathlib import Path
 from canaryproof.verify.audit.engine import executors
 from canaryproof.verify.audit.files.writing import lock_folder, replace_file
-with lock_folder(Path()), replace_file(Path("file")) as file:
+# Nothing stops a second run from writing there.
+with lock_folder(Path()), lock_folder(Path()), replace_file(Path("file")) as file:
     file.write(b"text")
 # Processes are started as this machine does it.
 sys.platform, executors.sys = "linux", types.SimpleNamespace(platform="win32")

@@ -22,6 +22,7 @@ from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.answer import page, report, report_check
 from canaryproof.verify.audit.answer.findings import RULES, GateOutcome
 from canaryproof.verify.audit.answer.run_audit import audit, audit_release
+from canaryproof.verify.audit.answer.text import to_report
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
 from canaryproof.verify.audit.canaries.scores import Scores
@@ -197,6 +198,18 @@ def test_pictures_are_of_what_is_there(made):
     assert len(captions) == 1 + evidence + curve
     assert evidence == (made.result.scores.record is not None and made.result.noise_multiplier is not None)
     assert curve == (not made.result.withheld)
+
+
+def test_a_report_has_the_sentences_to_report_in_every_form(made):
+    said = to_report(made.result)
+    assert said
+    assert made.document["to_report"] == said
+    for text in (
+        page.markdown(made.result, made.document),
+        re.sub("<[^>]*>", "", html.unescape(made.path.read_text())),
+    ):
+        words = " ".join(text.replace("\\", "").partition("To report")[2].split())
+        assert " ".join(said.split()) in words
 
 
 def test_markdown_has_the_same_words():

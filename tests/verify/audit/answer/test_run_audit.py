@@ -33,7 +33,7 @@ from canaryproof.verify.audit.answer.run_audit import Audit, audit, audit_releas
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit
 from canaryproof.verify.audit.answer.text import answer, checks, details, no_estimate
 from canaryproof.verify.audit.bounds import participations
-from canaryproof.verify.audit.bounds.catalogue import lower_bounds
+from canaryproof.verify.audit.bounds.catalogue import METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.lower_bound import LowerBound, cosine_null, normal_null, prepare
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli, shuffled_epochs
@@ -232,6 +232,8 @@ def test_beside_orthonormal_canaries_all_other_directions_are_unobserved() -> No
     assert share.low < 0.2
     with pytest.raises(ValueError, match="canaries: must leave 2 of 8,000 directions to compare with, not 1"):
         audit_release(release, OrthonormalCanaries(7, 7999, 8000), DELTA)
+    with pytest.raises(ValueError, match="normal-scores needs an exact null"):
+        audit_release(release, canaries, DELTA, bounds=("normal-scores",))
 
 
 @pytest.mark.parametrize("scale", [1.1e-12, 0.9e15])
@@ -560,6 +562,10 @@ def test_noise_that_falls_from_round_to_round_is_composed_of_no_one_multiplier()
     assert found.estimate is None
     assert "rounds differ in their noise" in found.finding("leak").because
     assert "rounds differ in their noise" in no_estimate(found)
+    # One multiplier in all rounds is what this bound assumes, and what the others don't.
+    coverage = {row.name: row.coverage for row in found.bounds}
+    assert coverage.pop("composed-bound") == "heuristic"
+    assert "heuristic" not in coverage.values()
 
 
 def test_noise_that_a_claim_gives_each_round_is_held_against_no_one_multiplier() -> None:
@@ -596,6 +602,18 @@ class Server:
         self.velocity = 0.9 * self.velocity + total
         self.scale = 0.99 * self.scale + 0.01 * total**2
         return self.velocity.copy() if self.kind == "momentum" else total / np.sqrt(self.scale)
+
+
+@pytest.mark.parametrize(("correlation", "warned"), [(0.22, False), (0.23, True), (-0.22, False), (-0.23, True)])
+def test_deltas_are_correlated_where_one_shows_more_than_a_twentieth_of_the_next(
+    correlation: float, warned: bool
+) -> None:
+    scores = trained(1.0, 3).scores("known rounds")
+    record = dataclasses.replace(scores.record, correlation=correlation, pairs=9)  # type: ignore[type-var]
+    found = audit(Scores(scores.observed, scores.unobserved, dim=scores.dim, record=record), 1e-5)
+    assert ("correlated-rounds" in [warning.kind for warning in found.warnings]) == warned
+    assert (found.estimate is None) == warned
+    assert warned == (correlation**2 > 0.05)
 
 
 @pytest.mark.parametrize(("server", "kind"), [("momentum", "correlated-rounds"), ("RMSProp", "even-coordinates")])
@@ -960,6 +978,30 @@ def test_a_claim_stands_for_its_noise_in_the_blind_spots() -> None:
     assert spots is not None
     assert spots.given
     assert spots.epsilon == pytest.approx(1.0, rel=1e-9)
+
+
+def test_no_method_has_a_proven_bound_of_one_models_losses() -> None:
+    served = [name for name, method in METHODS.items() if method.needs != "null"]
+    observed, unobserved = np.random.default_rng(0).normal([[1.0], [0.0]], 1.0, (2, 100))
+    found = audit(Scores(observed, unobserved, kind="any"), DELTA, bounds=served)
+    assert {row.name for row in found.bounds} == set(served)
+    assert {row.coverage for row in found.bounds} == {"heuristic"}
+
+
+@pytest.mark.deep
+def test_near_duplicates_break_bounds_for_independent_scores_and_are_rarely_seen() -> None:
+    """Families of four of which nothing leaks: a bound is above 0 in some 58%, and the order warns of some 3%."""
+    rng, runs, level = np.random.default_rng(0), 2000, 1e-6
+    observed, unobserved = (
+        np.repeat(rng.normal(size=(runs, 125)), 4, axis=1) + 1e-3 * rng.normal(size=(runs, 500)) for _ in range(2)
+    )
+    lows, _ = METHODS["fixed-sequence"].values(prepare(observed, unobserved), 1e-5, 0.05)
+    assert stats.binom.sf(int((lows > 0.0).sum()) - 1, runs, 0.5) < level
+    warned = [misuse.misuse(*groups, kind="any") for groups in zip(observed, unobserved, strict=True)]
+    assert {each.kind for found in warned for each in found} == {"order"}
+    seen = sum(map(bool, warned))
+    assert stats.binom.sf(seen - 1, runs, 0.01) < level
+    assert stats.binom.cdf(seen, runs, 0.1) < level
 
 
 @pytest.mark.parametrize(("count", "null_count", "few"), [(50, 1000, True), (100, 100, False), (200, 99, True)])
