@@ -261,7 +261,7 @@ class Claim:
 
         Returns
         -------
-        ``attained_epsilon`` and ``epsilon``. They are equal where ε is exact, as at known rounds, and 0 and ε where
+        ``attained_epsilon`` and ``epsilon``. They are equal at known rounds, whose ε is exact, and 0 and ε where
         nothing but an upper bound is known.
 
         Raises

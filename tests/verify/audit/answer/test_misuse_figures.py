@@ -8,7 +8,15 @@ import pytest
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.answer.misuse import EACH_LEVEL, Withheld, _Facts, _resolution, misuse, products_with_rest
+from canaryproof.verify.audit.answer.misuse import (
+    EACH_LEVEL,
+    Withheld,
+    _Facts,
+    _resolution,
+    below_p_value,
+    misuse,
+    products_with_rest,
+)
 from canaryproof.verify.audit.answer.shape import shape, valley
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.levels import LEVEL
@@ -347,6 +355,18 @@ def test_cosines_below_the_unobserved_ones_are_flipped_or_swapped_by_whose_mean_
     assert found.kind == kind
     p_value = stats.mannwhitneyu(*scores, alternative="less", method="asymptotic").pvalue
     assert found.p_value == pytest.approx(p_value, rel=1e-9, abs=0.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "unseen", "ones"), [(20, 2000, 3), (2000, 20, 3), (1000, 100, 5), (100, 1000, 40), (500, 500, 270)]
+)
+def test_labels_look_turned_over_as_rarely_as_promised(seen, unseen, ones):
+    """Given how many labels are 1, their number among observed ones is hypergeometric."""
+    counts = np.arange(max(0, ones - unseen), min(seen, ones) + 1)
+    labels = [(np.arange(seen) < count, np.arange(unseen) < ones - count) for count in counts]
+    p_values = np.array([below_p_value(*map(np.float64, pair)) for pair in labels])
+    chances = stats.hypergeom.pmf(counts, seen + unseen, ones, seen)
+    assert all(chances[p_values <= level].sum() <= level for level in p_values * (1.0 + 1e-9))
 
 
 def test_clusters_of_both_kinds_of_scores_are_named():
