@@ -64,7 +64,7 @@ def surprise(printed: float, values: Array) -> float:
 
 def judge_alone(rows: Sequence[Row], rounds: int, delta: float, purpose: str, context: Context) -> Outcome:
     """Judge that estimates from all rounds are such as noise and canaries alone give to a model's changes."""
-    runs, rng = context.pick(10, 100, 6), np.random.default_rng(context.key(f"claims/{purpose}"))
+    runs, rng = context.pick(10, 100), np.random.default_rng(context.key(f"claims/{purpose}"))
     listed: list[str] = []
     details: list[dict[str, Any]] = []
     for row in rows:
