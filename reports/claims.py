@@ -55,7 +55,8 @@ def text(run: Run, document: str) -> str:
         f"# {TITLES.get(document, document)}: what it states and what holds",
         f"{provenance(replace(run, results=tuple(results)))}. `canaryproof claims ID` shows a claim with all its "
         "evidence. An estimate is `fitted` where Algorithm 1 takes the deviation of the cosines from the sample, and "
-        "`pinned` where it is held at that of the null, 1/√d.",
+        "`pinned` where it is held at that of the null, 1/√d. What is simulated is drawn "
+        "anew for each claim, so two claims on the same cell of a table may show numbers that differ by chance.",
         _SYMBOLS,
         table(
             ("verdict", "claims", "means"),

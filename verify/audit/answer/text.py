@@ -163,9 +163,11 @@ def _cause(result: AuditResult) -> str:
 
 def _notice_sentence(result: AuditResult) -> str:
     """Say how much missing noise an audit that passed would have noticed."""
-    noticed = result.finding(Question.LEAK).noticed
-    open_noise = result.finding(Question.NOISE).status is Status.CANNOT_SAY
-    unless = ", unless others' data stood in for it" if open_noise else ""
+    noise = result.finding(Question.NOISE)
+    # Canaries may notice more than the length does, but not where others' data of the stated norm take part.
+    has_norm = result.request.data_norm is not None and noise.status is Status.AS_CLAIMED
+    noticed = noise.noticed if has_norm else result.finding(Question.LEAK).noticed
+    unless = ", unless others' data stood in for it" if noise.status is Status.CANNOT_SAY else ""
     there = " in these rounds" if _measured_part(result) else ""
     caught = f"this audit would have caught it nine times out of ten{unless}"
     return noticed and f"If only {noticed} had been added{there}, {caught}."

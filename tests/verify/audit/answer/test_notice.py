@@ -8,10 +8,14 @@ import pytest
 from scipy import stats
 from threadpoolctl import threadpool_limits
 
+from canaryproof.kernels.canaries import Canaries
 from canaryproof.verify.audit.accounting import accountant as accounting
 from canaryproof.verify.audit.answer import notice
+from canaryproof.verify.audit.answer.findings import GateOutcome
+from canaryproof.verify.audit.answer.misuse import EACH_LEVEL
 from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_spots, least_count, rounds_per_score
-from canaryproof.verify.audit.answer.run_audit import audit
+from canaryproof.verify.audit.answer.recorded import least_noise_share
+from canaryproof.verify.audit.answer.run_audit import audit, audit_release
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion, normal_null, prepare
@@ -390,3 +394,14 @@ def test_no_digit_depends_on_the_number_of_cores():
         with threadpool_limits(threads, "blas"):
             numbers.append([notice._power_by_thresholds(trace, 1000, tests) for trace in (0.05, 0.2, 0.35)])
     assert numbers[0] == numbers[1]
+
+
+@pytest.mark.parametrize("data_norm", [0.0, 20.0, 40.0])
+def test_beside_data_of_a_stated_norm_an_audit_promises_what_the_length_notices(data_norm):
+    """Data as long as stated hide missing noise from the canaries, however many there are, but not from the length."""
+    canaries, noise = Canaries(7, 300, 4000), np.random.default_rng(1).normal(0.0, 1.54, 4000)
+    release = canaries.sum(np.arange(300)) + noise
+    found = audit_release(release, canaries, 1e-6, noise_multiplier=1.54, data_norm=data_norm, ask=["input", "leak"])
+    share = least_noise_share(1.54, 4000, data_norm, EACH_LEVEL)
+    assert found.decision.outcome is GateOutcome.PASSED
+    assert f"If only {math.floor(100.0 * share)}% of the claimed noise had been added" in " ".join(str(found).split())
