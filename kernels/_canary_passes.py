@@ -7,7 +7,6 @@ Sums run over tiles in float64: within a tile pairwise in a fixed pattern, then 
 from typing import Any
 
 import numpy as np
-from numba import prange
 
 from canaryproof.kernels._canary_stream import CANARY, MAX_DIM, RUN, TILE, _wide_vectors, make_tile
 from canaryproof.kernels._compiled import njit
@@ -40,7 +39,7 @@ def _add_tile(total: Any, scale: float, tile: Any) -> None:
         total[r] += scale * np.float64(tile[r])
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, nogil=True)
 def add_products(
     seed: Any,
     indices: Any,
@@ -51,12 +50,14 @@ def add_products(
     squares: Any,
     products: Any,
     with_squares: bool,
+    begin: int,
+    stop: int,
 ) -> None:
     """Add to canaries' products with a block of vectors, and to squared norms, the part over the block's tiles.
 
     Canaries are zero before the coordinate ``first`` and from ``end`` on.
     """
-    for k in prange(len(indices)):
+    for k in range(begin, stop):
         words = np.empty(TILE, np.uint32)
         coordinates = words.view(np.float32)
         for i in range(block.shape[1] // TILE):
@@ -93,10 +94,10 @@ def add_parts(parts: Any, total: Any) -> None:
                 total[k, n] += np.float64(part[k, n])
 
 
-@njit(parallel=True, cache=True)
-def hold(seed: Any, indices: Any, dim: int, rows: Any, squares: Any) -> None:
+@njit(cache=True, nogil=True)
+def hold(seed: Any, indices: Any, dim: int, rows: Any, squares: Any, begin: int, stop: int) -> None:
     """Write whole canaries, tile after tile, and the squared norm of each of their tiles."""
-    for part in prange(rows.shape[0] * len(indices)):
+    for part in range(begin, stop):
         i, k = part // len(indices), part % len(indices)
         coordinates = rows[i, k]
         make_tile(seed, indices[k], CANARY, i, dim, coordinates.view(np.uint32))
@@ -114,11 +115,11 @@ def _add_four(total: Any, scales: Any, tiles: Any) -> None:
         total[r] = (first + s2 * np.float64(t2[r])) + s3 * np.float64(t3[r])
 
 
-@njit(parallel=True, cache=True)
-def add_rows(rows: Any, scales: Any, out: Any) -> None:
+@njit(cache=True, nogil=True)
+def add_rows(rows: Any, scales: Any, out: Any, begin: int, stop: int) -> None:
     """Add scaled canaries that are held, in their order."""
     fours = len(scales) // 4 * 4
-    for i in prange(rows.shape[0]):
+    for i in range(begin, stop):
         total = out[i * TILE : (i + 1) * TILE]
         for k in range(0, fours, 4):
             _add_four(total, scales[k : k + 4], rows[i, k : k + 4])
@@ -126,10 +127,10 @@ def add_rows(rows: Any, scales: Any, out: Any) -> None:
             _add_tile(total, scales[k], rows[i, k])
 
 
-@njit(parallel=True, cache=True)
-def weighted_sum(seed: Any, indices: Any, scales: Any, first_tile: int, out: Any) -> None:
+@njit(cache=True, nogil=True)
+def weighted_sum(seed: Any, indices: Any, scales: Any, first_tile: int, out: Any, begin: int, stop: int) -> None:
     """Add scaled canaries, made here from a tile on, in the order of the indices."""
-    for i in prange((len(out) + TILE - 1) // TILE):
+    for i in range(begin, stop):
         words = np.empty(TILE, np.uint32)
         coordinates = words.view(np.float32)
         for k in range(len(indices)):

@@ -19,10 +19,11 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import prange, types
+from numba import types
 from numba.extending import intrinsic
 
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels._threads import in_threads
 
 TILE = 4096
 RUN = 1024  # the four words of one counter go to four runs, so that every store is contiguous
@@ -144,14 +145,18 @@ def make_tile(seed: Any, index: Any, purpose: Any, tile: Any, dim: int, words: A
     words[max(0, min(TILE, dim - tile * TILE)) :] = _U32(0)
 
 
-@njit(parallel=True, cache=True)
-def fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None:
-    """Write consecutive coordinates from the first one of a tile on, as many as fit."""
-    for k in prange((len(out) + TILE - 1) // TILE):
+@njit(cache=True, nogil=True)
+def _fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any, begin: int, stop: int) -> None:
+    for k in range(begin, stop):
         words = np.empty(TILE, np.uint32)
         part = out[k * TILE : (k + 1) * TILE]
         make_tile(seed, index, purpose, first_tile + k, MAX_DIM, words)
         part[:] = words.view(np.float32)[: len(part)]
+
+
+def fill(seed: Any, index: Any, purpose: Any, first_tile: int, out: Any) -> None:
+    """Write consecutive coordinates from the first one of a tile on, as many as fit."""
+    in_threads(_fill, -(-len(out) // TILE), len(out), seed, index, purpose, first_tile, out)
 
 
 @njit(cache=True, nogil=True)

@@ -16,14 +16,13 @@ cached.
 import ast
 import inspect
 import math
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
 from threading import RLock
-from types import FunctionType, ModuleType, SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar, TypeVar, cast
 
 import numpy as np
@@ -84,32 +83,10 @@ class CompiledFunction:
             elements = max(a.size for a in arguments if isinstance(a, np.ndarray))
             if self.is_quick_in_python(elements):
                 return self.in_python(elements, *arguments)
-        if self._options.get("parallel"):
-            return self.in_this_process(*arguments)
         return self.dispatcher(*arguments)
 
-    # The process that has run functions in OpenMP's threads, if any.
-    _process: ClassVar[int | None] = None
     # Whether Python runs loops over few elements.
     _may_run_in_python: ClassVar[bool] = True
-
-    def in_this_process(self, *arguments: Any) -> Any:
-        """Run the function in OpenMP's threads, or in one if the process was forked from one that has such threads.
-
-        GNU's OpenMP would end it.
-        """
-        CompiledFunction._process = CompiledFunction._process or os.getpid()
-        return (self.dispatcher if CompiledFunction._process == os.getpid() else self.in_one_thread)(*arguments)
-
-    @cached_property
-    def in_one_thread(self) -> "CompiledFunction":
-        """The function without OpenMP, with the same bits."""
-        function = self._function
-        renamed = FunctionType(function.__code__, function.__globals__)
-        # numba names its files after functions.
-        renamed.__qualname__ += "_in_one_thread"
-        options = {name: value for name, value in self._options.items() if name != "parallel"}
-        return CompiledFunction(renamed, options | {"nogil": True}, cached=self._cached, loop=False)
 
     def is_quick_in_python(self, elements: int) -> bool:
         """Whether Python has done so many more elements before compiled code is there, or for little more."""

@@ -10,12 +10,12 @@ from functools import cache
 from typing import Any, Self
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import _canary_stream as stream
 from canaryproof.kernels._compiled import njit
+from canaryproof.kernels._threads import in_threads
 from canaryproof.verify.audit.levels import LEVEL
 
 TILE, RUN = stream.TILE, stream.RUN
@@ -26,10 +26,10 @@ _U32, _U64 = np.uint32, np.uint64
 _LOW, _SHIFT = _U64(2**32 - 1), _U64(32)
 
 
-@njit(parallel=True, cache=True)
-def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
+@njit(cache=True, nogil=True)
+def _fill(chosen: Any, words: Any, coordinates: Any, begin: int, end: int) -> None:
     per_row = words.shape[1] // TILE
-    for k in prange(words.shape[0] * per_row):
+    for k in range(begin, end):
         row, start = k // per_row, k % per_row * TILE
         seed, index, purpose = chosen[row, 0], chosen[row, 1], chosen[row, 2]
         tile = chosen[row, 3] + _U64(k % per_row)
@@ -44,9 +44,9 @@ def _fill(chosen: Any, words: Any, coordinates: Any) -> None:
         stream.make_tile(seed, index, purpose, np.int64(tile), stream.MAX_DIM, bits)
 
 
-@njit(parallel=True, cache=True)
-def _quantiles(words: Any, out: Any) -> None:
-    for k in prange((len(words) + TILE - 1) // TILE):
+@njit(cache=True, nogil=True)
+def _quantiles(words: Any, out: Any, begin: int, end: int) -> None:
+    for k in range(begin, end):
         for i in range(k * TILE, min((k + 1) * TILE, len(words))):
             out[i] = stream._normal(words[i], stream._depth(words[i]))
 
@@ -58,14 +58,14 @@ def streams(chosen: NDArray[np.uint64], length: int) -> tuple[NDArray[np.uint32]
     Words are as the kernel's documentation numbers them, by its Philox.
     """
     words, coordinates = np.empty((len(chosen), length), np.uint32), np.empty((len(chosen), length), np.float32)
-    _fill(chosen, words, coordinates)
+    in_threads(_fill, words.size // TILE, words.size, chosen, words, coordinates)
     return words, coordinates
 
 
 def quantiles(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     """Coordinates that the kernel makes of words, shape (n,)."""
     out = np.empty(len(words), np.float32)
-    _quantiles(words, out)
+    in_threads(_quantiles, -(-len(words) // TILE), len(words), words, out)
     return out
 
 
@@ -231,12 +231,12 @@ def _add_pairs(words: Any, x: Any, lag: int, offset: int, centre: float, product
     return pairs
 
 
-@njit(parallel=True, cache=True)
+@njit(cache=True, nogil=True)
 def _count(
     words: Any, x: Any, thresholds: Any, lags: Any, centre: float, powers: Any, tails: Any, bins: Any, bits: Any,
-    pairs: Any, products: Any, cells: Any, differing: Any,
+    pairs: Any, products: Any, cells: Any, differing: Any, begin: int, end: int,
 ) -> None:  # fmt: skip
-    for slab in prange(len(powers)):
+    for slab in range(begin, end):
         part, of = words[slab * _SLAB : (slab + 1) * _SLAB], x[slab * _SLAB : (slab + 1) * _SLAB]
         _add_powers(of, powers[slab])
         _add_tails(of, thresholds, tails[slab])
@@ -283,7 +283,7 @@ class Counts:
         slabs = LENGTH // _SLAB
         totals = (self.powers, self.tails, self.bins, self.bits, self.pairs, self.products, self.cells, self.differing)
         slabwise = [np.zeros((slabs, *array.shape), array.dtype) for array in totals]
-        _count(words, coordinates, THRESHOLDS, np.array(LAGS), _CENTRE, *slabwise)
+        in_threads(_count, slabs, LENGTH, words, coordinates, THRESHOLDS, np.array(LAGS), _CENTRE, *slabwise)
         for array, of_slabs in zip(totals, slabwise, strict=True):
             array += of_slabs.sum(axis=0)
         self.coordinates += LENGTH
