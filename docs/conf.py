@@ -62,6 +62,7 @@ extensions = [
         "mathml",
         "contents",
         "names",
+        "reports",
         "links",
     ),
 ]

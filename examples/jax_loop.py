@@ -58,19 +58,24 @@ def clients_sum(model, rate, xs, ys):
 
 def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known rounds"):
     """Train, write the two files and return the model."""
-    hidden_key, out_key, data_key, noise_key = jax.random.split(jax.random.key(seed), 4)
+    first_key, last_key, data_key, noise_key = jax.random.split(jax.random.key(seed), 4)
     initial = model = {
         "hidden": {
-            "weights": jax.random.normal(hidden_key, (FEATURES, HIDDEN)) / FEATURES**0.5,
+            "weights": jax.random.normal(first_key, (FEATURES, HIDDEN)) / FEATURES**0.5,
             "bias": jnp.zeros(HIDDEN),
         },
-        "out": {"weights": jax.random.normal(out_key, (HIDDEN, CLASSES)) / HIDDEN**0.5, "bias": jnp.zeros(CLASSES)},
+        "out": {
+            "weights": jax.random.normal(last_key, (HIDDEN, CLASSES)) / HIDDEN**0.5,
+            "bias": jnp.zeros(CLASSES),
+        },
     }
     dim = len(flatten(model))
     xs, ys = made_data(data_key, ROUNDS * CLIENTS)
 
-    # Twice as many canaries as take part: the others tell what a canary scores that was never there.
-    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * CANARIES, CANARIES))
+    # Twice as many canaries as take part: the others show what a canary scores that was
+    # never there.
+    inserted = Insertion(2 * CANARIES, CANARIES)
+    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, inserted)
     canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, dim), participation)
     for t, key in enumerate(jax.random.split(noise_key, ROUNDS)):
         now = participation.clients(t)
@@ -80,14 +85,17 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known ro
             total = jax.tree.map(jnp.add, total, split(update, total))
         noise = split(noise_multiplier * CLIP_NORM * jax.random.normal(key, dim), total)
         step = SERVER_RATE / (len(now) + len(canaries))
-        delta = jax.tree.map(lambda leaf, other, step=step: step * (leaf + other), total, noise)
+        noised = jax.tree.map(jnp.add, total, noise)
+        delta = jax.tree.map(lambda leaf, step=step: step * leaf, noised)
         canary_clients.add(flatten(delta), t, known=step * flatten(others))
         model = jax.tree.map(jnp.add, model, delta)
 
     canary_clients.scores(score).save(Path(folder, "scores.json"))
-    # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
+    # The initial model is public, so that the attacker subtracts it; in units of the
+    # canary's norm in the model.
     canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
-    np.save(Path(folder, "final.npy"), flatten(jax.tree.map(jnp.subtract, model, initial)) / np.float32(canary_norm))
+    change = flatten(jax.tree.map(jnp.subtract, model, initial))
+    np.save(Path(folder, "final.npy"), change / np.float32(canary_norm))
     for warning in canary_clients.warnings():
         print(warning, file=sys.stderr)
     return model

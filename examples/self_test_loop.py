@@ -52,7 +52,13 @@ def training(fault=False, seed=0):
         total = clip(rows)
         noised = total + CLIP_NORM * NOISE_MULTIPLIER * rng.normal(size=DIM)
         release = noised / (len(drawn) if fault else expected)
-        watch.step(release=release, total=total, gradients=rows, drawn=drawn, clip_norm=CLIP_NORM)
+        watch.step(
+            release=release,
+            total=total,
+            gradients=rows,
+            drawn=drawn,
+            clip_norm=CLIP_NORM,
+        )
         model += LEARNING_RATE * release
     return watch
 

@@ -299,12 +299,20 @@ def test_sentences_to_report_have_the_numbers_of_other_pages(said, page, shown):
     assert shown in other
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_has_lines_of_88_columns(page):
+    blocks = re.findall(
+        r"^```(?:python|\{code-cell\}|sh|toml)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.M | re.S
+    )
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 88] == []
+
+
 def test_the_workflow_to_copy_runs_commands_that_exist():
     workflow, page = (
         (ROOT / name).read_text(encoding="utf-8") for name in ("examples/privacy.yml", "docs/how/gate.md")
     )
     assert f"```yaml\n{workflow}```\n" in page
-    commands = re.findall("canaryproof (?:plan|audit|check-report) .*", workflow)
+    commands = re.findall("canaryproof (?:plan|audit|check-report) .*", workflow.replace("\\\n", ""))
     assert len(commands) == 3
     for line in commands:
         options_exist(line)

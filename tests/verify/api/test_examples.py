@@ -25,6 +25,9 @@ def test_examples_give_what_they_show(name, tmp_path, monkeypatch):
     examples = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     assert examples.examples, "no example"
     assert doctest.DocTestRunner().run(examples).failed == 0
+    # A line of 88 columns is not cut on the site.
+    code = [f">>> {line}" for example in examples.examples for line in example.source.splitlines()]
+    assert [line for line in code if len(line) > 88] == []
 
 
 @pytest.mark.parametrize("name", _OF_FRAMEWORKS)

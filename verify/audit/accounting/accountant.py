@@ -272,7 +272,8 @@ class Claim:
         Examples
         --------
         >>> import canaryproof as cp
-        >>> bracket = cp.accounting.shuffled(0.5, batches=100, epochs=10, neighbours="add-or-remove").bracket(1e-6)
+        >>> epochs = {"batches": 100, "epochs": 10, "neighbours": "add-or-remove"}
+        >>> bracket = cp.accounting.shuffled(0.5, **epochs).bracket(1e-6)
         >>> print(f"{bracket.attained:.2f} to {bracket.dominated:.2f}")
         48.90 to 49.32
         >>> [bracket.is_private(epsilon) for epsilon in (8.0, 49.0, 50.0)]
@@ -578,7 +579,9 @@ def fixed_batches(noise_multiplier: float, *, batch: int, records: int, rounds: 
     Examples
     --------
     >>> import canaryproof as cp
-    >>> claim = cp.accounting.fixed_batches(1.0, batch=100, records=10_000, rounds=200, neighbours="replace")
+    >>> claim = cp.accounting.fixed_batches(
+    ...     1.0, batch=100, records=10_000, rounds=200, neighbours="replace"
+    ... )
     >>> print(f"{claim.attained_epsilon(1e-5):.2f} to {claim.epsilon(1e-5):.2f}")
     7.65 to 8.05
     """
@@ -827,7 +830,8 @@ def from_event(event: "DpEvent", *, neighbours: Neighbours = "add-or-remove") ->
     --------
     >>> import dp_accounting
     >>> import canaryproof as cp
-    >>> event = dp_accounting.PoissonSampledDpEvent(1 / 8, dp_accounting.GaussianDpEvent(1.0))
+    >>> noise = dp_accounting.GaussianDpEvent(1.0)
+    >>> event = dp_accounting.PoissonSampledDpEvent(1 / 8, noise)
     >>> claim = cp.accounting.from_event(dp_accounting.SelfComposedDpEvent(event, 64))
     >>> claim == cp.accounting.poisson(1.0, rate=1 / 8, rounds=64)
     True

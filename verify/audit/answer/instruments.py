@@ -515,7 +515,8 @@ def seed_tests(
     >>> import canaryproof as cp
     >>> def step(seed):
     ...     rng = np.random.default_rng(seed)
-    ...     return {"body": rng.normal(size=100), "head": np.full(10, 0.3)}  # the head's step has no noise
+    ...     # the head's step has no noise
+    ...     return {"body": rng.normal(size=100), "head": np.full(10, 0.3)}
     >>> before = {"body": np.zeros(100), "head": np.zeros(10)}
     >>> [test.name for test in cp.seed_tests(before, step(0), step(1)) if test.has_failed]
     ['head']
@@ -574,7 +575,8 @@ class SamplingTests:
     >>> import canaryproof as cp
     >>> tests = cp.SamplingTests(rate=0.1, members=1000)
     >>> for t in range(20):
-    ...     tests.add(np.arange(100 * (t % 10), 100 * (t % 10) + 100))  # a shuffle, and no Poisson sampling
+    ...     # a shuffle, and no Poisson sampling
+    ...     tests.add(np.arange(100 * (t % 10), 100 * (t % 10) + 100))
     >>> [test.name for test in tests.tests() if test.has_failed]
     ['spread of batch sizes', 'participations', 'returns']
     """

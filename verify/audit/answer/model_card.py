@@ -165,7 +165,8 @@ def model_card(source: "Audit | str | Path") -> str:
     >>> import numpy as np
     >>> import canaryproof as cp
     >>> observed = cp.exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0))
-    >>> card = cp.model_card(cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01))
+    >>> found = cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01)
+    >>> card = cp.model_card(found)
     >>> print(card.splitlines()[0])
     ## Privacy audit
     """

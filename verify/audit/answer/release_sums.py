@@ -246,8 +246,10 @@ def release_sums(
     >>> import numpy as np
     >>> import canaryproof as cp
     >>> canaries = cp.Canaries(seed=7, count=300, dim=10_000)
-    >>> release = canaries.sum(np.arange(300)) + np.random.default_rng(1).normal(0, 1.54, 10_000)
-    >>> first, second = (cp.release_sums(release[start:][:5000], canaries, start) for start in (0, 5000))
+    >>> noise = np.random.default_rng(1).normal(0, 1.54, 10_000)
+    >>> release = canaries.sum(np.arange(300)) + noise
+    >>> first = cp.release_sums(release[:5000], canaries, 0)
+    >>> second = cp.release_sums(release[5000:], canaries, 5000)
     >>> found = cp.audit_release(first + second, canaries, delta=1e-6)
     >>> whole = cp.audit_release(release, canaries, delta=1e-6)
     >>> bool(np.isclose(found.estimate.epsilon, whole.estimate.epsilon, rtol=1e-9))

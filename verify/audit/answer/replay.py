@@ -161,7 +161,8 @@ def replay(
     >>> import canaryproof as cp
     >>> def step(updates):
     ...     norms = np.linalg.norm(updates, axis=1, keepdims=True)
-    ...     return (updates / np.maximum(norms, 1.0)).mean(axis=0)  # divides by those that are there
+    ...     # divides by those that are there
+    ...     return (updates / np.maximum(norms, 1.0)).mean(axis=0)
     >>> updates = np.random.default_rng(0).normal(size=(20, 3))
     >>> cp.replay(step, updates, sensitivity=1 / 20).has_failed
     True

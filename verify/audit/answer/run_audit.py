@@ -65,7 +65,8 @@ class Audit(AuditResult):
     >>> import canaryproof as cp
     >>> observed = cp.exact_law.cosines(1000, 10**6, 1.54, np.random.default_rng(0))
     >>> found = cp.audit(cp.Scores(observed, dim=10**6), delta=1e-6, claim=3.01)
-    >>> print(f"{found.decision.outcome}: {found.estimate.epsilon:.2f}, at least {found.bound.low:.2f}")
+    >>> estimate, bound = found.estimate.epsilon, found.bound.low
+    >>> print(f"{found.decision.outcome}: {estimate:.2f}, at least {bound:.2f}")
     PASSED: 2.98, at least 1.23
     >>> len(found.to_frame())
     7

@@ -95,13 +95,15 @@ class CanaryClients:
     >>> import numpy as np
     >>> import canaryproof as cp
     >>> canaries = cp.Canaries(seed=7, count=400, dim=2000)
-    >>> participation = cp.bernoulli(0, 0.5, rounds=8, seed=1, canaries=cp.Insertion(400, observed=200))
+    >>> inserted = cp.Insertion(400, observed=200)
+    >>> participation = cp.bernoulli(0, 0.5, rounds=8, seed=1, canaries=inserted)
     >>> clients = cp.CanaryClients(canaries, participation, noise_multiplier=1.0)
     >>> rng = np.random.default_rng(0)
     >>> for t in range(8):
     ...     clients.add(clients.total(t, clip_norm=1.0) + rng.normal(size=2000), round=t)
     >>> claim = cp.accounting.poisson(1.0, rate=0.5, rounds=8)
-    >>> print(cp.audit(clients.scores("likelihood"), delta=1e-5, claim=claim).decision.outcome)
+    >>> scores = clients.scores("likelihood")
+    >>> print(cp.audit(scores, delta=1e-5, claim=claim).decision.outcome)
     PASSED
     """
 

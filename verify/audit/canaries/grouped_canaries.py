@@ -50,7 +50,8 @@ class GroupedCanaries:
     >>> import canaryproof as cp
     >>> canaries = cp.GroupedCanaries(seed=7, count=10, sizes=(300, 100), norms=(3.0, 4.0))
     >>> vector = canaries.vector(0).astype(float)
-    >>> print([round(float(np.linalg.norm(part)), 3) for part in (vector[:300], vector[300:])])
+    >>> parts = vector[:300], vector[300:]
+    >>> print([round(float(np.linalg.norm(part)), 3) for part in parts])
     [0.6, 0.8]
     """
 

@@ -180,7 +180,8 @@ class Insertion:
     Examples
     --------
     >>> import canaryproof as cp
-    >>> schedule = cp.uniform(100, cohort=10, rounds=5, seed=0, canaries=cp.Insertion(20, observed=10))
+    >>> inserted = cp.Insertion(20, observed=10)
+    >>> schedule = cp.uniform(100, cohort=10, rounds=5, seed=0, canaries=inserted)
     >>> int(schedule.included.sum())
     10
     """

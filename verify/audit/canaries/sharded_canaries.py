@@ -53,7 +53,8 @@ class ShardedCanaries:
     >>> import numpy as np
     >>> import canaryproof as cp
     >>> canaries = cp.Canaries(seed=7, count=4, dim=1000)
-    >>> one_process = cp.ShardedCanaries(canaries, [slice(600, 1000), slice(0, 600)], add_up=lambda array: array)
+    >>> slices = [slice(600, 1000), slice(0, 600)]
+    >>> one_process = cp.ShardedCanaries(canaries, slices, add_up=lambda array: array)
     >>> bool(np.allclose(one_process.sum()[400:], canaries.sum()[:600]))
     True
     """

@@ -56,14 +56,17 @@ class WhitenedClients(CanaryClients):
     >>> import numpy as np
     >>> import canaryproof as cp
     >>> rounds, dim = 4, 2000
-    >>> strategy = np.tril(np.ones((rounds, rounds)))  # noise Z_t − Z_{t−1}: running sums have independent noise
+    >>> # noise Z_t − Z_{t−1}: running sums have independent noise
+    >>> strategy = np.tril(np.ones((rounds, rounds)))
     >>> participation = cp.shuffled_epochs(rounds, 1, 1, 0, cp.Insertion(400, 200))
     >>> clients = cp.WhitenedClients(cp.Canaries(7, 400, dim), participation, strategy)
-    >>> noise = np.linalg.solve(strategy, 2.0 * np.random.default_rng(0).normal(size=(rounds, dim)))
+    >>> independent = 2.0 * np.random.default_rng(0).normal(size=(rounds, dim))
+    >>> noise = np.linalg.solve(strategy, independent)
     >>> for t in range(rounds):
     ...     clients.add(clients.total(t, clip_norm=1.0) + noise[t], t, known=np.zeros(dim))
     >>> claim = cp.accounting.gaussian(2.0 / clients.sensitivity)
-    >>> print(cp.audit(clients.scores("known rounds"), delta=1e-5, claim=claim).decision.outcome)
+    >>> scores = clients.scores("known rounds")
+    >>> print(cp.audit(scores, delta=1e-5, claim=claim).decision.outcome)
     PASSED
     """
 

@@ -108,16 +108,21 @@ def watch(
     >>> import numpy as np
     >>> import canaryproof as cp
     >>> claim = cp.accounting.poisson(1.0, rate=0.1, rounds=20)
-    >>> watch, rng = cp.watch(delta=1e-5, claim=claim, members=5000), np.random.default_rng(0)
+    >>> watch = cp.watch(delta=1e-5, claim=claim, members=5000)
+    >>> rng = np.random.default_rng(0)
     >>> gradients = rng.normal(size=(5000, 100))
     >>> for t in range(20):
     ...     drawn = np.flatnonzero(rng.random(5000) < 0.1)
     ...     rows = gradients[drawn]
-    ...     total = (rows / np.linalg.norm(rows, axis=1, keepdims=True).clip(1.0)).sum(axis=0)
+    ...     norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    ...     total = (rows / norms.clip(1.0)).sum(axis=0)
     ...     release = total + 0.5 * rng.normal(size=100)  # half of the noise
-    ...     watch.step(release=release, total=total, gradients=rows, drawn=drawn, clip_norm=1.0)
+    ...     watch.step(
+    ...         release=release, total=total, gradients=rows, drawn=drawn, clip_norm=1.0
+    ...     )
     >>> answer = watch.close()
-    >>> print(answer.decision.outcome, [f.question.value for f in answer.findings if f.status == "failed"])
+    >>> failed = [f.question.value for f in answer.findings if f.status == "failed"]
+    >>> print(answer.decision.outcome, failed)
     NOT PASSED ['noise', 'leak']
     """
     checked_integer("seed:", seed, 0, 2**64 - 1)

@@ -175,7 +175,9 @@ def design_canary(
     ...     error = sample @ params - 1.0
     ...     return error * sample, error * params
     >>> updates = data / np.linalg.norm(data, axis=1, keepdims=True)
-    >>> canary = cp.design_canary(gradients, np.zeros(100), updates, np.ones(100), steps=300, rate=0.1)
+    >>> canary = cp.design_canary(
+    ...     gradients, np.zeros(100), updates, np.ones(100), steps=300, rate=0.1
+    ... )
     >>> print(canary.is_poor, f"{np.abs(updates @ canary.update).max():.3f}")
     False 0.000
     """
@@ -464,10 +466,13 @@ def audit_canife(
     >>> import canaryproof as cp
     >>> rng = np.random.default_rng(0)
     >>> inserted = rng.random(400) < 0.5
-    >>> scores = inserted + rng.normal(size=400)  # noise multiplier 1, and a canary orthogonal to all clients
+    >>> # noise multiplier 1, and a canary orthogonal to all clients
+    >>> scores = inserted + rng.normal(size=400)
     >>> claim = cp.accounting.poisson(1.0, rate=0.01, rounds=1000)
-    >>> found = cp.audit_canife(scores, inserted, claim=claim, delta=1e-5, rounds=np.repeat([250, 500, 750, 1000], 100))
-    >>> print(f"{found.decision.outcome}, {found.estimate:.2f} of {found.claimed:.2f}, at most {found.cap:.2f}")
+    >>> rounds = np.repeat([250, 500, 750, 1000], 100)
+    >>> found = cp.audit_canife(scores, inserted, claim=claim, delta=1e-5, rounds=rounds)
+    >>> numbers = f"{found.estimate:.2f} of {found.claimed:.2f}, at most {found.cap:.2f}"
+    >>> print(f"{found.decision.outcome}, {numbers}")
     PASSED, 0.91 of 2.10, at most 1.55
     """
     sigma, sampling, whole = _mechanism(claim)

@@ -396,7 +396,9 @@ def convergence(
     Examples
     --------
     >>> import canaryproof as cp
-    >>> report = cp.convergence(dim=1e5, canaries=300, epsilon=2.0, estimator="pinned", replicates=100)
+    >>> report = cp.convergence(
+    ...     dim=1e5, canaries=300, epsilon=2.0, estimator="pinned", replicates=100
+    ... )
     >>> report.settings[0].needed[0].canaries
     576
     """

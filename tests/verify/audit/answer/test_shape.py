@@ -6,7 +6,15 @@ from scipy import stats
 from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.verify.audit.answer.misuse import misuse
-from canaryproof.verify.audit.answer.shape import LEVEL, fit, has_many_ties, missing_share, shape, some_missing
+from canaryproof.verify.audit.answer.shape import (
+    LEVEL,
+    fit,
+    has_many_ties,
+    missing_share,
+    normality,
+    shape,
+    some_missing,
+)
 from canaryproof.verify.audit.answer.shape import two_clusters as two_clusters_law
 from canaryproof.verify.audit.levels import LEVEL as TEST_LEVEL
 
@@ -159,3 +167,20 @@ def test_a_few_scores_that_differ_are_not_tied():
     assert (
         shape(np.arange(5.0), np.arange(7.0) - 0.5, None).reason == "5 observed scores are too few to show their shape."
     )
+
+
+@pytest.mark.parametrize(
+    ("law", "count", "share"),
+    [
+        (lambda rng, size: rng.standard_t(5, size), 50, 0.17),
+        (lambda rng, size: rng.standard_t(5, size), 200, 0.53),
+        (lambda rng, size: rng.standard_t(5, size), 500, 0.95),
+        (lambda rng, size: rng.gamma(2.0, size=size), 50, 0.73),
+    ],
+)
+def test_so_many_samples_of_another_law_are_recognised(law, count, share):
+    """Of 500 samples, within 1e-6 of chance about a share that is printed to one percent."""
+    rng = np.random.default_rng(0)
+    seen = sum(normality(law(rng, count)).p_value < 0.01 for _ in range(500))
+    assert stats.binom.cdf(seen, 500, share - 0.01) > TEST_LEVEL / 2
+    assert stats.binom.sf(seen - 1, 500, share + 0.01) > TEST_LEVEL / 2

@@ -219,7 +219,9 @@ def test_a_job_plans_trains_gates_reports_and_checks_and_runs_twice(tmp_path, mo
         return CliRunner().invoke(main, line.split()[1:])
 
     # The lines of the workflow to copy, of a smaller model.
-    planned, gate, check = re.findall("canaryproof (?:plan|audit|check-report) .*", WORKFLOW.read_text())
+    planned, gate, check = re.findall(
+        "canaryproof (?:plan|audit|check-report) .*", WORKFLOW.read_text().replace("\\\n", "")
+    )
     made = step(f"{planned.replace('1e6', '2000')} --canary-seed 11")
     assert made.exit_code == 0
     assert "11" not in made.output.partition("Lines that carry it out")[2]
