@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 # Successor and version by scope: for names ``canaryproof`` or a module of its, as ``canaryproof.accounting``; for
-# attributes the class; for options the command, as ``canaryproof audit``; and for keys the record that a file is read
-# into, or ``experiment``.
+# attributes the class; for options the command, as ``canaryproof audit``; for keys the record that a file is read into,
+# or ``experiment``; and for lower bounds the catalogue.
 SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
     "canaryproof": {
         "FlowerInspection": ("watch(strategy, …), which needs no nodes of its own", "0.3"),
@@ -30,6 +30,9 @@ SUCCESSORS: dict[str, dict[str, tuple[str, str]]] = {
         ("the function's own watch, which takes the claim", "0.3"),
     ),
     "canaryproof.accounting": {"stated": ("epsilon_delta", "0.3")},
+    "canaryproof.bounds.METHODS": dict.fromkeys(
+        ("bonferroni", "fixed-threshold"), ("fixed-sequence, the default", "0.3")
+    ),
     "Audit": {
         "can_pass": ("decision.outcome, of an audit with the argument notice", "0.3"),
         "doubtful": ("finding('input') and finding('accounting')", "0.3"),

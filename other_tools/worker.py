@@ -120,7 +120,7 @@ def _privacy_estimates(method):
 
 def _own(name):
     def make():
-        methods = importlib.import_module("canaryproof.verify.audit.bounds.catalogue").METHODS
+        methods = importlib.import_module("canaryproof.verify.audit.bounds.catalogue").MEASURED
         bound = importlib.import_module("canaryproof.verify.audit.bounds.lower_bound")
 
         def call(audit):

@@ -114,7 +114,7 @@ def _selection(coverage: Mapping[str, BoundCoverage]) -> list[str]:
         "Limits of both rates at full α, instead of half of it for each, and Jeffreys' limits, which hold on average "
         "over rates only, add to it. Share of bounds above the truth, with its 95% interval, at δ = 1e-6:",
         "*Here:* the default bound tests one ε after another, each at ranks and by weights or guesses that are "
-        "declared for it: nothing is chosen from the scores. `band` and `bonferroni` are other ways. Bounds as printed "
+        "declared for it: nothing is chosen from the scores. `band` has the ranks alone. Bounds as printed "
         "are there for comparison, only by `--bound`, and are labelled heuristic. The proofs are in "
         "`proofs_check/lower_bounds.md`.",
     )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from canaryproof.verify.audit.bounds.catalogue import METHODS as BOUNDS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as BOUNDS
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict, perform
 from canaryproof.verify.papers.suites.catalogue import SUITES

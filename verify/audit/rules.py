@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from canaryproof.kernels.refusals import checked_texts, short_repr
+from canaryproof.kernels.successors import current
 
 _LONGEST_LINE = 1000
 
@@ -176,5 +177,14 @@ def bounds(names: object, known: Iterable[str], option: str = "bounds") -> tuple
     given, there = checked_texts(option, names, "names"), tuple(known)
     for name in given:
         if name not in there:
-            raise ValueError(f"{option}: there is no bound {short_repr(name)}; there are {', '.join(there)}")
+            raise ValueError(f"{option}: {_no_bound(name, there)}")
     return given
+
+
+def _no_bound(name: str, there: tuple[str, ...]) -> str:
+    """Say which bounds there are, or what stands in place of one that has left."""
+    try:
+        current("canaryproof.bounds.METHODS", name)
+    except ValueError as left:
+        return str(left)
+    return f"there is no bound {short_repr(name)}; there are {', '.join(there)}"

@@ -225,7 +225,9 @@ def review(
         ``fixed``; ``coin`` if a fair coin of its own decided on each canary; ``independent`` if each score is of a
         training of its own.
     tried
-        Numbers of guesses that were tried on the same scores; 1 if the number was declared before.
+        Numbers of guesses that were tried on the same scores; or scores that were tried on the same records, as those
+        of several attacks, directions, seeds or epochs. It is 1 if the one that decides was declared before. Bounds pay
+        for the choice, each by its share of α.
     score, member
         Names of the columns of scores and labels; by default the known ones.
     id_column
@@ -323,8 +325,8 @@ def _review_at(
     """Review a result at one δ."""
     level, withheld, warnings = 1.0 - confidence, "", tuple[str, ...]()
     if scores is not None:
-        audited = audit(scores, at, confidence)
-        parts = _of_audit(audited, level, reported)
+        audited = audit(scores, at, confidence if tried is None else 1.0 - level / tried)
+        parts = _of_audit(audited, level, reported, tried)
         warnings = tuple(f"{warning.message} {warning.what_to_do}" for warning in audited.warnings)
         # The first is the one that withholds most.
         withheld, warnings = (warnings[0], warnings[1:]) if audited.withheld else ("", warnings)
@@ -356,6 +358,10 @@ _COIN = "whether a fair coin of its own decided on each inclusion"
 _ONE_KIND = (
     "whether members and others differ in membership alone: another source or date of the data makes a difference of "
     "scores that is no leak"
+)
+_SCORES_TRIED = (
+    "how many scores, as of attacks, directions, seeds or epochs, were tried on these records; 1 if this one was "
+    "declared (tried)"
 )
 _OTHER_ATTACKS = "what better scores would see: a low bound excludes no other attack"
 
@@ -394,19 +400,25 @@ def _near(reported: float, caps: dict[str, float]) -> str | None:
 # Scores.
 
 
-def _of_audit(audited: Audit, alpha: float, reported: float | None) -> _Parts:
-    """Lay out the bounds of an audit, and what else the same scores could have been made to say."""
+def _of_audit(audited: Audit, alpha: float, reported: float | None, tried: int | None) -> _Parts:
+    """Lay out the bounds of an audit, and what else the same scores could have been made to say.
+
+    The audit has the share of α that is left to one of the scores that were tried. A reported ε may be a cap at all of
+    it.
+    """
     if audited.withheld:
         return (), {}, (), (_ONE_KIND, _OTHER_ATTACKS)
     scores, delta = audited.scores, audited.delta
     unknown = [_ONE_KIND, "whether the threshold and the direction were chosen on other scores", _OTHER_ATTACKS]
+    if tried is None:
+        unknown.insert(1, _SCORES_TRIED)
     sample = prepare(scores.observed, scores.unobserved, inclusion=scores.inclusion)
     caps, rows = _caps(sample, delta, alpha), _bound_rows(audited)
     if reported is not None and reported > max(caps.values()):
         # Bounds above all caps need a Gaussian trade-off curve, and this one needs no coins.
         names = [*(row.name for row in rows), "gaussian-dp"]
         rows = _bound_rows(audit(scores, delta, audited.confidence, bounds=list(dict.fromkeys(names))))
-    bounds = sorted(map(_review_bound, rows), key=lambda bound: bool(bound.condition))
+    bounds = sorted((_review_bound(row, tried or 1) for row in rows), key=lambda bound: bool(bound.condition))
     if audited.can_hide_copies:
         unknown.insert(0, HIDDEN_COPIES)
     if scores.inclusion is not Inclusion.COIN:
@@ -418,13 +430,14 @@ def _bound_rows(audited: Audit) -> list[AuditRow]:
     return [row for row in audited.bounds if row.kind == BoundKind.LOWER_BOUND]
 
 
-def _review_bound(row: AuditRow) -> ReviewedBound:
+def _review_bound(row: AuditRow, tried: int) -> ReviewedBound:
     condition = GAUSSIAN_CURVE if GAUSSIAN_CURVE in row.assumes else ""
     if row.coverage == Coverage.HEURISTIC:
         condition = row.assumes
-    return ReviewedBound(
-        row.name, row.low, row.cap, f"{row.basis}; needs {row.assumes.replace(', ', ' and ')}", condition
-    )
+    basis = f"{row.basis}; needs {row.assumes.replace(', ', ' and ')}"
+    if tried > 1:
+        basis += f", and pays for one of {tried:,} scores"
+    return ReviewedBound(row.name, row.low, row.cap, basis, condition)
 
 
 # The cap of one-run where no canary is left out, of either kind.

@@ -30,6 +30,8 @@ from canaryproof.verify.audit.answer.result import (
     MechanismTest,
 )
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
+from canaryproof.verify.audit.bounds import largest_median
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
 from canaryproof.verify.audit.files.reading import ScoreKind
@@ -51,6 +53,8 @@ Say = Callable[[str], str]
 
 WIDTH, MOST_LINES = 80, 25
 _LABEL = 10
+# Up to this δ bounds are nearly those at the δ of the table of medians.
+_LARGEST_DELTA = 1e-4
 # Below this width, findings are no table.
 _NARROW = 60
 # Replacements of symbols that a terminal cannot show; a pair of symbols comes before its parts.
@@ -552,6 +556,8 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if result.bounds:
         yield _bounds_table(result.bounds, 1.0 - result.level, say)
         yield _listing([(row.name, f"needs {row.assumes}") for row in result.bounds], say)
+        if limit := _limit_of_bounds(result):
+            yield limit
     yield _listing(checks(result), say)
     yield from _blind_spots(result, say)
     yield meaning(result)
@@ -563,6 +569,20 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     who = "canaries" if result.has_canaries else "records"
     yield f"Estimates and bounds are averages over {who}, which must have taken part just as clients do."
     yield f"To report: {to_report(result)}"
+
+
+def _limit_of_bounds(result: AuditResult) -> str:
+    """Say what the default has, and what any valid bound can have, from scores much like these; empty elsewhere."""
+    is_served = result.null_count is None and 0.0 < result.delta <= _LARGEST_DELTA
+    row = largest_median.nearest(result.count, result.standardised_mean) if is_served else None
+    if row is None or DEFAULT not in (bound.name for bound in result.bounds):
+        return ""
+    scores = f"{row.count:,} independent Gaussian scores of mean {row.mean:g}"
+    at = f"δ = {largest_median.DELTA:g} and {percent(1.0 - largest_median.ALPHA)}"
+    return (
+        f"How sharp a bound can be: from {scores} (the nearest of {len(largest_median.TABLE)} cases), {DEFAULT} has a "
+        f"median of {row.default:.3g} at {at}, and no valid bound has one above {round_up(row.largest, 3)}."
+    )
 
 
 def _behind(finding: Finding) -> str:

@@ -76,7 +76,7 @@ def _root(falling: Callable[[Array], Array], low: Array, high: Array) -> Array:
     return 0.5 * (low + high)
 
 
-def _hardest(mu: Array, epsilon: Array, delta: float) -> tuple[Array, Array, Array, Array]:
+def hardest_law(mu: Array, epsilon: Array, delta: float) -> tuple[Array, Array, Array, Array]:
     """Return the ends of the intervals in which the log likelihood ratio of N(μ, 1) and the hardest private law rises.
 
     They come in falling order. The ratio is constant above the first, as δ covers the tail there. It rises between the
@@ -119,7 +119,7 @@ def _between(low: Array, high: Array) -> Array:
 @cached_table
 def sum_design(count: int, delta: float, epsilon: float) -> Array:
     """Return log tails of the null at the thresholds, which are those of a Gaussian mechanism with the null N(0, 1)."""
-    first, second, third, fourth = _hardest(_SUM_SHIFTS, np.array(epsilon), delta)
+    first, second, third, fourth = hardest_law(_SUM_SHIFTS, np.array(epsilon), delta)
     mu = _SUM_SHIFTS
     reach = -special.ndtri(_REACH / max(count, 1))
     first = np.maximum(np.minimum(first, mu + reach), second)

@@ -25,7 +25,7 @@ from canaryproof.verify.audit.files.reading import ScoreKind
 @click.option(
     "--tried",
     type=float,
-    help="Numbers of guesses that were tried on the same scores; 1 if the number was declared before.",
+    help="Numbers of guesses, or scores, that were tried on the same records; 1 if what decides was declared before.",
 )
 @click.option("--kind", type=click.Choice([kind.value for kind in ScoreKind]), help=KIND)
 @columns_options

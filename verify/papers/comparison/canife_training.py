@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from canaryproof.verify.audit.accounting.accountant import gaussian, poisson
 from canaryproof.verify.audit.answer.inputs import epsilon_at
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.canaries import participation as schedules
 from canaryproof.verify.audit.canaries.round_scores import BLOCK

@@ -15,7 +15,7 @@ from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.blindspots.diagnostics import norm_p_value, part_norms_p_value, rounds_p_value
 from canaryproof.verify.audit.blindspots.mechanisms import AtlasClaim, Mechanism, ReleaseResidual, gaussian_truth
 from canaryproof.verify.audit.blindspots.ranges import ALPHA, RESIDUALS, leading, power, score_laws, square_root
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.lower_bound import BoundKind, Inclusion, Method, ScoreSample, cosine_null, prepare
 from canaryproof.verify.audit.bounds.one_run import METHODS as ONE_RUN
 from canaryproof.verify.audit.estimators import epsilon_estimators

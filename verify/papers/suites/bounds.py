@@ -17,8 +17,10 @@ from statsmodels.stats.power import TTestPower
 
 from canaryproof.kernels import exact_law, gaussian_mechanism
 from canaryproof.kernels.arrays import Array
+from canaryproof.verify.audit.bounds import catalogue
 from canaryproof.verify.audit.bounds.bayesian import Rate, quantile
-from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.lower_bound import (
     GAUSSIAN_CURVE,
@@ -516,7 +518,7 @@ def _nominal(context: Context) -> Outcome:
 
 
 def _caps() -> tuple[dict[str, Any], ...]:
-    """Values at perfect separation, from as many unobserved scores."""
+    """Values at perfect separation, from as many unobserved scores, of the bounds that users can name."""
     scores = {count: prepare(np.ones(count), np.zeros(count)) for count in (100, 1000, 10_000)}
     return tuple(
         {
@@ -525,7 +527,7 @@ def _caps() -> tuple[dict[str, Any], ...]:
                 f"{count}": float(method.values(s.perfect_separation, 1e-6, ALPHA)[0][0]) for count, s in scores.items()
             },
         }
-        for name, method in METHODS.items()
+        for name, method in catalogue.METHODS.items()
         if method.needs != "null"
     )
 

@@ -16,7 +16,8 @@ from scipy import special, stats
 from canaryproof.kernels import binomial
 from canaryproof.kernels._compiled import njit
 from canaryproof.kernels.arrays import Array, Ints
-from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.fixed_sequence import sequence
 from canaryproof.verify.audit.bounds.lower_bound import Compute, ScoreSample, normal_null, prepare
 from canaryproof.verify.audit.bounds.thresholds import alarms, misses, split_counts

@@ -15,7 +15,7 @@ from scipy import optimize, special, stats
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.bounds import one_run
 from canaryproof.verify.audit.bounds.block_tests import designs
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.lower_bound import ScoreSample, cosine_null, prepare
 from canaryproof.verify.audit.bounds.thresholds import band
 from canaryproof.verify.papers.check.results import Context, Outcome, Verdict

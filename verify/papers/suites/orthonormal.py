@@ -19,7 +19,7 @@ from canaryproof.kernels.reference import orthonormal_canaries as reference
 from canaryproof.proofs_check import consistency, orthonormal_canaries
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import ALPHA, Range, alarm_probability, by_estimate, ranges
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.lower_bound import (
     GAUSSIAN_CURVE,
     Coverage,

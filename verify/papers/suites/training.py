@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Coverage, ScoreSample, cosine_null, prepare
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.p_values import less

@@ -28,7 +28,7 @@ from canaryproof.verify.audit.markup.digits import percent, round_down
 from tests.verify.audit.answer.test_to_report import parsed
 
 DELTAS, CLAIMS = (0.0, 1e-6, 1e-6, 1e-5, 1e-3, 0.05), (None, 0.1, 1.0, 3.0, 8.0, 40.0, 2000.0)
-NAMED = (("bayesian",), ("jagielski", "band"), ("fixed-threshold", "fixed-sequence"))
+NAMED = (("bayesian",), ("jagielski", "band"), ("gaussian-dp", "fixed-sequence"))
 # So many audits share sizes, δ and claim, which determine the tables of their power: those take most of the time.
 SHARED = 10
 

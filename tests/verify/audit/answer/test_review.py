@@ -236,6 +236,23 @@ def test_more_numbers_that_were_tried_cost_more():
     assert review(counts, delta=_DELTA).bounds[0].epsilon == bounds[-1]
 
 
+def test_bounds_of_one_of_six_scores_have_a_sixth_of_the_level_each():
+    scores = labelled(OBSERVED + 0.8, UNOBSERVED)
+    asked = {"delta": _DELTA, "epsilon": 0.9, "inclusion": "coin"}
+    one, six, unknown = (review(scores, **asked, tried=tried) for tried in (1, 6, None))
+    paid = audit(Scores(OBSERVED + 0.8, UNOBSERVED, kind="any", inclusion="coin"), _DELTA, 1.0 - 0.05 / 6.0)
+    assert {bound.name: bound.epsilon for bound in six.bounds} == {row.name: row.low for row in paid.bounds}
+    for bound, cheap in zip(six.bounds, one.bounds, strict=True):
+        assert (bound.epsilon < cheap.epsilon, bound.cap < cheap.cap) == (True, True)
+        assert bound.basis == f"{cheap.basis}, and pays for one of 6 scores"
+    # Without it, nothing is paid for, and the review says that it does not know.
+    assert unknown.bounds == one.bounds
+    assert [line for line in unknown.unknown if "were tried on these records" in line]
+    assert not [line for line in (*one.unknown, *six.unknown) if "were tried on these records" in line]
+    # What another tool printed may be a cap at all of the level.
+    assert six.caps == one.caps
+
+
 def test_each_choice_breaks_its_level_without_any_leak():
     shares = {choice.name: choice.false_share for choice in review(lucky(), delta=_DELTA).choices}
     assert shares["the threshold and the direction"] > shares["the threshold"] > 0.05

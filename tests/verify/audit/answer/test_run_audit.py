@@ -305,10 +305,10 @@ def test_the_bounds_null_is_the_exact_law_of_cosines() -> None:
 
 def test_a_release_has_the_bounds_of_its_cosines() -> None:
     release = algorithm_1.release(40, 1000, 1.0, 5)
-    found = audit_release(release, Canaries(5, 40, 1000), DELTA, bounds=("bonferroni",))
+    found = audit_release(release, Canaries(5, 40, 1000), DELTA, bounds=("band",))
     cosines = found.scores.observed
     np.testing.assert_allclose(cosines, alone(release, Canaries(5, 40, 1000)), rtol=0.0, atol=1e-3)
-    assert rows(found) == shown(lower_bounds(prepare(cosines, null=cosine_null(1000)), DELTA, 0.95, ("bonferroni",)))
+    assert rows(found) == shown(lower_bounds(prepare(cosines, null=cosine_null(1000)), DELTA, 0.95, ("band",)))
 
 
 def test_a_claim_of_a_smaller_delta_holds_at_a_larger_one() -> None:
@@ -1058,7 +1058,7 @@ def test_a_table_and_a_document_have_the_same_rows() -> None:
 def test_scores_that_are_not_normal_are_remarked_upon() -> None:
     rng = np.random.default_rng(6)
     for observed, remarked in ((rng.standard_t(3.0, 400), True), (rng.standard_normal(400), False)):
-        found = audit(Scores(observed, rng.standard_normal(400), kind="any"), DELTA, bounds=("bonferroni",), force=True)
+        found = audit(Scores(observed, rng.standard_normal(400), kind="any"), DELTA, bounds=("band",), force=True)
         assert ("The scores are not normal" in " ".join(details(found).split())) is remarked
 
 

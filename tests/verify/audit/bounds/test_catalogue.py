@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from canaryproof.verify.audit.bounds import any_dependence, fixed_sequence, gaussian, one_run, thresholds
-from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS, lower_bounds
+from canaryproof.verify.audit.bounds.catalogue import DEFAULT, MEASURED, METHODS, lower_bounds
 from canaryproof.verify.audit.bounds.lower_bound import normal_null, prepare
 
 SEEN, UNSEEN = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
@@ -24,7 +24,15 @@ FUNCTIONS = {
 
 
 def test_a_name_stands_for_its_modules_function():
-    assert {name: METHODS[name].compute for name in FUNCTIONS} == FUNCTIONS
+    assert {name: MEASURED[name].compute for name in FUNCTIONS} == FUNCTIONS
+
+
+def test_a_bound_that_left_is_refused_with_its_successor():
+    left = MEASURED.keys() - METHODS.keys()
+    assert left == {"fixed-threshold", "bonferroni"}
+    for name in left:
+        with pytest.raises(ValueError, match=rf"^names: {name} has left .* in 0\.3: use fixed-sequence, the default$"):
+            lower_bounds(prepare(SEEN, null=NULL), 1e-5, 0.95, (name,))
 
 
 @pytest.mark.deep

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import special
 
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED
 from canaryproof.verify.audit.bounds.lower_bound import (
     TABLES,
     BoundKind,
@@ -44,7 +44,7 @@ def every_bound(prop: str = "", **needed: object) -> pytest.MarkDecorator:
     """Parametrise over the catalogue, but for the exceptions to a property and methods without an attribute's value."""
     methods = [
         method
-        for name, method in METHODS.items()
+        for name, method in MEASURED.items()
         if name not in EXCEPT.get(prop, {}) and all(getattr(method, field) == value for field, value in needed.items())
     ]
     return pytest.mark.parametrize("method", methods, ids=lambda method: method.name)

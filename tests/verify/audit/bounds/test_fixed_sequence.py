@@ -201,7 +201,7 @@ def test_each_test_has_level_alpha_at_every_value_of_its_block(middle, alpha):
 
 @pytest.mark.parametrize(("mu", "epsilon", "delta"), [(1.0, 0.5, 1e-5), (0.3, 0.1, 1e-2), (3.0, 6.0, 1e-6)])
 def test_hardest_law_is_private_and_a_law(mu, epsilon, delta):
-    first, second, third, fourth = (float(x) for x in tested._hardest(np.array(mu), np.array(epsilon), delta))
+    first, second, third, fourth = (float(x) for x in tested.hardest_law(np.array(mu), np.array(epsilon), delta))
     x = np.linspace(-12.0, 12.0 + mu, 400_001)
     q, ratio = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi), np.exp(mu * x - 0.5 * mu * mu)
 

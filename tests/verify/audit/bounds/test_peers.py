@@ -13,7 +13,7 @@ import pytest
 from scipy import optimize, special, stats
 
 from canaryproof.kernels import binomial, gaussian_mechanism, two_gaussians
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.lower_bound import cosine_null, normal_null, prepare
 from canaryproof.verify.audit.bounds.one_run import gaussian_bound, p_value, steinke_bound
@@ -29,7 +29,7 @@ def test_andrew_s_bound_from_unobserved_scores() -> None:
     # test_optimal_epsilon_lower_bound_regression
     rng = np.random.default_rng(SEED)
     seen, unseen = rng.normal(1.0, 1.0, 100), rng.normal(0.0, 1.0, 100)
-    assert METHODS["andrew"].bound(prepare(seen, unseen), 1e-2, 1e-2).value == pytest.approx(0.6839449, rel=1e-6)
+    assert MEASURED["andrew"].bound(prepare(seen, unseen), 1e-2, 1e-2).value == pytest.approx(0.6839449, rel=1e-6)
 
 
 @pytest.mark.parametrize(("dim", "expected"), [(200, 1.394838), (2000, 1.3880321)])
@@ -38,7 +38,7 @@ def test_andrew_s_bound_from_the_null(dim: int, expected: float) -> None:
     deviation = dim**-0.5
     seen = np.random.default_rng(SEED).normal(deviation, deviation, 100)
     exact, normal = (
-        METHODS["andrew"].bound(prepare(seen, null=null), 1e-2, 1e-2).value
+        MEASURED["andrew"].bound(prepare(seen, null=null), 1e-2, 1e-2).value
         for null in (cosine_null(dim), normal_null(deviation))
     )
     if dim < 1000:
@@ -137,7 +137,7 @@ def test_bounds_are_below_the_truth_and_near_it(name: str, ratio: float, shift: 
     # test_epsilon_clopper_pearson_tight_multi_split: δ = 0.1, α = 0.1, 100,000 scores, within 20%
     scores = prepare(scores_of(shift, 100_000), scores_of(0.0, int(ratio * 100_000)))
     truth = float(gaussian_mechanism.epsilon(0.1, 1.0 / shift))
-    assert 0.8 * truth < METHODS[name].bound(scores, 0.1, 0.1).value < truth
+    assert 0.8 * truth < MEASURED[name].bound(scores, 0.1, 0.1).value < truth
 
 
 @pytest.mark.parametrize("shift", [0.1, 0.3, 1.0, 3.0])
@@ -146,5 +146,5 @@ def test_gaussian_dp_is_near_the_truth(shift: float) -> None:
     rng = np.random.default_rng(SEED)
     scores = prepare(rng.normal(shift, 1.0, 500_000), rng.normal(0.0, 1.0, 500_000))
     truth = float(gaussian_mechanism.epsilon(0.05, 1.0 / shift))
-    assert METHODS["gaussian-dp"].bound(scores, 0.05, 0.1).value == pytest.approx(truth, rel=0.05)
+    assert MEASURED["gaussian-dp"].bound(scores, 0.05, 0.1).value == pytest.approx(truth, rel=0.05)
     assert math.isfinite(truth)

@@ -17,7 +17,7 @@ import pytest
 from canaryproof.proofs_check.code_digest import code_digest, reachable
 from canaryproof.verify.audit import bounds
 from canaryproof.verify.audit.bounds import gaussian, lower_bound, one_run, participations, precedence
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED
 from canaryproof.verify.audit.bounds.lower_bound import never
 
 PROOFS = Path(__file__).parents[4] / "proofs_check/lower_bounds.md"
@@ -27,7 +27,7 @@ NOT_PROVEN = "7"
 # Functions and sections of each bound. That by participations and the test of a claim's curve are not in the catalogue.
 BOUNDS = {
     name: ([lower_bound.prepare, method.compute, method.coverage, *filter(None, [method.upper])], method.proof)
-    for name, method in METHODS.items()
+    for name, method in MEASURED.items()
 }
 BOUNDS["participations"] = ([participations.largest_noise], ("5a",))
 BOUNDS["claimed-curve"] = ([lower_bound.prepare, one_run.curve_p_value], ("6",))
@@ -82,7 +82,7 @@ def changed(monkeypatch, text):
 
 def test_every_bound_names_its_sections(text):
     known = sections(text)
-    for name, method in METHODS.items():
+    for name, method in MEASURED.items():
         assert set(method.proof) <= set(known), name
         # A bound without a proof names the section that says so, and no other one.
         assert (method.proof == (NOT_PROVEN,)) is (method.coverage is never), name

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED
 from canaryproof.verify.audit.bounds.lower_bound import discrete_null, normal_null, prepare
 from canaryproof.verify.audit.bounds.thresholds import (
     band,
@@ -122,7 +122,7 @@ def test_rare_outliers_have_three_quarters_of_the_best_bound_at_a_large_delta(sh
     rng = np.random.default_rng(11)
     seen = rng.standard_normal((300, 1000)) + 5.0 * (rng.random((300, 1000)) < share)
     scores = prepare(seen, null=normal_null())
-    means = [METHODS[name].values(scores, delta, 0.05)[0].mean() for name in ("fixed-sequence", "band", "bonferroni")]
+    means = [MEASURED[name].values(scores, delta, 0.05)[0].mean() for name in ("fixed-sequence", "band", "bonferroni")]
     assert means[0] >= 0.75 * max(means) > 0.5
 
 
@@ -138,7 +138,7 @@ def test_the_default_has_eighty_five_percent_of_an_oracle_s_threshold(epsilon):
     for t in np.arange(0.0, shift + 3.0, 0.1):
         bounds = [equation_1(limit, stats.norm.sf(t), 1e-5) for limit in limits]
         means.append(float(stats.binom.pmf(counts, 1000, stats.norm.cdf(t - shift)) @ bounds))
-    own = METHODS["fixed-sequence"].values(prepare(seen, null=normal_null()), 1e-5, 0.05)[0].mean()
+    own = MEASURED["fixed-sequence"].values(prepare(seen, null=normal_null()), 1e-5, 0.05)[0].mean()
     assert own >= 0.85 * max(means) > 0.5
 
 

@@ -183,6 +183,7 @@ TABLE = {
         ("ask", "leaks", "Invalid value for '--ask': 'leaks' is not one of 'input', 'noise', "),
         ("ask", "plan", "Invalid value for '--ask': 'plan' is not one of "),
         ("ask", "", "Invalid value for '--ask': '' is not one of "),
+        ("bound", "bonferroni", "--bound: bonferroni has left canaryproof.bounds.METHODS in 0.3: use fixed-sequence"),
         ("bound", "nope", "--bound: there is no bound 'nope'; there are fixed-sequence, band"),
         ("bound", "one-run", "c.npy: one-run needs unobserved scores"),
         ("inclusion", "dice", "'dice' is not one of 'fixed', 'coin', 'independent'"),

@@ -8,7 +8,7 @@ from scipy import integrate, stats
 
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.bounds import fixed_sequence, guesses, ladders, one_run, thresholds
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.results import Context, Effort, Subject, Verdict
 from canaryproof.verify.papers.records.evidence import CoverageRow

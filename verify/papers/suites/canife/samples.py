@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from canaryproof.kernels.arrays import Array
-from canaryproof.verify.audit.bounds.catalogue import METHODS
+from canaryproof.verify.audit.bounds.catalogue import MEASURED as METHODS
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.canaries import participation as schedules
 from canaryproof.verify.audit.canaries.participation import NO_CANARIES, Insertion
