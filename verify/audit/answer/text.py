@@ -30,7 +30,6 @@ from canaryproof.verify.audit.answer.result import (
     MechanismTest,
 )
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
-from canaryproof.verify.audit.bounds import largest_median
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
 from canaryproof.verify.audit.canaries.scores import RoundsRecord, Score
@@ -573,6 +572,9 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
 
 def _limit_of_bounds(result: AuditResult) -> str:
     """Say what the default has, and what any valid bound can have, from scores much like these; empty elsewhere."""
+    # Without details nothing needs it.
+    from canaryproof.verify.audit.bounds import largest_median
+
     is_served = result.null_count is None and 0.0 < result.delta <= _LARGEST_DELTA
     row = largest_median.nearest(result.count, result.standardised_mean) if is_served else None
     if row is None or DEFAULT not in (bound.name for bound in result.bounds):

@@ -286,6 +286,14 @@ def test_bounds_of_separated_scores(name):
         assert best.value == pytest.approx(float(gaussian_mechanism.epsilon(1e-6, 1.0 / mu)), rel=1e-9)
 
 
+def test_the_cap_of_the_gaussian_bound_is_what_the_page_says():
+    found = [
+        METHODS["one-run-gaussian"].bound(prepare(np.ones(n), np.zeros(n), inclusion="coin"), 1e-6, 0.05).cap
+        for n in (100, 1000, 10_000)
+    ]
+    assert found == pytest.approx([10.48, 14.76, 18.73], abs=0.005)
+
+
 def test_enumerated_coins_of_randomised_response_keep_the_bound():
     """P(W ≥ v) of the best attack on ε-DP randomised response, over all coins of six canaries."""
     epsilon, m = 0.8, 6
