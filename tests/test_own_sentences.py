@@ -17,7 +17,7 @@ PUBLISHED = finder.ROOT / "reports" / "published"
 ROWS = own_sentences.read()
 # How many checkable sentences have no row yet: of pages, help and docstrings, and of answers and the changelog. Each
 # row that is added lowers one.
-WITHOUT_A_ROW, OF_ANSWERS_AND_CHANGES = 165, 47
+WITHOUT_A_ROW, OF_ANSWERS_AND_CHANGES = 126, 43
 
 
 @cache
