@@ -736,13 +736,24 @@ def render(rows: Sequence[Mapping[str, Any]]) -> str:
         _tests_alone(rows),
         _carried_out(rows),
     ]
-    withheld = sum(bool(row.get("withheld")) for row in rows)
     minutes = sum(row["seconds"] for row in rows) / 60.0
     text = (
-        f"{finding}: {len(rows)} of {whole} settings have been run, in {minutes:.0f} minutes of a processor's time. "
-        f"In {withheld} an estimate was withheld."
+        f"{finding}: {len(rows)} of {whole} settings have been run, in {minutes:.0f} minutes of a processor's time; "
+        f"two processors may take two hours. {_withheld(rows)}"
     )
     return page("Coverage", text, [about, others], sections, environment_line(environment()))
+
+
+def _withheld(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many estimates were withheld, and whether any were at the sizes of pages."""
+    of_estimates = [row for row in rows if "withheld" in row]
+    withheld, audits = (sum(row[name] for row in of_estimates) for name in ("withheld", "audits"))
+    most = sum(2 * row["withheld"] >= row["audits"] for row in of_estimates)
+    documented = sum(row["withheld"] for row in of_estimates if row["cell"].get("documented"))
+    return (
+        f"An estimate was withheld in {withheld:,} of {audits:,} honest audits, {documented or 'none'} of them of a "
+        f"size that the docs use. In {most} of {len(of_estimates)} settings it was withheld in half of them or more."
+    )
 
 
 def _sums(rows: Sequence[Mapping[str, Any]]) -> Section:

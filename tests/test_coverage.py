@@ -29,7 +29,8 @@ def with_misses(name: str, misses: int) -> dict[str, object]:
     names = ("interval", "bound", "looks wrong", "not passed", "not noticed")
     promises = {each: {"misses": misses * (each == name), "tries": 10, "allowed": 0.05} for each in names}
     promises["looks wrong"]["allowed"] = 1e-6
-    return {"cell": asdict(CELL), "epsilon": 4.38, "share": 0.8, "withheld": 0, "seconds": 60.0, "promises": promises}
+    counts = {"epsilon": 4.38, "share": 0.8, "withheld": 0, "audits": 10, "seconds": 60.0}
+    return {"cell": asdict(CELL), **counts, "promises": promises}
 
 
 def test_promises_of_a_release_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,6 +70,20 @@ def test_a_broken_promise_is_said(name: str, misses: int) -> None:
 def test_misses_too_few_in_each_setting_are_noticed_in_all_together() -> None:
     assert broken([with_misses("interval", 3)]) == []
     assert broken(20 * [with_misses("interval", 3)])[0].startswith("interval: all cells: ")
+
+
+@pytest.mark.parametrize(
+    ("counts", "documented", "said"),
+    [
+        ((0, 0), False, ("0 of 20 honest audits, none of them", "In 0 of 2 settings")),
+        ((4, 5), False, ("9 of 20 honest audits, none of them", "In 1 of 2 settings")),
+        ((1, 0), True, ("1 of 20 honest audits, 1 of them", "In 0 of 2 settings")),
+    ],
+)
+def test_withheld_estimates_are_counted(counts: tuple[int, int], documented: bool, said: tuple[str, str]) -> None:
+    cell = {**asdict(CELL), "documented": documented}
+    shown = render([{**with_misses("bound", 0), "cell": cell, "withheld": count} for count in counts])
+    assert f"An estimate was withheld in {said[0]} of a size that the docs use. {said[1]} it was" in shown
 
 
 def test_p_value_is_of_at_least_so_many_misses() -> None:

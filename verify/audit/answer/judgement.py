@@ -329,6 +329,14 @@ class _RoundsJudge(_ScoresJudge):
         if not mechanism.traces.residual:
             because = f"{words}; others' data are measured with it, and could stand in for missing noise"
             return Finding(Question.NOISE, Status.CANNOT_SAY, because, "", _WATCH_ROUNDS, numbers)
+        if result.is_masked:
+            share = math.sqrt(max(0.0, share**2 - result.masking_variance))
+            because = (
+                f"{words}; more noise than claimed was added, or others' data are left, or canaries are shorter than "
+                "the clip norm, which would have hidden missing noise"
+            )
+            noticed = _noise_share_text(result, share)
+            return Finding(Question.NOISE, Status.CANNOT_SAY, because, noticed, _MORE_NOISE, numbers)
         status = Status.AS_CLAIMED if share >= result.request.notice else Status.CANNOT_SAY
         do = "" if status is Status.AS_CLAIMED else "Take more canaries a round."
         return Finding(Question.NOISE, status, words, _noise_share_text(result, share), do, numbers)
@@ -395,6 +403,10 @@ class _RoundsJudge(_ScoresJudge):
 
 _COINS = "In the next run let a fair coin decide for each record whether it takes part: then the bound is proven."
 _CHECK_RATE = "Check the rate that the claim was computed from, and how batches are drawn."
+_MORE_NOISE = (
+    "Check that each canary has the clip norm, and that known= is the whole of the others' part. If they are right, "
+    "claim the noise that was added."
+)
 _WATCH_ROUNDS = "Hand over the others' updates (known=), or watch the rounds with a self-test."
 
 
@@ -526,7 +538,8 @@ def _weak_text(result: "AuditResult") -> str:
 def _more_power(result: "AuditResult") -> str:
     if result.is_masked:
         if result.scores.record is not None:
-            return _WATCH_ROUNDS
+            is_known = result.mechanism is not None and result.mechanism.traces.residual
+            return _MORE_NOISE if is_known else _WATCH_ROUNDS
         return "Take others' data out of what is audited, or audit each round."
     return _more_scores(result)
 

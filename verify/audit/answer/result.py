@@ -605,13 +605,14 @@ class AuditResult:
         """The most variance that could mask missing noise, in units of the claimed noise's, at confidence 90%.
 
         Where less noise was added, others' data of this length would still be there. A released vector limits them by
-        its norm, and a training's rounds by the measured noise, unless others' data were taken out.
+        its norm, and a training's rounds by the measured noise. Where others' data were taken out it is 0, unless more
+        than the claimed noise is left: canaries that are shorter than the clip norm look the same.
         """
         mechanism = self.mechanism
         if mechanism is None or mechanism.claimed is None:
             return 0.0
         if self.residual_norm is None:
-            if mechanism.traces.residual:
+            if mechanism.traces.residual and not self.is_masked:
                 return 0.0
             most = mechanism.all_traces.largest_noise(1.0 - POWER) ** 2
         else:
@@ -625,12 +626,14 @@ class AuditResult:
 
     @property
     def is_masked(self) -> bool:
-        """Whether more than the claimed noise is seen: at level 1e-4 of a release, at half of α of rounds."""
+        """Whether more than the claimed noise is seen: at half of α of rounds with others' data, else at level 1e-4."""
         mechanism = self.mechanism
-        if mechanism is None or mechanism.claimed is None:
+        if mechanism is None or mechanism.claimed is None or mechanism.p_value is None:
             return False
         if self.residual_norm is None:
-            return not mechanism.traces.residual and mechanism.measured.low > mechanism.claimed
+            if mechanism.traces.residual:
+                return mechanism.p_value > 1.0 - _OTHER_TRACE
+            return mechanism.measured.low > mechanism.claimed
         return float(special.chdtrc(mechanism.traces.dim, (self.residual_norm / mechanism.claimed) ** 2)) < _OTHER_TRACE
 
     def _crowd(self, epsilon: float) -> "tuple[Crowd, float] | None":

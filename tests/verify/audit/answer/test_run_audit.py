@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import optimize, stats
 from statsmodels.stats.diagnostic import normal_ad
 
 from canaryproof.kernels import exact_law, gaussian_mechanism, null_cosine
@@ -404,7 +404,13 @@ def test_rounds_whose_noise_is_measured_too_large_notice_less() -> None:
     most = math.sqrt(found.masking_variance + 1.0) * 0.1
     assert stats.norm.sf(found.mechanism.traces.statistic(most)) == pytest.approx(0.1, rel=1e-6)
     assert most > found.mechanism.measured.value
-    assert audit(Scores(run(), dim=2000, record=known), DELTA, noise_multiplier=0.1).masking_variance == 0.0
+    # Where these are known, it is not their length but something wrong that lengthens the noise: seen at level 1e-4.
+    of_known = Scores(run(), dim=2000, record=known)
+    assert audit(of_known, DELTA, noise_multiplier=0.1).masking_variance == found.masking_variance
+    for score, is_masked in ((-3.6, False), (-3.8, True)):
+        claim = optimize.brentq(lambda noise, score=score: traces.statistic(noise) - score, 0.1, 1.0)
+        audited = audit(of_known, DELTA, noise_multiplier=claim)
+        assert (audited.is_masked, audited.masking_variance > 0.0) == (is_masked, is_masked)
 
 
 @cache
@@ -566,6 +572,31 @@ def test_noise_that_falls_from_round_to_round_is_composed_of_no_one_multiplier()
     coverage = {row.name: row.coverage for row in found.bounds}
     assert coverage.pop("composed-bound") == "heuristic"
     assert "heuristic" not in coverage.values()
+
+
+def test_shorter_canaries_lower_the_share_even_where_others_updates_are_known() -> None:
+    """At half the clip norm the noise looks doubled, and three quarters of it as 1.5 times the claimed noise."""
+
+    def trained(weight: float, noise: float = 1.0) -> Audit:
+        drawn = bernoulli(0, 0.5, rounds=20, seed=1, canaries=Insertion(70, observed=60))
+        clients, rng = CanaryClients(Canaries(1, 70, 500), drawn, noise_multiplier=1.0), np.random.default_rng(1)
+        for t in range(20):
+            clients.add(weight * clients.total(t, 1.0) + noise * rng.normal(size=500), t, known=np.zeros(500))
+        return audit(clients.scores("likelihood"), 1e-5, claim=accountant.poisson(1.0, rate=0.5, rounds=20))
+
+    assert has_passed(trained(1.0))
+    for noise in (1.0, 0.75):
+        found = trained(0.5, noise)
+        assert ruling(found) == "CANNOT SAY: leak"
+        assert found.noticed_share is None
+        assert "canaries are shorter than the clip norm" in found.finding("noise").because
+        assert "more than the claimed noise is seen" in found.finding("leak").because
+        assert found.finding("noise").do == found.finding("leak").do
+    # A little more noise leaves a share, which is that of data of as much variance.
+    longer = trained(1.0, 1.25)
+    assert longer.mechanism is not None
+    alone, share = longer.mechanism.noticed_share(longer.noise_level), longer.noticed_share or 0.0
+    assert share == pytest.approx(math.sqrt(alone**2 - longer.mechanism.all_traces.largest_noise(0.1) ** 2 + 1.0))
 
 
 def test_noise_that_a_claim_gives_each_round_is_held_against_no_one_multiplier() -> None:
