@@ -70,7 +70,8 @@ as in Section 5.4 of Andrew et al. \
 (arXiv 2302.03098, final version): one epoch of DP-SGD, {rounds} rounds of {batch} images on average, clip norm \
 {clip_norm:g}, noise multiplier {noise_multiplier:g}, δ = {delta:g} and learning rate {rate:g}, which the paper does \
 not print. CANIFE audits {audits} rounds, one in {every}, with {pool} held-out images as mock clients, {steps:,} steps \
-of design and {scores} scores a round, with canaries designed as printed and with those of this package's redesign; \
+of design and {scores} scores a round, from trial rounds of the training's own clients, with canaries designed as \
+printed and with those of this package's redesign; \
 Algorithms 2 and 3 have {canaries:,} observed and {canaries:,} unobserved \
 canaries in the same trainings. Of the observed ones, those of each round also measure its noise."""
 
@@ -201,11 +202,16 @@ def _designs(record: BenchmarkRecord) -> Section:
         f"Canaries for the same models, from the same mock clients, {few.scores} scores a round. As printed (Andrew et "
         "al., Section 5.4, and Maddock et al., Section 4): Adam with rate "
         f"{printed.rate:g} on pixels and a soft label, the constant C in the hinge, and one design of a canary. "
-        "Neither says which law random pixels have; uniform ones on [0, 1] are our reading, and normal ones the "
-        "other. Maddock et al. assign a class. Every other row changes one thing, and the redesign, which is this "
+        "They leave choices open, and each choice that is not taken here has a row. Neither says which law random "
+        "pixels have: uniform on [0, 1] is our reading, and normal the other. Section 5.4 does not say whether a "
+        "design begins with such pixels, as in Section 4.2 of Maddock et al., or with a mock client's image, which "
+        "their Section 4.3 tries, too. They assign a class where Section 5.4 has a soft label. The canary is in half "
+        "of the trials in their Section 4.1, and by a coin in each in their Section 3.4, which moves the cap a little. "
+        "Every other row changes one thing, and the redesign, which is this "
         f"package's and not the paper's, all: {_redesign(record)}. A canary is poor if its loss is above 2% of what a "
         "sample without any gradient has, and restarts begin anew until it is not. The accuracy is the attack's at its "
-        "best threshold. ε̂ of a round is at δ = 1/n; ε̂ is composed. Seconds are of a training's audits."
+        "best threshold. ε̂ of a round is at δ = 1/n; ε̂ is composed, where rounds before the first audit count as that "
+        "one does. Seconds are the processor's for a training's designs and scores."
     )
     header = (
         *("design of CANIFE's canaries", "poor canaries", "attack accuracy", "ε̂ of a round", "at the cap", "ε̂"),
@@ -218,7 +224,7 @@ def _redesign(record: BenchmarkRecord) -> str:
     """Say what the redesign is."""
     of_kind: list[DesignedRecord] = [design for design in record.designs if design.kind == "redesign"]
     return "; ".join(
-        f"rate {design.rate:g}, a hinge at {design.norm_constant:g} C, {design.pixels} pixels, a {design.label} label "
+        f"rate {design.rate:g}, a hinge at {design.norm_constant:g} C, {design.start} pixels, a {design.label} label "
         f"and up to {design.restarts} restarts"
         for design in of_kind
     )
@@ -256,7 +262,7 @@ def _methods(record: BenchmarkRecord) -> Section:
         "by chance some never do. At known rounds the cosine of a release with the sum of its canaries measures the "
         "noise, which is composed over the rounds as drawn. With data unknown it is that of noise and data together, "
         "and so is ε. Algorithms 2 and 3 take for granted that canaries take part as clients do, and "
-        "CANIFE that its mock clients are like clients. Costs: median seconds (the training itself took "
+        "CANIFE that its mock clients are like clients. Costs: median seconds of a processor (the training itself took "
         f"{scenario.seconds.training:.2g} s, and {record.compilation:.2g} s of compilation once), bytes of "
         "the arrays that are held, and extra rounds with clients."
     )

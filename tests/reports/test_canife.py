@@ -53,7 +53,7 @@ def design(name, kind):
         "kind": kind,
         "rate": 1.0,
         "norm_constant": 1.0,
-        "pixels": "uniform",
+        "start": "uniform",
         "label": "soft",
         "restarts": 0,
         "counts": [
@@ -419,7 +419,8 @@ def test_every_number_of_the_page_has_its_place(document):
         "on average, clip norm 1, noise "
         "multiplier 0.2, δ = 1e-05 and learning rate 1, which the paper does not print. CANIFE audits 2 rounds, one "
         "in 5, with 30 held-out images as mock clients, 40 steps of design and 50 scores a round, "
-        "with canaries designed as printed and with those of this package's redesign; Algorithms 2 and 3 have "
+        "from trial rounds of the training's own clients, with canaries designed as printed and with those of this "
+        "package's redesign; Algorithms 2 and 3 have "
         "20 observed and 20 unobserved canaries in the same trainings. Of the observed ones, those of each round "
         "also measure its noise."
     )

@@ -29,9 +29,10 @@ class Response:
 class TrialRound:
     """A round of training."""
 
-    cohort: int  # clients in a trial, drawn from the mock clients without replacement; canaries not counted
+    cohort: int  # clients in a trial, drawn without replacement; canaries not counted
     noise_multiplier: float  # σ: the noise has deviation σC in each coordinate
     clip_norm: float = 1.0
+    poisson: bool = False  # each client takes part by a coin of its own, and ``cohort`` is the expected number
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,11 @@ def attack(
 ) -> TrialScores:
     """Draw the scores of trials, with exactly the law of those that Algorithm 1 computes from whole aggregates."""
     cohorts, noise = rng.spawn(2)
-    chosen = _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
-    clients = response.products[:, chosen].sum(axis=2).T
+    if mechanism.poisson:
+        clients = _poisson_sums(response.products, mechanism.cohort, len(inserted), cohorts)
+    else:
+        chosen = _cohorts(response.products.shape[1], mechanism.cohort, len(inserted), cohorts)
+        clients = response.products[:, chosen].sum(axis=2).T
     return scored(clients, response.gram, inserted, mechanism.noise_multiplier * mechanism.clip_norm, noise)
 
 
@@ -83,6 +87,16 @@ def accuracy(observed: Array, unobserved: Array) -> float:
     hits = len(observed) - np.searchsorted(np.sort(observed), thresholds)
     right = hits + np.searchsorted(np.sort(unobserved), thresholds)
     return float(right.max() / (len(observed) + len(unobserved)))
+
+
+def _poisson_sums(products: Array, cohort: int, trials: int, rng: np.random.Generator) -> Array:
+    """Add ⟨u_c, uᵢ⟩ over each trial's clients, of whom a Poisson sample takes part; shape (trials, canaries)."""
+    clients = products.shape[1]
+    numbers = rng.binomial(clients, cohort / clients, trials)
+    # In a random order, the first clients are a sample of so many.
+    chosen = _cohorts(clients, int(numbers.max(initial=0)), trials, rng)
+    taking_part = np.arange(chosen.shape[1]) < numbers[:, None]
+    return np.asarray((products[:, chosen] * taking_part).sum(axis=2).T)
 
 
 def _cohorts(clients: int, cohort: int, trials: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -138,7 +152,11 @@ def score_law(response: Response, mechanism: TrialRound, canary: int = 0) -> Sco
     """Compute the law of a canary's scores where no other canary is inserted."""
     products, squared = response.products[canary], float(response.gram[canary, canary])
     count, cohort = len(products), mechanism.cohort
-    # The sum of a sample without replacement.
-    spread = products.std(ddof=1) * math.sqrt(cohort * (1.0 - cohort / count)) if cohort < count else 0.0
+    if cohort >= count:
+        spread = 0.0
+    else:
+        # The sum of a Poisson sample also varies by how many there are in it; else of a sample without replacement.
+        each = math.sqrt(np.mean(products**2)) if mechanism.poisson else products.std(ddof=1)
+        spread = each * math.sqrt(cohort * (1.0 - cohort / count))
     noise = mechanism.noise_multiplier * mechanism.clip_norm * math.sqrt(squared)
     return ScoreLaw(squared, noise, cohort * float(products.mean()), float(spread))

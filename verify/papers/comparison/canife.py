@@ -345,7 +345,7 @@ def _design_record(
         design.kind,
         options.rate,
         options.norm_constant,
-        design.pixels,
+        design.start,
         options.label,
         options.restarts,
         counts=tuple(_count(of_trainings, index, plan) for index in range(len(plan.scores))),

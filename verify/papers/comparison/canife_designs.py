@@ -7,7 +7,7 @@ open.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from canaryproof.verify.papers.canife import options
 from canaryproof.verify.papers.canife.options import CanaryOptions
@@ -20,27 +20,35 @@ class CompetingDesign:
     name: str
     kind: Literal["printed", "choice", "change", "redesign"]
     options: CanaryOptions
-    pixels: Literal["uniform", "normal"]  # law of the random pixels with which a design begins
+    # Where a design begins: with random pixels of a law, or with the sample of a mock client, which it then leaves out.
+    start: Literal["uniform", "normal", "sample"]
+    inclusion: Literal["halves", "coins"] = "halves"  # the canary is in half of the trials, or in each by a coin
 
 
 _PRINTED = CompetingDesign("as printed", "printed", replace(options.AS_PRINTED, label="soft"), "uniform")
 _REDESIGNED = CompetingDesign("redesigned", "redesign", options.REDESIGNED, "normal")
 
 
-def _variant(kind: Literal["choice", "change"], name: str, **changes: object) -> CompetingDesign:
-    pixels: Literal["uniform", "normal"] = "normal" if changes.pop("pixels", None) else "uniform"
-    return CompetingDesign(f"as printed, {name}", kind, replace(_PRINTED.options, **changes), pixels)  # type: ignore[arg-type]
+def _choice(name: str, **changes: Any) -> CompetingDesign:
+    return replace(_PRINTED, name=f"as printed, {name}", kind="choice", **changes)
+
+
+def _change(name: str, **changes: Any) -> CompetingDesign:
+    changed = replace(_PRINTED.options, **changes)
+    return replace(_PRINTED, name=f"as printed, {name}", kind="change", options=changed)
 
 
 # Each changes one thing of the printed design: where the papers leave a choice, or where the redesign differs. Normal
 # pixels are both.
 DESIGNS: Sequence[CompetingDesign] = (
     _PRINTED,
-    _variant("choice", "with normal pixels", pixels="normal"),
-    _variant("choice", "with one class for a label", label="class"),
-    _variant("change", "but rate 0.1", rate=_REDESIGNED.options.rate),
-    _variant("change", "but a hinge at 1.25 C", norm_constant=_REDESIGNED.options.norm_constant),
-    _variant("change", "but up to four restarts", restarts=_REDESIGNED.options.restarts),
+    _choice("with normal pixels", start="normal"),
+    _choice("from a sample of the pool", start="sample"),
+    _choice("with one class for a label", options=replace(_PRINTED.options, label="class")),
+    _choice("with a coin for each trial", inclusion="coins"),
+    _change("but rate 0.1", rate=_REDESIGNED.options.rate),
+    _change("but a hinge at 1.25 C", norm_constant=_REDESIGNED.options.norm_constant),
+    _change("but up to four restarts", restarts=_REDESIGNED.options.restarts),
     _REDESIGNED,
 )
 PRINTED, REDESIGNED = _PRINTED.name, _REDESIGNED.name

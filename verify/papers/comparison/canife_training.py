@@ -21,8 +21,9 @@ from canaryproof.verify.audit.canaries import participation as schedules
 from canaryproof.verify.audit.canaries.round_scores import BLOCK
 from canaryproof.verify.audit.canaries.seeds import Purpose
 from canaryproof.verify.papers.accounting.training import analytical_epsilon
-from canaryproof.verify.papers.canife.attack import TrialRound, accuracy, attack, halves, score_law
-from canaryproof.verify.papers.canife.design import Canary, noise
+from canaryproof.verify.papers.canife.attack import TrialRound, accuracy, attack, coins, halves, score_law
+from canaryproof.verify.papers.canife.design import Canary, Starts, noise, pool_samples
+from canaryproof.verify.papers.canife.factored import FactoredState
 from canaryproof.verify.papers.canife.general import GeneralUpdates
 from canaryproof.verify.papers.canife.measure import by_zero_counts
 from canaryproof.verify.papers.comparison.canife_designs import BOTH, DESIGNS, CompetingDesign
@@ -66,6 +67,17 @@ class Scenario:
 
 
 CONFIDENCE = 0.95
+_INSERTION = {"halves": halves, "coins": coins}
+
+
+@dataclass(frozen=True)
+class _FrozenRound:
+    """The round of this number, which is next: the model, and the updates that all clients would make of it."""
+
+    number: int
+    params: Params
+    clients: FactoredState
+    scenario: Scenario
 
 
 @dataclass(frozen=True)
@@ -89,11 +101,11 @@ class Bench:
         }
 
     def compile(self) -> float:
-        """Design a canary for a new model, and return the seconds: before the first, something has to be compiled."""
-        began = time.perf_counter()
+        """Design a canary, and return the processor's seconds: before the first, something has to be compiled."""
+        began = time.process_time()
         rng = np.random.default_rng(0)
-        self._auditors[BOTH[0].name].audit(self.model.init(0), self._pool(rng), rng, trials_of_pool=True)
-        return time.perf_counter() - began
+        self._auditors[BOTH[0].name].design(self.model.init(0), self._pool(rng), rng)
+        return time.process_time() - began
 
     def run(
         self,
@@ -149,12 +161,10 @@ class Bench:
         pool = self._pool(stream())
         records: dict[str, tuple[RoundAuditRecord, ...]] = {design.name: () for design in designs}
         for done in trainer.pauses(number - 1 for number in self.sizes.audited):
+            frozen = self._next_round(done + 1, trainer.params, scenario)
             for design in designs:
-                number, bounds = done + 1, with_bounds and design in BOTH
-                rng = stream(number)
-                records[design.name] += (
-                    self._audit(number, trainer.params, pool, scenario.fault, rng, design, with_bounds=bounds),
-                )
+                bounds = with_bounds and design in BOTH
+                records[design.name] += (self._audit(frozen, pool, stream(done + 1), design, with_bounds=bounds),)
         return AuditedTrainer(trainer, records)
 
     def _known_rounds(self, finished: AuditedTrainer, scenario: Scenario) -> dict[str, KnownRoundsRecord]:
@@ -193,34 +203,45 @@ class Bench:
     def _pool(self, rng: np.random.Generator) -> NDArray[np.int64]:
         return rng.choice(len(self.federation.test_labels), self.plan.pool, replace=False)
 
+    def _next_round(self, number: int, params: Params, scenario: Scenario) -> _FrozenRound:
+        clients = self._auditors[BOTH[0].name].clients(params, scenario.fault)
+        return _FrozenRound(number, params, clients, scenario)
+
+    def _starts(self, design: CompetingDesign, pool: NDArray[np.int64]) -> Starts:
+        data = self.federation
+        if design.start == "sample":
+            return pool_samples(data.test_inputs[pool][:, None], data.test_labels[pool][:, None], data.classes)
+        return noise(data.inputs.shape[1:], data.classes, design.start)
+
     def _audit(
         self,
-        number: int,
-        params: Params,
+        frozen: _FrozenRound,
         pool: NDArray[np.int64],
-        fault: Fault | None,
         rng: np.random.Generator,
         design: CompetingDesign,
         *,
         with_bounds: bool,
     ) -> RoundAuditRecord:
-        """Audit the round of this number, which is next, by CANIFE."""
-        plan = self.plan
-        began = time.perf_counter()
-        starts = noise(self.federation.inputs.shape[1:], self.federation.classes, design.pixels)
-        audit = self._auditors[design.name].audit(params, pool, rng, starts=starts, trials_of_pool=True, fault=fault)
-        canary, noise_multiplier = audit.canary, plan.noise_multiplier
+        """Audit a round by CANIFE: trial rounds are the server's, of clients that take part as in the training."""
+        plan, params, fault = self.plan, frozen.params, frozen.scenario.fault
+        auditor, began = self._auditors[design.name], time.process_time()
+        canary = auditor.design(params, pool, rng, self._starts(design, pool))
+        designed = time.process_time()
+        noise_multiplier = plan.noise_multiplier
         if fault is not None:
-            # Trial rounds are the server's, and have its fault.
+            # Trial rounds have the server's fault.
             update = self._whole.canary_updates(params, [canary])[0]
             noise_multiplier = trial_noise(fault, noise_multiplier, update)
-        mechanism = TrialRound(plan.batch, noise_multiplier, plan.clip_norm)
+        response = auditor.response(frozen.clients, canary)
+        poisson_samples = not frozen.scenario.shuffled
+        mechanism = TrialRound(plan.batch, noise_multiplier, plan.clip_norm, poisson_samples)
         attacks: list[AttackRecord] = []
+        attacked, insertion = time.process_time(), _INSERTION[design.inclusion]
         for trials in plan.scores:
-            observed, unobserved = attack(audit.response, halves(trials, 1, rng), mechanism, rng).of()
+            observed, unobserved = attack(response, insertion(trials, 1, rng), mechanism, rng).of()
             if not attacks:
-                # CANIFE's own cost ends with its own number of scores.
-                seconds = time.perf_counter() - began
+                # CANIFE's own cost ends with its own number of scores. Clients' updates are the trial rounds' cost.
+                seconds = designed - began + time.process_time() - attacked
                 bounds = self._bounds(observed, unobserved) if with_bounds else {}
                 share = accuracy(observed, unobserved)
             attacks.append(
@@ -231,9 +252,9 @@ class Bench:
                     epsilon=by_zero_counts(observed, unobserved),
                 )
             )
-        law = score_law(audit.response, mechanism)
+        law = score_law(response, mechanism)
         return RoundAuditRecord(
-            number,
+            frozen.number,
             seconds,
             self._cosines(params, canary, rng),
             DesignRecord(canary.loss, canary.norm, canary.health, canary.attempts, canary.healthy),

@@ -209,7 +209,7 @@ class DesignedRecord:
     kind: str
     rate: float
     norm_constant: float
-    pixels: str
+    start: str
     label: str
     restarts: int
     counts: NonEmpty[ScoreCountRecord]

@@ -2,6 +2,7 @@
 
 import json
 import math
+import time
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -197,7 +198,7 @@ def sgd_trainer(
 ) -> Trainer:
     """Make a trainer of DP-SGD, with the canaries that the participation has, on clients of one example each.
 
-    Updates are negative gradients, and the learning rate is the server's.
+    Updates are negative gradients, and the learning rate is the server's. Its seconds are the processor's.
     """
     training = Training(
         clip=FixedClip(clip_norm),
@@ -210,4 +211,4 @@ def sgd_trainer(
     )
     count = len(participation.included)
     canary_clients = CanaryClients(Canaries(seeds.canaries, count, model.dim), participation) if count else None
-    return Trainer(data, model, participation, training, canary_clients, fault)
+    return Trainer(data, model, participation, training, canary_clients, fault, time.process_time)

@@ -42,29 +42,33 @@ class DenseAuditor:
         rng: np.random.Generator,
         *,
         starts: Starts | None = None,
-        trials_of_pool: bool = False,
-        fault: Fault | None = None,
     ) -> DenseAudit:
-        """Design a canary for a model with a pool of held-out examples.
+        """Design a canary, and compute its inner products with the training's clients."""
+        canary = self.design(params, pool, rng, starts)
+        return DenseAudit(canary, self.response(self.clients(params), canary))
 
-        Trial rounds are of the training's clients, or of the pool's. Designs begin with normal pixels unless ``starts``
-        says otherwise.
-        """
-        federation = self._federation
-        state = self.pool_state(params, pool, fault)
-        starts = starts or noise(federation.inputs.shape[1:], federation.classes)
-        canary = self._designer.design(state, starts, rng)
-        clients = state if trials_of_pool else self._state(params, federation.inputs, federation.labels)
-        return DenseAudit(canary, self._updates.response(clients, [canary]))
+    def design(
+        self, params: Params, pool: NDArray[np.int64], rng: np.random.Generator, starts: Starts | None = None
+    ) -> Canary:
+        """Design a canary with a pool of held-out examples, from normal pixels unless ``starts`` says otherwise."""
+        starts = starts or noise(self._federation.inputs.shape[1:], self._federation.classes)
+        return self._designer.design(self.pool_state(params, pool), starts, rng)
 
-    def pool_state(self, params: Params, pool: NDArray[np.int64], fault: Fault | None = None) -> FactoredState:
+    def response(self, clients: FactoredState, canary: Canary) -> Response:
+        """Compute a canary's inner products with clients of trial rounds."""
+        return self._updates.response(clients, [canary])
+
+    def pool_state(self, params: Params, pool: NDArray[np.int64]) -> FactoredState:
         """Return the updates of mock clients, a held-out example each."""
-        examples = self._federation.test_inputs[pool], self._federation.test_labels[pool]
-        return self._state(params, *examples, fault)
+        examples = self._examples(self._federation.test_inputs[pool], self._federation.test_labels[pool])
+        return self._updates.prepare(params, *examples)
 
-    def _state(
-        self, params: Params, inputs: NDArray[Any], labels: NDArray[Any], fault: Fault | None = None
-    ) -> FactoredState:
-        examples = inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32)
+    def clients(self, params: Params, fault: Fault | None = None) -> FactoredState:
+        """Return the updates of the training's clients, as a server with a fault takes them."""
+        examples = self._examples(self._federation.inputs, self._federation.labels)
         state = self._updates.prepare(params, *examples)
         return with_unclipped(state, params, *examples) if fault is Fault.CLIPPING else state
+
+    @staticmethod
+    def _examples(inputs: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float32]]:
+        return inputs[:, None], labels[:, None], np.ones((len(labels), 1), np.float32)

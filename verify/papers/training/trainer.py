@@ -152,8 +152,8 @@ class Trainer:
     """A training, round by round.
 
     ``initial`` is θ₀, ``rounds`` the number of rounds done. ``clients`` does their part of a round. ``seconds`` is the
-    time that training, scoring (with the canaries' updates) and noise have taken so far. A ``fault`` is one of the
-    server, by which audits are compared; ``training`` and accounting know nothing of it.
+    time that training, scoring (with the canaries' updates) and noise have taken so far, by ``clock``. A ``fault`` is
+    one of the server, by which audits are compared; ``training`` and accounting know nothing of it.
     """
 
     def __init__(
@@ -164,6 +164,7 @@ class Trainer:
         training: Training,
         canary_clients: CanaryClients | None = None,
         fault: Fault | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         count = len(participation.included) if canary_clients is None else canary_clients.canaries.count
         check(participation, federation.clients, count)
@@ -173,7 +174,7 @@ class Trainer:
             raise ValueError("canary_clients: participation must be the training's")
         self._model, self.participation, self._training = model, participation, training
         self._federation, self.canary_clients = federation, canary_clients
-        self._fault, self._noise = fault, faulty_noise(training.noise, fault)
+        self._fault, self._noise, self._clock = fault, faulty_noise(training.noise, fault), clock
         flat, self._unravel = ravel_pytree(model.init(training.seed))
         self.initial: NDArray[np.float32] = np.asarray(flat)
         self.rounds = 0
@@ -337,9 +338,9 @@ class Trainer:
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start = self._clock()
         yield
-        self.seconds[part] += time.perf_counter() - start
+        self.seconds[part] += self._clock() - start
 
     def _refuse(self, problem: str) -> NoReturn:
         raise DivergenceError(f"the model diverged in round {self.rounds}: {problem}")

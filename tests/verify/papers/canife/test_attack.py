@@ -77,9 +77,23 @@ def test_all_cohorts_are_as_likely():
     assert stats.chisquare(counts).pvalue > LEVEL
 
 
-def test_moments_over_cohorts_and_noise(updates):
+def test_a_poisson_sample_has_each_client_by_a_coin_of_its_own():
+    clients, trials, rate = 5, 30_000, 0.4
+    response = Response(2.0 ** np.arange(clients)[None], np.ones((1, 1)))
+    mechanism = TrialRound(2, 0.0, poisson=True)
+    drawn = attack(response, np.zeros((trials, 1), bool), mechanism, np.random.default_rng(12)).values[:, 0]
+    sizes = np.array([bin(each).count("1") for each in range(2**clients)])
+    expected = trials * rate**sizes * (1.0 - rate) ** (clients - sizes)
+    assert stats.chisquare(np.bincount(drawn.astype(int), minlength=2**clients), expected).pvalue > LEVEL
+    law = score_law(response, mechanism)
+    assert law.mean == pytest.approx(rate * 31.0)
+    assert law.clients == pytest.approx(math.sqrt(rate * (1.0 - rate) * sum(4.0**i for i in range(clients))))
+
+
+@pytest.mark.parametrize("poisson", [False, True])
+def test_moments_over_cohorts_and_noise(updates, poisson):
     _, _, response = updates
-    mechanism, trials = TrialRound(5, 0.2), 20_000
+    mechanism, trials = TrialRound(5, 0.2, poisson=poisson), 20_000
     rng = np.random.default_rng(6)
     observed, unobserved = attack(response, halves(trials, 2, rng)[:, :1] & [True, False], mechanism, rng).of()
     law = score_law(response, mechanism)

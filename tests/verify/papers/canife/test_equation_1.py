@@ -7,7 +7,7 @@ import pytest
 from jax.example_libraries import optimizers
 from scipy import stats
 
-from canaryproof.verify.papers.canife.attack import TrialRound, score_law
+from canaryproof.verify.papers.canife.attack import Response, TrialRound, score_law
 from canaryproof.verify.papers.canife.design import noise
 from canaryproof.verify.papers.canife.options import CanaryOptions
 from canaryproof.verify.papers.comparison.canife_designs import BOTH
@@ -62,17 +62,18 @@ def models(handwriting, width, seed):
 def both(handwriting, width, seed, design, steps):
     """Return the canary's pixels and the law of its scores, ours and once more."""
     flax, pairs, pool, updates = models(handwriting, width, seed)
-    start = noise((8, 8, 1), 10, design.pixels)(np.random.default_rng(seed))
+    start = noise((8, 8, 1), 10, design.start)(np.random.default_rng(seed))
     options = CanaryOptions(steps, design.options.rate, norm_constant=design.options.norm_constant, restarts=0)
     auditor = DenseAuditor(handwriting[0], options)
-    audit = auditor.audit(flax, pool, np.random.default_rng(seed), starts=lambda _: start, trials_of_pool=True)
+    found = auditor.design(flax, pool, np.random.default_rng(seed), lambda _: start)
+    response = auditor.response(auditor.pool_state(flax, pool), found)
     pixels, own = _DESIGN(
         pairs, updates, start.input.ravel(), start.logits, design.options.rate, design.options.norm_constant, steps
     )
     products = np.asarray(updates @ own, dtype=float)
     squared = float(own @ own)
-    law = type(audit.response)(products[None], np.array([[squared]]))
-    return (audit.canary.input.ravel(), score_law(audit.response, ROUND)), (pixels, score_law(law, ROUND))
+    law = Response(products[None], np.array([[squared]]))
+    return (found.input.ravel(), score_law(response, ROUND)), (pixels, score_law(law, ROUND))
 
 
 _DESIGN = jax.jit(canary, static_argnums=(6,))

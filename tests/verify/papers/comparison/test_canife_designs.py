@@ -8,7 +8,7 @@ from canaryproof.verify.papers.training.configuration import read
 def parts(design):
     """All that a design is made of, by name."""
     named = {field.name: getattr(design.options, field.name) for field in fields(design.options)}
-    return {**named, "pixels": design.pixels}
+    return {**named, "start": design.start, "inclusion": design.inclusion}
 
 
 def test_each_design_between_changes_one_thing_and_the_redesign_all():
@@ -17,10 +17,11 @@ def test_each_design_between_changes_one_thing_and_the_redesign_all():
     changed = {name: {key for key in own if own[key] != printed[key]} for name, own in between.items()}
     assert all(len(keys) == 1 for keys in changed.values())
     of_redesign = {key for key in redesigned if redesigned[key] != printed[key]}
-    assert of_redesign | {"label"} == set().union(*changed.values())
+    assert of_redesign | {"label", "inclusion"} == set().union(*changed.values())
+    others = {("label", options.AS_PRINTED.label), ("inclusion", "coins"), ("start", "sample")}
     for name, own in between.items():
         (key,) = changed[name]
-        assert own[key] == (options.AS_PRINTED.label if key == "label" else redesigned[key])
+        assert own[key] == redesigned[key] or (key, own[key]) in others
 
 
 def test_the_experiment_and_the_benchmark_mean_the_same_by_as_printed():
@@ -34,4 +35,5 @@ def test_the_experiment_and_the_benchmark_mean_the_same_by_as_printed():
         printed.options.steps,
     )
     # ``noise`` is of uniform pixels there, and a design is made once.
-    assert (plan.start, plan.vector, printed.pixels, printed.options.restarts) == ("noise", "gradient", "uniform", 0)
+    assert (plan.start, plan.vector, printed.start, printed.options.restarts) == ("noise", "gradient", "uniform", 0)
+    assert plan.inclusion == printed.inclusion

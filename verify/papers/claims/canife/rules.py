@@ -730,8 +730,8 @@ def positive(values: Sequence[float]) -> tuple[Verdict, str]:
 # The rows of the benchmark on Fashion-MNIST, and a training of our own.
 
 _NOT_STATED = (
-    "not stated, and ours: learning rates, width, how clients are sampled, the law of random pixels, δ of the "
-    "conversion and how many trainings there were"
+    "not stated, and ours: learning rates, width, how clients are sampled, where a design begins, the law of random "
+    "pixels, δ of the conversion and how many trainings there were"
 )
 
 
