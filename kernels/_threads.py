@@ -51,6 +51,8 @@ def in_threads(loop: Callable[..., None], number: int, coordinates: int, *argume
     if threads <= 1:
         loop(*arguments, 0, number)
         return
+    # Compiled here, and not by each thread.
+    loop(*arguments, 0, 0)
     parts = min(number, max(threads, min(threads * _PARTS, coordinates // _PART)))
     left = deque(pairwise([number * i // parts for i in range(parts + 1)]))
     ends = count(1)
