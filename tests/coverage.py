@@ -752,7 +752,7 @@ def _withheld(rows: Sequence[Mapping[str, Any]]) -> str:
     documented = sum(row["withheld"] for row in of_estimates if row["cell"].get("documented"))
     return (
         f"An estimate was withheld in {withheld:,} of {audits:,} honest audits, {documented or 'none'} of them of a "
-        f"size that the docs use. In {most} of {len(of_estimates)} settings it was withheld in half of them or more."
+        f"size that the docs use. In {most} of {len(of_estimates)} settings that was half of the audits or more."
     )
 
 

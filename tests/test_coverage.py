@@ -83,7 +83,7 @@ def test_misses_too_few_in_each_setting_are_noticed_in_all_together() -> None:
 def test_withheld_estimates_are_counted(counts: tuple[int, int], documented: bool, said: tuple[str, str]) -> None:
     cell = {**asdict(CELL), "documented": documented}
     shown = render([{**with_misses("bound", 0), "cell": cell, "withheld": count} for count in counts])
-    assert f"An estimate was withheld in {said[0]} of a size that the docs use. {said[1]} it was" in shown
+    assert f"An estimate was withheld in {said[0]} of a size that the docs use. {said[1]} that was" in shown
 
 
 def test_p_value_is_of_at_least_so_many_misses() -> None:
