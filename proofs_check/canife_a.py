@@ -113,7 +113,8 @@ def by_design() -> Outcome:
     kind = (Kind.HYPOTHESIS if mean != 0 else Kind.EXACT) if loss == 0 and mean_in_span == 0 else Kind.FALSE
     return judged(
         kind,
-        "Holds if the round's updates lie in the span of the held-out ones and the loss is 0. Else not: with (1, 0, 0) "
+        "Holds if the round's updates lie in the span of the held-out ones and the loss is 0. Else it is a requirement "
+        "that the design may miss, as Section 3.4 says of unseen updates: with (1, 0, 0) "
         f"held out, g = (0, 1, 0) has loss {text(loss)}, and an update (0, 1/2, 1/2) gives the score the mean "
         f"{text(mean)}",
         {"loss": text(loss), "mean": text(mean)},
@@ -421,7 +422,11 @@ def _shown(rows: Sequence[tuple[str, Formula, Formula]], row: int) -> str:
 
 
 LINES: tuple[Check, ...] = (
-    _line("sum-of-updates", "The sum of k updates is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.", sum_of_updates),
+    _line(
+        "sum-of-updates",
+        "If updates are N(μ, Σ), the sum of k is N(kμ, kΣ), or N(kμ + g, kΣ) with the canary.",
+        sum_of_updates,
+    ),
     *(
         _line(display.replace(" ", "-"), _shown(rows, row), partial(formula, *printed), display, row)
         for display, rows in (("densities", DENSITIES), ("log ratio", LOG_RATIO))

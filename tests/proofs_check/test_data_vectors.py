@@ -12,7 +12,6 @@ CONTEXT = Context(Effort.QUICK, 0)
 NOT_EXACT = {
     "final.footnote-2": Kind.HYPOTHESIS,
     "review.ratio-of-clients": Kind.HYPOTHESIS,
-    "review.orthogonal-however-many": Kind.HYPOTHESIS,
 }
 
 
@@ -32,7 +31,7 @@ BETA = data_vectors._BETA
         (Kind.EXACT, lambda: data_vectors._ratio(sqrt(D))),
         (Kind.FALSE, lambda: data_vectors._ratio(D**2)),
         (Kind.EXACT, lambda: data_vectors._no_matter_how_many(sqrt(D), sqrt(D))),
-        (Kind.HYPOTHESIS, lambda: data_vectors._no_matter_how_many(D / 2, sqrt(D))),
+        (Kind.EXACT, lambda: data_vectors._no_matter_how_many(D / 2, sqrt(D))),
         (Kind.FALSE, lambda: data_vectors._no_matter_how_many(D / 2, D / 3)),
         (Kind.FALSE, lambda: data_vectors._limit_law(1 / (SIGMA + sqrt(BETA)), 1)),
         (Kind.FALSE, lambda: data_vectors._limit_law(1 / sqrt(SIGMA**2 + BETA), 2)),

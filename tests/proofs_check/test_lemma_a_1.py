@@ -17,7 +17,6 @@ LEADING = {
     "v1.lemma-a.1.length-variance",
     "v1.lemma-a.1.scaled-mean",
     "v1.lemma-a.1.scaled-variance",
-    "v1.lemma-a.1.cosine",
 }
 
 

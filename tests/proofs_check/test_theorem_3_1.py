@@ -98,11 +98,7 @@ CONTEXT = Context(Effort.QUICK, 0)
 HYPOTHESES = {
     "final.theorem-3.1.density",
     "final.theorem-3.1.angle-density.1",
-    "v1.theorem-3.1.proportional",
     "v1.theorem-3.1.unstable",
-    "review.theorem-3.1.cap-integral",
-    "review.theorem-3.1.rate-of-change",
-    "review.theorem-3.1.volume-element",
 }
 
 

@@ -173,10 +173,11 @@ def judge_confidence(context: Context, disclosed: bool = False, confidence: floa
     p_value = float(stats.binom.sf(wrong - 1, runs, 1.0 - confidence))
     fixed_beforehand = prints(average, f"{confidence:g}")
     verdict = holds(p_value >= LEVEL, fixed_beforehand)
+    only = "only on average over FNR" if disclosed else "only for a threshold fixed beforehand"
     finding = (
-        f"{'only for' if fixed_beforehand else 'at'} a threshold fixed beforehand"
-        f"{', as its footnote says that it is not' if disclosed else ''}, where a Jeffreys limit keeps "
-        f"{average:.1%} on average over FNR and fails in {missed:.1%} at the worst; at the best threshold "
+        f"{only if fixed_beforehand else 'at a threshold fixed beforehand'}, where a Jeffreys limit keeps "
+        f"{average:.1%} on average over FNR and fails in {missed:.1%} at the worst; at the best threshold"
+        f"{', which footnote 5 says is not independent,' if disclosed else ''} "
         f"{wrong / runs:.0%} of {runs} runs whose canaries leave no trace (ε = 0) have a bound above 0"
     )
     design = Design(

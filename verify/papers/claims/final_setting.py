@@ -223,7 +223,11 @@ def judge_epoch(printed: str, misprint: str = "") -> Outcome:
     verdict = Verdict.QUALIFIED if misprint and judged.verdict is Verdict.CONFIRMED else judged.verdict
     conditions = [
         *([f"{misprint} is a misprint of {printed}"] if misprint else []),
-        *(["the canaries count among the clients of a round"] if judged.verdict is Verdict.QUALIFIED else []),
+        *(
+            [f"either the canaries count among the clients of a round or {cohort} is a rounded number"]
+            if judged.verdict is Verdict.QUALIFIED
+            else []
+        ),
     ]
     only = f"only if {' and '.join(conditions)}: " if verdict is Verdict.QUALIFIED else ""
     finding = (

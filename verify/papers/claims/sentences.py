@@ -124,7 +124,10 @@ def judge_positive() -> Outcome:
     """Judge that an observed canary's cosine is positive, at the noise multipliers of Table 1."""
     chances = {sigma: float(special.ndtr(1.0 / float(sigma))) for _, sigma in Final.TABLE_2_NOISE}
     listed = ", ".join(f"{chance:.0%} at noise {sigma}" for sigma, chance in chances.items())
-    finding = f"only on average: of a Gaussian mechanism's observed cosines are positive {listed}"
+    finding = (
+        f"only on average: however large the model, of a Gaussian mechanism's observed cosines are positive {listed}, "
+        "as mean and deviation vanish alike"
+    )
     return conclude(holds(min(chances.values()) > 1.0 - 1e-6, min(chances.values()) > 0.5), finding, chances=chances)
 
 
@@ -132,7 +135,11 @@ def judge_positive() -> Outcome:
 _HOLDS, _MOCK = Verdict.CONFIRMED, "CANIFE's Section 3.1 emulates mock clients from a public design pool"
 _COMPOSES = _read(_HOLDS, "CANIFE's Section 3.4, Appendix C.2 and Algorithm 2 do so, by RDP with Poisson sampling")
 _OPACUS = _read(_HOLDS, "CANIFE's Section 4 says so: the RDP accountant with subsampling, as Opacus has it")
-_SUBSET = _read(Verdict.REFUTED, f"{_MOCK}, and no client of training sends it an update")
+_SUBSET = _read(
+    Verdict.REFUTED,
+    f"the intermediary models, yes, but of clients' updates none: {_MOCK}, and no client of training sends the "
+    "adversary an update",
+)
 _DIMENSION = _read(
     Verdict.QUALIFIED,
     "only if the number of parameters d is not knowledge of the architecture: canaries are vectors of R^d, compared "
@@ -155,7 +162,13 @@ _EASIER = "Where memorisation is easier, the cosines have a higher mean, leading
 _ROWS: tuple[tuple[Document, str, str, str, Outcome], ...] = (
     (FINAL, "abstract.a-priori", "abstract and Section 6", _A_PRIORI, _DIMENSION),
     (SUBMISSION, "abstract.a-priori", "abstract and Section 6", _A_PRIORI, _DIMENSION),
-    (FIRST_VERSION, "abstract.a-priori", "abstract and Section 7", _A_PRIORI, _DIMENSION),
+    (
+        FIRST_VERSION,
+        "abstract.a-priori",
+        "abstract and Section 7",
+        "The method needs no a priori knowledge about the model architecture, task or data",
+        _DIMENSION,
+    ),
     (FINAL, "section2.canife.noise", "Section 2", _COMPOSITION, _COMPOSES),
     (SUBMISSION, "appendixF.canife.noise", "Appendix F", _COMPOSITION, _COMPOSES),
     (
@@ -198,7 +211,8 @@ _ROWS: tuple[tuple[Document, str, str, str, Outcome], ...] = (
             document,
             f"{prefix}.canife.knowledge",
             section,
-            "CANIFE assumes knowledge of local model updates sent by a subset of clients in each round of training",
+            "CANIFE assumes knowledge of all intermediary model updates, and of local model updates sent by a subset "
+            "of clients in each round",
             _SUBSET,
         )
         for document, prefix, section in (
@@ -302,9 +316,9 @@ def _unchanged() -> Outcome:
 
 def _angle() -> Outcome:
     return _read(
-        Verdict.QUALIFIED,
-        "only read as the largest cosine, a misprint: the next sentence and the algorithm have the cosine, and the "
-        "largest angle is the smallest cosine",
+        _HOLDS,
+        "the angle stands for its cosine, as the same sentence and the algorithm have it: the largest angle itself "
+        "would be the smallest cosine",
     )
 
 
@@ -332,7 +346,8 @@ _COMPUTED = (
      ((FINAL, "section5.4.detects", "Section 5.4"),)),
     (judge_displayed_epsilon, "The displayed ε(X₀ ‖ X₁; δ, a) is the lower bound on ε of the attack with threshold a",
      ((FIRST_VERSION, "section4.displayed-epsilon", "Section 4"),)),
-    (judge_positive, "The cosine of an observed canary with the final model will be positive",
+    (judge_positive, "If the model grows and the numbers of canaries and iterations stay, its cosine with an observed "
+     "canary will be positive, and with one that was not observed will vanish",
      ((FIRST_VERSION, "section4.positive", "Section 4"),)),
 )  # fmt: skip
 

@@ -37,7 +37,6 @@ from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
 from canaryproof.verify.papers.check.documents import CANIFE, FIRST_VERSION
 from canaryproof.verify.papers.check.results import Check, Context, Design, Effort, Outcome, Subject, Verdict
-from canaryproof.verify.papers.claims.v1 import DISCLOSED_BOUND
 from canaryproof.verify.papers.records.evidence import (
     BoundCoverage,
     CoverageRow,
@@ -305,18 +304,8 @@ _OWN_DELTAS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)
 _ONE_RUN = ("one-run", "one-run-gaussian")
 # The bound that is for δ = 0 alone.
 _PURE = "pure-dp"
-# Printed bounds, whose documents claim a confidence: the claim's id, place and statement, and the verdict where the
-# confidence is not kept. The first version of Andrew et al. says so itself, in a footnote.
-_CLAIMS = {
-    "andrew": (FIRST_VERSION, "section5.limit", "Section 5 and footnote 5", DISCLOSED_BOUND, Verdict.QUALIFIED),
-    "canife": (
-        CANIFE,
-        "appendixC1.limit",
-        "Appendix C.1",
-        "The 95% lower limit at the largest ε̂ of the same scores is at most ε in at least 95% of audits",
-        Verdict.REFUTED,
-    ),
-}
+# Printed bounds of which a claim speaks: that one has a confidence, and what the other lacks for it.
+_CLAIMED = ("andrew", "canife")
 _CODE = "canife-code"
 # As printed, where no document here promises what is measured: Andrew et al. describe the one without a confidence, and
 # the other's interval has a probability given a prior.
@@ -342,7 +331,7 @@ def _cells(context: Context, method: Method) -> Iterable[AuditCell]:
     return independent_cells(context, _families(method), kinds, fewer=method.upper is not None)
 
 
-def _outcome(rows: Sequence[CoverageRow], alpha: float, refuted: Verdict = Verdict.REFUTED) -> Outcome:
+def _outcome(rows: Sequence[CoverageRow], alpha: float) -> Outcome:
     """Judge that no cell's rate is above α, by all of them at one level."""
     tails = p_values(rows, alpha)
     worst = min(range(len(rows)), key=lambda i: (tails[i], -rows[i].rate))
@@ -359,7 +348,7 @@ def _outcome(rows: Sequence[CoverageRow], alpha: float, refuted: Verdict = Verdi
     visible = float(stats.beta.ppf(_POWER, critical, runs - critical + 1))
     evidence = to_document(BoundCoverage(alpha, LEVEL, visible, tuple(rows)))
     design = _design(alpha, visible, runs)
-    return Outcome(refuted if wrong else Verdict.CONFIRMED, finding, evidence, design)
+    return Outcome(Verdict.REFUTED if wrong else Verdict.CONFIRMED, finding, evidence, design)
 
 
 def _design(alpha: float, visible: float, runs: int) -> Design:
@@ -371,15 +360,6 @@ def _design(alpha: float, visible: float, runs: int) -> Design:
 def _coverage(context: Context, name: str) -> Outcome:
     method = METHODS[name]
     return _outcome(measure(method, _cells(context, method)), _rate_promised(method))
-
-
-def _promise(context: Context, name: str, refuted: Verdict) -> Outcome:
-    """Judge the confidence that a document claims; where a footnote takes it back, the footnote is its condition."""
-    method = METHODS[name]
-    outcome = _outcome(measure(method, _cells(context, method)), _rate_promised(method), refuted)
-    if outcome.verdict is not Verdict.QUALIFIED:
-        return outcome
-    return replace(outcome, finding=f"only at an independent threshold, as the footnote says: {outcome.finding}")
 
 
 def _rate_promised(method: Method) -> float:
@@ -396,6 +376,11 @@ def _found_above(outcome: Outcome) -> Outcome:
     """Judge that limits are above ε too often somewhere, which a measurement can find and not exclude."""
     verdict = Verdict.CONFIRMED if outcome.verdict is Verdict.REFUTED else Verdict.INCONCLUSIVE
     return replace(outcome, verdict=verdict)
+
+
+def _at_chosen_thresholds(context: Context) -> Outcome:
+    outcome = _exceeds(context, "andrew")
+    return replace(outcome, finding=f"at thresholds that are best for the same cosines, {outcome.finding}")
 
 
 def _at_one(context: Context) -> Outcome:
@@ -505,7 +490,7 @@ def _nominal(context: Context) -> Outcome:
                 for nominal in _NOMINAL
                 for row in measure(method, [cells[method.upper is not None]], nominal)
             ]
-    own = [(nominal, row) for nominal, row in rows if row.method not in _CLAIMS | _NO_PROMISE]
+    own = [(nominal, row) for nominal, row in rows if row.method not in {*_CLAIMED, *_NO_PROMISE}]
     wrong = [row for nominal, row in own if stats.binom.sf(row.above - 1, row.runs, nominal) < LEVEL / len(own)]
     shares = [max(row.rate for promised, row in own if promised == nominal) for nominal in _NOMINAL]
     listed = ", ".join(f"{share:.1%} at {nominal:.0%}" for nominal, share in zip(_NOMINAL, shares, strict=True))
@@ -642,7 +627,7 @@ CHECKS = (
     *(
         _own_check(f"coverage.{name}", _statement(method), partial(_coverage, name=name))
         for name, method in METHODS.items()
-        if name not in {*_CLAIMS, *_NO_PROMISE, _CODE}
+        if name not in {*_CLAIMED, *_NO_PROMISE, _CODE}
     ),
     *(
         _own_check(
@@ -683,9 +668,17 @@ CHECKS = (
         "to the largest of all in each cell",
         _best,
     ),
-    *(
-        document.claim(topic, section, statement, partial(_promise, name=name, refuted=refuted))
-        for name, (document, topic, section, statement, refuted) in _CLAIMS.items()
+    FIRST_VERSION.claim(
+        "section5.limit",
+        "footnote 5",
+        "For ε_lo to be a valid bound, its threshold must be chosen independently of the cosines",
+        _at_chosen_thresholds,
+    ),
+    CANIFE.claim(
+        "appendixC1.limit",
+        "Appendix C.1",
+        "The 95% lower limit at the largest ε̂ of the same scores is at most ε in at least 95% of audits",
+        partial(_coverage, name="canife"),
     ),
     _own_check(
         f"printed.{_CODE}",

@@ -119,7 +119,7 @@ def test_statements_of_ours_are_confirmed_and_those_of_documents_judged(check, q
 
 
 def test_every_method_is_measured_and_every_mechanism_and_delta(quick_run):
-    judged = {check.id.rpartition(".")[2] for check in bounds.CHECKS} | set(bounds._CLAIMS)
+    judged = {check.id.rpartition(".")[2] for check in bounds.CHECKS} | set(bounds._CLAIMED)
     assert set(METHODS) <= judged
     cells = quick_run.results["bounds.coverage.fixed-threshold"].evidence["cells"]
     assert {row["mechanism"] for row in cells} == {family(1.0).name for family in bounds.FAMILIES}

@@ -13,7 +13,7 @@ from canaryproof.kernels import binomial
 from canaryproof.kernels.certified import binomial as certified
 from canaryproof.verify.papers.check.documents import CANIFE
 from canaryproof.verify.papers.check.results import Outcome, Verdict
-from canaryproof.verify.papers.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
+from canaryproof.verify.papers.check.verdicts import Printed, conclude, fixed, holds, number, prints
 from canaryproof.verify.papers.claims.transcripts import Canife
 
 # Clients' learning rates (Appendix B), and the clip norm that both loss and updates have.
@@ -35,7 +35,10 @@ def judge_norm(rates: Mapping[str, str]) -> Outcome:
     if not takes:
         return conclude(holds(True), f"a step with rate 1 or more reaches C = 1: {full}", **evidence)
     return conclude(
-        holds(False, full), f"only where the rate is at least 1 ({full or 'nowhere'}), not on {short}", **evidence
+        holds(False, full),
+        f"only if the update is the gradient, clipped, or where the rate is at least 1 ({full or 'nowhere'}): as rate "
+        f"times gradient not on {short}",
+        **evidence,
     )
 
 
@@ -112,43 +115,42 @@ def judge_cap(printed: str) -> Outcome:
 
 
 def _judge_infinite() -> Outcome:
-    """Decide whether ε̂ is infinite at perfect accuracy only."""
+    """Say what it takes that ε̂ is infinite at perfect accuracy only, which was seen in one training."""
     # Neither the highest score with the canary nor the lowest without: then no threshold has a count of zero with a
     # positive numerator. With a canary that does nothing all orders of the scores are equally likely.
     finite = Fraction(1, 2) * Fraction(Canife.HALF, Canife.TRIALS - 1)
     cap = largest(_DELTAS["δ = 1/n"], 0)
     fitting = " or ".join(name for name, delta in _DELTAS.items() if prints(largest(delta, 0), Canife.CAP))
     finding = (
-        f"only where {_LEFT_OUT}, and then the largest value is {cap:.4f} at δ = 1/n; Section 3.4's {Canife.CAP} takes "
-        f"{fitting}. With 1/0 infinite one zero suffices, which a canary without effect has with probability "
+        f"of one training, whose counted errors would decide. Where {_LEFT_OUT} ε̂ is infinite at 100% alone, and then "
+        f"the largest finite value is {cap:.4f} at δ = 1/n; Section 3.4's {Canife.CAP} takes {fitting}. With 1/0 "
+        "infinite one zero suffices, which even a canary without effect has with probability "
         f"{float(1 - finite):.3f}"
     )
-    # It holds where terms with a zero count are left out.
-    return conclude(holds(finite == 1, True), finding, infinite_without_effect=float(1 - finite), cap=cap)
+    # Where counts of zero are infinite, accuracies below 100% can be, too.
+    verdict = Verdict.CONFIRMED if finite == 1 else Verdict.INCONCLUSIVE
+    return conclude(verdict, finding, infinite_without_effect=float(1 - finite), cap=cap)
 
 
-def judge_insertion(printed: str) -> Outcome:
-    """Judge that the canary is inserted with probability 1/2, by the printed maximum of ε̂ for half and half."""
-    caps = {inserted: split_cap(inserted, Canife.TRIALS - inserted) for inserted in range(1, Canife.TRIALS)}
-    most = float(rounding(printed)[1])
-    above = float(sum(stats.binom.pmf(inserted, Canife.TRIALS, 0.5) for inserted, cap in caps.items() if cap > most))
+def judge_insertion(inserted: int) -> Outcome:
+    """Judge that so many of the trials are half of them, and compute the maximum of ε̂ for other parts."""
+    caps = {count: split_cap(count, Canife.TRIALS - count) for count in range(1, Canife.TRIALS)}
     equal = float(stats.binom.pmf(Canife.HALF, Canife.TRIALS, 0.5))
     return conclude(
-        holds(above == 0.0, equal),
-        f"only as exactly half of the trials (Section 4.1, and the public code, which alternates): independently with "
-        f"probability 1/2 that has probability {equal:.3f}, and ε̂ can be more than {printed} with probability "
-        f"{above:.3f} ({split_cap(Canife.HALF + 5, Canife.HALF - 5):.2f} for 55 and 45, {max(caps.values()):.2f} "
-        "at the most)",
+        holds(2 * inserted == Canife.TRIALS),
+        f"as exactly half of the trials, as Section 4.1 has it, and the public code, which alternates: independently "
+        f"with probability 1/2 that would have probability {equal:.3f}, and at δ = 1/n ε̂ could be more than "
+        f"{caps[Canife.HALF]:.2f} ({split_cap(Canife.HALF + 5, Canife.HALF - 5):.2f} for 55 and 45, "
+        f"{max(caps.values()):.2f} at the most)",
         exactly_half=equal,
-        above=above,
         caps=caps,
     )
 
 
 def split_cap(inserted: int, others: int) -> float:
-    """Return the largest finite ε̂ at δ = 1e-5, the printed maximum's, with at least one error of each kind."""
+    """Return the largest finite ε̂ at δ = 1/n with at least one error of each kind."""
     ratios = [
-        (1.0 - Canife.CODE_DELTA - 1.0 / count) * other for count, other in ((inserted, others), (others, inserted))
+        (1.0 - Canife.SCORES_DELTA - 1.0 / count) * other for count, other in ((inserted, others), (others, inserted))
     ]
     return math.log(max(ratios))
 
@@ -294,7 +296,7 @@ CHECKS = (
     CANIFE.claim(
         "section3.3.norm",
         "Section 3.3; learning rates of Appendix B",
-        "A gradient norm of at least C = 1 makes ‖u_c‖² = C²",
+        "That the canary's gradient is no shorter than C = 1 ensures ‖u_c‖² = C²",
         fixed(judge_norm, RATES),
     ),
     CANIFE.claim(
@@ -305,9 +307,9 @@ CHECKS = (
     ),
     CANIFE.claim(
         "section3.4.insertion",
-        "Section 3.4",
-        f"The canary is inserted into each of 100 rounds with probability 1/2, and ε̂ is at most {Canife.CAP}",
-        Printed(Canife.CAP, judge_insertion),
+        "Sections 3.4 and 4.1",
+        "The canary is inserted into each of n rounds with probability 1/2: of 100 into half",
+        fixed(judge_insertion, Canife.HALF),
     ),
     CANIFE.claim(
         "section3.4.cap",
@@ -318,7 +320,7 @@ CHECKS = (
     CANIFE.claim(
         "appendixC5.infinite",
         "Appendix C.5",
-        "The per-round ε̂ is infinite only where the attack's accuracy reaches 100%",
+        "In a training on Shakespeare without privacy a round's ε̂ is infinite only once, at an attack accuracy of 100%",
         fixed(_judge_infinite),
     ),
     CANIFE.claim(

@@ -56,8 +56,7 @@ def _judge_toy() -> Outcome:
     return conclude(
         holds(exact.lo <= cap, close([float(Canife.DEVIATION) / sigma], Within.MAGNITUDE) is Verdict.CONFIRMED),
         f"only for standard deviations ({Canife.DEVIATION} against σ = {Canife.TOY_SIGMA}); ε̂ cannot match: at "
-        f"most {Canife.CAP} where one "
-        f"round's exact ε is in [{exact.lo!r}, {exact.hi!r}] at δ = 1/n and {bound:.2f} by RDP at δ = 1e-5",
+        f"most {Canife.CAP} where one round's exact ε is {exact.lo:.2f} at δ = 1/n, and {bound:.2f} by RDP at δ = 1e-5",
         exact=(exact.lo, exact.hi),
         one_round=bound,
     )
@@ -187,8 +186,8 @@ def _judge_tight() -> Outcome:
     listed = ", ".join(f"{name} {exact[name]:.2f}, which takes over {trials[name]:,} trials" for name in bounds)
     return conclude(
         holds(all(value <= cap for value in exact.values()), trials),
-        f"only with far more trials: 100 show at most {Canife.CAP} (or infinity). One round's exact ε at δ = 0.01 is "
-        f"{listed}",
+        f"only with far more trials: 100 show at most {Canife.CAP} (or infinity). With noise for ε = 50 at δ = 1e-5, "
+        f"one round's exact ε at δ = {Canife.SCORES_DELTA:g}, which is 1/n of 100 trials and kept here, is {listed}",
         exact=exact,
         one_round=bounds,
         trials=trials,
@@ -203,7 +202,8 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
         audited, theory = (float(gaussian_mechanism.epsilon(delta, sigma)) for delta in (estimate_delta, theory_delta))
         rows[task.name] = {"estimate": audited, "theory": theory, "rdp": rdp(sigma, theory_delta)}
     listed = "; ".join(
-        f"{name} {row['estimate']:.2f} and {row['theory']:.2f}, a gap of {row['rdp'] / row['estimate']:.2f} by RDP"
+        f"{name} {row['estimate']:.2f} and {row['theory']:.2f} (by RDP {row['rdp']:.2f}, "
+        f"{row['rdp'] / row['estimate']:.2f} times the first)"
         for name, row in rows.items()
     )
     # 5% are less than anybody reads off the figures.
@@ -211,7 +211,8 @@ def judge_comparable(estimate_delta: float, theory_delta: float) -> Outcome:
     return conclude(
         # With one δ it is the same quantity.
         holds(comparable, True),
-        f"only with one δ for both: one round's exact ε at δ = {estimate_delta:g} and at {theory_delta:g} is {listed}",
+        f"only with one δ for both: with noise for ε = 50 at δ = {Canife.CODE_DELTA:g}, one round's exact ε at δ = "
+        f"{estimate_delta:g} and at {theory_delta:g} is {listed}",
         rounds=rows,
     )
 
@@ -254,12 +255,14 @@ def judge_exposure(gaps: Sequence[tuple[Task, str, str, str]], context: Context)
         }
         for task, *_ in gaps
     }
+    # "At least" a number that is rounded down.
     listed = "; ".join(
-        f"{task.name} {smallest[task.name]:.2f} ({' to '.join(sorted({least, most}))} printed)"
+        f"{task.name} {math.floor(100 * smallest[task.name]) / 100:.2f} ({' to '.join(sorted({least, most}))} printed)"
         for task, _, least, most in gaps
     )
     left = ", ".join(task.name for task, *_ in gaps if task.name not in nothing_left) or "none"
-    beyond = f", and not for {', '.join(nothing_left)}" if nothing_left else ""
+    # A δ that makes a perfect canary's gap larger than the printed one is not the δ of the print.
+    beyond = f"; for {', '.join(nothing_left)} another δ, unprinted, would decide" if nothing_left else ""
     # The simulations show what the smallest gaps mean; no verdict hangs on them, and there is no test.
     verdict = holds(not nothing_left, len(nothing_left) < len(gaps))
     return conclude(
@@ -348,7 +351,7 @@ def _judge_sampling() -> Outcome:
     return conclude(
         # The ε̂ of a round of each task depends on trainings.
         holds(False, len(agree) == len(composed) and order[0] == Canife.SENT140.name),
-        f"only if every round of each task shows the same ε̂: at the largest, {most:.3f}, each of {len(composed)} "
+        f"shown only for rounds of every task with the same ε̂: at the largest, {most:.3f}, each of {len(composed)} "
         f"conversions puts the final ε̂ in the order of the sampling rates, and those that reach CelebA's printed "
         f"{_CELEBA_EPSILON} give {listed}",
         rates=rates,
@@ -379,7 +382,8 @@ def judge_fewer_clients(cohorts: Sequence[int]) -> Outcome:
     return conclude(
         holds(falls),
         f"by sampling alone: ε̂ = {most:.3f} in every round of {Canife.CELEBA.epochs} epochs composes, for "
-        f"{', '.join(map(str, cohorts))} clients, to {listed}",
+        f"{', '.join(map(str, cohorts))} clients, to {listed}; the public code's conversion takes the rounds between "
+        "audits, which are not printed",
         composed=composed,
     )
 
@@ -470,7 +474,10 @@ def _judge_root() -> Outcome:
     verdict = holds(len(near) == len(rows), near)
     listed = "; ".join(f"{name}: {value:.2f}" for name, value in rows.items())
     return conclude(
-        verdict, f"within a quarter of twice ε for four times the rounds only in a middle range: {listed}", growth=rows
+        verdict,
+        f"within a quarter of twice ε for four times the rounds only in a middle range, at δ = {Canife.CODE_DELTA:g}: "
+        f"{listed}",
+        growth=rows,
     )
 
 

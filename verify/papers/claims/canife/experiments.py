@@ -122,7 +122,7 @@ MODELS = (
     ),
     PrintedModel(
         "shakespeare.lstm",
-        "two-layer LSTM for Shakespeare after LEAF's, 47 classes",
+        "two-layer LSTM for Shakespeare after LEAF's",
         819_920,
         {
             "LEAF's, 47 characters and classes": characters(47, 47, 1),
@@ -164,8 +164,9 @@ def judge_classes(parameters: int, printed: str) -> Outcome:
     return conclude(
         verdict,
         f"{parameters:,} parameters are those of {solution} classes and of no other number; "
-        f"{classes} would make {characters(classes, classes):,}. LEAF's alphabet has 80 characters, and the three "
-        f"canaries of Table 1 alone have {len(TABLE_1)}",
+        f"{classes} would make {characters(classes, classes):,}, or {characters(solution, classes):,} if it read "
+        f"{solution} characters. LEAF's alphabet has 80, and the three canaries of Table 1 alone have {len(TABLE_1)}, "
+        "the blank among them",
         solutions=rows,
         characters_of_table_1=len(TABLE_1),
     )
@@ -192,15 +193,14 @@ def judge_split(train: int, test: int, share: Fraction, published: int, source: 
 
 
 def judge_times(iteration: str, iterations: int, total: str) -> Outcome:
-    """Judge a time in all by the time of an iteration, both in seconds and rounded."""
+    """Judge that a procedure takes no less than its iterations, by times in seconds and rounded."""
     low, high = (float(end) * iterations for end in rounding(iteration))
     least, most = (float(end) for end in rounding(total))
     evidence: dict[str, Any] = {"iterations": (low, high), "total": (least, most)}
     finding = f"{iterations:,} iterations of {iteration} s are {low:.1f} to {high:.1f} s; {total} s are printed"
-    verdict = holds(low <= most and least <= high, low <= most)
-    if verdict is Verdict.QUALIFIED:
-        finding = f"only if {least - high:.1f} to {most - low:.1f} s pass outside the iterations: {finding}"
-    return conclude(verdict, finding, **evidence)
+    if low <= most and least > high:
+        finding = f"the design procedure takes {least - high:.1f} to {most - low:.1f} s more: {finding}"
+    return conclude(holds(low <= most), finding, **evidence)
 
 
 def judge_reduced(health: str, share: str) -> Outcome:
@@ -267,17 +267,11 @@ def judge_two_epochs(printed: str) -> Outcome:
 
 def _judge_minutes() -> Outcome:
     mean = float(rounding("591")[1]) / 60.0
-    # The same paragraph needs 3,000 iterations for an accuracy of almost 100%.
-    longer = mean * 3000 / Canife.ITERATIONS
-    # A mean of designs says nothing of the longest.
-    verdict = holds(mean <= 10.0 and longer <= 10.0, mean <= 10.0)
-    only = "only on average, " if verdict is Verdict.QUALIFIED else "on average "
     return conclude(
-        verdict,
-        f"{only}for {Canife.ITERATIONS:,} iterations and on the laptop that is named: the larger printed mean, 591 s, "
-        f"is {mean:.2f} minutes at most; 3,000 iterations, which almost 100% of accuracy takes, are {longer:.1f}",
+        holds(mean <= 10.0),
+        f"on average, as the sentence before has it: the larger of its two means, 591 s for {Canife.ITERATIONS:,} "
+        f"iterations of ResNet18 on CelebA, is {mean:.2f} minutes at most. Of the longest design it says nothing",
         minutes=mean,
-        minutes_of_3000=longer,
     )
 
 
@@ -339,7 +333,7 @@ def judge_audits(task: Task) -> Outcome:
     judged = number(f"{task.audits}", {"Algorithm 2": float(as_printed), "an audit first": float(with_first)})
     evidence: dict[str, Any] = {"algorithm_2": as_printed, "with_first": with_first, **judged.evidence}
     if judged.verdict is Verdict.QUALIFIED:
-        finding = f"only as a round number, or with an audit more: {finding}"
+        finding = f"only as a round number: {finding}"
         if task.audits == with_first:
             finding = (
                 f"only with an audit at the first round, {with_first} in all; Algorithm 2 (r mod s = 0 for r from 1) "
@@ -352,7 +346,7 @@ def judge_audits(task: Task) -> Outcome:
     )
     return conclude(
         judged.verdict,
-        f"{finding}, the rule that gives the others' numbers ({others}); {task.audits} takes one more at the end",
+        f"{finding}, by the rule that gives the others' numbers ({others}), which this one does not follow",
         **evidence,
     )
 
@@ -633,7 +627,7 @@ CHECKS = (
         CANIFE.claim(
             f"section4.3.times.{id_}",
             "Section 4.3",
-            f"{name}: {iteration} s a design iteration, {total} s for 2,500",
+            f"{name}: an iteration takes {iteration} s on average, and the design procedure of 2,500 takes {total} s",
             fixed(judge_times, iteration, Canife.ITERATIONS, total),
         )
         for id_, name, iteration, total in _TIMES
@@ -641,7 +635,7 @@ CHECKS = (
     CANIFE.claim(
         "section4.3.minutes",
         "Section 4.3",
-        "Designing a canary takes at most 10 minutes on a CPU",
+        "Designing a canary in 2,500 iterations takes, by its mean times, at most 10 minutes on a laptop's CPU",
         fixed(_judge_minutes),
     ),
     *(

@@ -43,24 +43,24 @@ def test_coverage_agrees_with_simulation():
     assert stats.binomtest(int(covered), 20000, exact).pvalue > 1e-6
 
 
-def test_another_printed_maximum_of_split_trials_is_confirmed():
-    assert canife_attack.judge_insertion("3.89").verdict is Verdict.QUALIFIED
-    assert canife_attack.judge_insertion("4.4").verdict is Verdict.CONFIRMED
+def test_half_of_the_trials_is_confirmed_and_another_part_refuted():
+    assert canife_attack.judge_insertion(50).verdict is Verdict.CONFIRMED
+    assert canife_attack.judge_insertion(55).verdict is Verdict.REFUTED
 
 
 def test_the_largest_estimate_of_split_trials_is_that_over_all_counts():
     for inserted, others in ((50, 50), (55, 45), (90, 10)):
         ratios = [
-            (1 - 1e-5 - one / inserted) / (other / others)
+            (1 - 0.01 - one / inserted) / (other / others)
             for one in range(1, inserted + 1)
             for other in range(1, others + 1)
         ] + [
-            (1 - 1e-5 - one / others) / (other / inserted)
+            (1 - 0.01 - one / others) / (other / inserted)
             for one in range(1, others + 1)
             for other in range(1, inserted + 1)
         ]
         assert canife_attack.split_cap(inserted, others) == pytest.approx(np.log(max(ratios)), rel=1e-12)
-    assert canife_attack.split_cap(50, 50) == pytest.approx(canife_attack.largest(Fraction(1, 10**5), 1), rel=1e-14)
+    assert canife_attack.split_cap(50, 50) == pytest.approx(canife_attack.largest(Fraction(1, 100), 1), rel=1e-14)
 
 
 @pytest.mark.parametrize("half", [1, 2, 4])

@@ -78,5 +78,4 @@ def test_small_steps_do_not_reach_the_clip_norm(rates, verdict):
 def test_times_are_in_proportion_to_the_iterations():
     found = canife_experiments._judge_minutes()
     assert found.evidence["minutes"] == pytest.approx(591.5 / 60)
-    assert found.evidence["minutes_of_3000"] == pytest.approx(591.5 / 60 * 1.2)
-    assert found.verdict is Verdict.QUALIFIED
+    assert found.verdict is Verdict.CONFIRMED
