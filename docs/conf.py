@@ -62,6 +62,7 @@ extensions = [
         "mathml",
         "contents",
         "names",
+        "types_of_parameters",
         "reports",
         "links",
     ),

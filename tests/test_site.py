@@ -38,6 +38,17 @@ def test_published_and_proven_pages_are_pages(site):
             assert (site / page.relative_to(ROOT)).with_suffix(".html").exists(), page
 
 
+def test_the_published_runs_report_and_one_of_an_audit_are_on_it(site):
+    for name, page in (("report.html", "docs/findings.md"), ("audit.html", "docs/how/publish.md")):
+        assert (site / name).stat().st_size > 10_000
+        assert f'/{name}">' in made(site, ROOT / page)
+
+
+def test_types_stand_beside_parameters(site):
+    page = (site / "docs/reference/names/canaryproof.audit.html").read_text(encoding="utf-8")
+    assert re.search(r"<strong>scores</strong>.{0,80}Scores", page, re.DOTALL)
+
+
 def test_names_in_guides_lead_to_the_reference(site):
     guides = [page for page in (ROOT / "docs").glob("how/*.md") if "cp.audit(" in page.read_text(encoding="utf-8")]
     assert len(guides) >= 3
