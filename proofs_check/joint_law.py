@@ -172,10 +172,11 @@ def _inference(concluded: int) -> Outcome:
     law = _printed_law()
     stands = law.verdict is Verdict.CONFIRMED
     return judged(
-        Kind.WRONG_TERM if stands else Kind.FALSE,
-        f"It does not follow: ±1 with equal chances have mean 0 and variance 1 too, but moment {concluded} is "
-        f"{two_values[-1]}, not {normal[-1]}. The conclusion holds for every fixed number of cosines by another "
-        "argument (corrected_proof.md, 7)",
+        Kind.HYPOTHESIS if stands else Kind.FALSE,
+        "Only of the Gaussian that Algorithm 1 fits to the cosines, whose limit it is. Of the cosines themselves it "
+        f"does not follow: ±1 with equal chances have mean 0 and variance 1 too, but moment {concluded} is "
+        f"{two_values[-1]}, not {normal[-1]}. Every fixed number of cosines has the limit law all the same, by "
+        "another argument: √d·gᵢ is 1/σ and a normal variable but for terms that vanish",
         {"conclusion_survives": stands},
     )
 

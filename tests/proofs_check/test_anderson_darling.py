@@ -34,7 +34,7 @@ def drift_energy(z):
     ("name", "kind"),
     [
         ("final.section-3.anderson-darling", Kind.HYPOTHESIS),
-        ("final.section-3.anderson-darling.level", Kind.HYPOTHESIS),
+        ("final.section-3.anderson-darling.level", Kind.EXACT),
         ("v1.table4.critical-values", Kind.HYPOTHESIS),
         ("final.table6.critical-values", Kind.HYPOTHESIS),
         ("ours.anderson-darling.limit-law", Kind.EXACT),
@@ -51,9 +51,8 @@ def test_the_conclusion_would_stand_with_enough_samples(monkeypatch):
     assert kind_of(BY_ID["final.section-3.anderson-darling"].judge(CONTEXT)) is Kind.EXACT
 
 
-def test_the_level_would_hold_with_the_right_critical_value(monkeypatch):
-    monkeypatch.setitem(anderson_darling.STEPHENS_1974, 0.15, 0.56)
-    assert kind_of(BY_ID["final.section-3.anderson-darling.level"].judge(CONTEXT)) is Kind.EXACT
+def test_another_share_than_the_level_is_false():
+    assert kind_of(anderson_darling._judge_level(0.1)) is Kind.FALSE
 
 
 def test_captions_with_right_values_are_exact_and_with_values_of_no_table_false():

@@ -14,8 +14,6 @@ CONTEXT = Context(Effort.QUICK, 0)
 
 NOT_EXACT = {
     "final.theorem-3.2.distribution-function": Kind.HYPOTHESIS,
-    "final.theorem-3.2.discrepancy": Kind.HYPOTHESIS,
-    "v1.theorem-3.2.discrepancy": Kind.HYPOTHESIS,
     "final.theorem-3.2.null-hypothesis": Kind.HYPOTHESIS,
     "review.theorem-3.2.answer-scheffe": Kind.HYPOTHESIS,
 }

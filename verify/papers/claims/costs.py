@@ -44,9 +44,10 @@ def judge_negligible() -> Outcome:
     negligible = [part["Algorithm 3"] <= _NEGLIGIBLE for part in (fashion, large)]
     listed = ", ".join(f"{name} {share:.2g}" for name, share in fashion.items())
     finding = (
-        f"only where a round's training costs far more than {2 * Final.CANARIES:,} inner products: on StackOverflow "
-        f"Algorithm 3 is {large['Algorithm 3']:.1g} of the training's multiply-adds, by its sentences alone. In "
-        f"Section 5.4's own training the shares are {listed}"
+        "only of crafting, which random canaries are spared, or where a round's training costs far more than "
+        f"{2 * Final.CANARIES:,} inner products to score them: on StackOverflow Algorithm 3 is "
+        f"{large['Algorithm 3']:.1g} of the training's multiply-adds, by its sentences alone. In Section 5.4's own "
+        f"training the shares are {listed}"
     )
     costly = fashion["CANIFE"] >= _MUCH
     return conclude(

@@ -15,9 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special, stats
 
-from canaryproof.kernels import binomial, gaussian_mechanism
+from canaryproof.kernels import binomial, gaussian_mechanism, two_gaussians
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.threshold_attack import threshold_epsilon
+from canaryproof.kernels.two_gaussians import Direction
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.results import Design
@@ -229,13 +230,18 @@ def _integrated(table: Array, values: ArrayLike, means: ArrayLike) -> Array:
     return law
 
 
-def mean_fitted(mean: float, delta: float, canaries: int = Final.CANARIES) -> float:
-    """Return the mean of Algorithm 1's estimate as finally printed, of cosines with a mean."""
+def moments_fitted(
+    mean: float, delta: float, canaries: int = Final.CANARIES, direction: Direction = "both"
+) -> tuple[float, float]:
+    """Return mean and deviation of Algorithm 1's estimate as finally printed, of cosines with a mean."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
     ratios, density = _ratios(canaries)
     means = mean + nodes[:, np.newaxis] / math.sqrt(canaries)
-    values = epsilon_estimators.both_directions(delta, means, ratios)
-    return float((weights[:, np.newaxis] * values * density).sum() / math.sqrt(2.0 * math.pi))
+    values = two_gaussians.epsilon(delta, 0.0, 1.0, means, ratios, direction)
+    first, second = (
+        float((weights[:, np.newaxis] * values**power * density).sum() / math.sqrt(2.0 * math.pi)) for power in (1, 2)
+    )
+    return first, math.sqrt(second - first**2)
 
 
 def pinned(values: ArrayLike, means: ArrayLike, delta: float) -> Array:

@@ -300,7 +300,7 @@ def judge_sweep(cells: Sequence[PrintedCell]) -> Outcome:
     Algorithm 1 as stated fits the deviation, which the printed numbers are without.
     """
     finding, p_value, design = unbiased(cells)
-    stated, ratios = _as_stated(cells), [final_tables.as_stated(cell) / cell.epsilon for cell in cells]
+    stated, ratios = _as_stated(cells), [final_tables.as_stated(cell)[0] / cell.epsilon for cell in cells]
     by_epsilon = {
         epsilon: [cell.deviation for cell in sorted(cells, key=lambda cell: cell.dim) if cell.epsilon == epsilon]
         for epsilon in sorted({cell.epsilon for cell in cells})
@@ -330,7 +330,7 @@ def _as_stated(cells: Sequence[PrintedCell]) -> str:
     """List Algorithm 1's mean estimates of the least ε by dimension."""
     least = min(cell.epsilon for cell in cells)
     row = sorted((cell for cell in cells if cell.epsilon == least), key=lambda cell: cell.dim)
-    listed = ", ".join(f"{final_tables.as_stated(cell):.2f}" for cell in row)
+    listed = ", ".join(f"{final_tables.as_stated(cell)[0]:.2f}" for cell in row)
     return f"{listed} at ε = {least:g} as d grows"
 
 
@@ -381,7 +381,7 @@ def judge_dimension(cells: Sequence[PrintedCell]) -> Outcome:
         "at each ε all printed means are of normal estimates with the same mean",
         f"one mean is {effect * count / math.sqrt(count - 1):.2g} standard deviations off",
     )
-    ratios = [final_tables.as_stated(cell) / cell.epsilon for cell in cells]
+    ratios = [final_tables.as_stated(cell)[0] / cell.epsilon for cell in cells]
     if outcome.verdict is not Verdict.CONFIRMED or close(ratios) is Verdict.CONFIRMED:
         return outcome
     # The limit of large d does not depend on d; at the printed d Algorithm 1 as stated is not there yet.

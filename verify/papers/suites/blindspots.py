@@ -305,8 +305,9 @@ def measured(context: Context, cases: Cases) -> list[dict[str, Any]]:
 
 def _words(rows: Iterable[dict[str, Any]]) -> str:
     return "; ".join(
-        f"{row['mechanism']} {row['value']:g}: {row['epsilon']:.3g}, {row['unlimited']:.3g}, "
-        f"{row['alarms'] / row['runs']:.1%}"
+        f"{row['mechanism']} ({MECHANISMS[row['mechanism']].parameter}: {row['value']:g}) has ε = "
+        f"{row['epsilon']:.3g}, ε̂ tends to {row['unlimited']:.3g}, and {row['alarms'] / row['runs']:.1%} of audits "
+        "raise an alarm"
         for row in rows
     )
 
@@ -337,7 +338,7 @@ def _judge(
     private = all(row["epsilon"] > claimed().epsilon for row in rows[: len(missed)])
     return conclude(
         verdict if as_said and private else Verdict.INCONCLUSIVE,
-        f"{words} (ε, limit of ε̂, alarms: {_words(rows)})",
+        f"{words}. Where ε is to be {claimed().epsilon:g}, {_words(rows)}",
         _design(rows),
         cases=rows,
     )
@@ -367,8 +368,8 @@ def _refutation(context: Context) -> Outcome:
     low = all(row["outcome"] == "missed" for row in rows)
     finding = (
         f"an attack on noise from {_BITS}-bit uniforms in single precision finds a client in {won['with']} of "
-        f"{_ATTACKED} releases, with {won['without']} false alarms, though ε̂ is as claimed (ε, limit of ε̂, alarms: "
-        f"{_words(rows)})"
+        f"{_ATTACKED} releases, with {won['without']} false alarms, though ε̂ is as claimed: where ε is to be "
+        f"{claimed().epsilon:g}, {_words(rows)}"
     )
     verdict = Verdict.CONFIRMED if succeeds and low else Verdict.INCONCLUSIVE
     return conclude(verdict, finding, _design(rows), cases=rows, attack=won)
@@ -405,7 +406,7 @@ CHECKS: tuple[Check, ...] = (
             f"{section}.any-user",
             section.replace("section", "Section "),
             "A low ε̂ is no formal bound, but evidence that who attacks by cosines has a hard time to tell the presence "
-            "of any given user",
+            f"of any given user{released}",
             _on(
                 (("unclipped", 10.0), ("memorised", 10.0)),
                 (),
@@ -414,7 +415,11 @@ CHECKS: tuple[Check, ...] = (
                 "or memorised",
             ),
         )
-        for document, section in ((FINAL, "section4"), (SUBMISSION, "section4"), (FIRST_VERSION, "section4.1"))
+        for document, section, released in (
+            (FINAL, "section4", " from the final model"),
+            (SUBMISSION, "section4", " from the final model"),
+            (FIRST_VERSION, "section4.1", ""),
+        )
     ),
     *(
         document.claim(

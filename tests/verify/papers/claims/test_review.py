@@ -100,7 +100,7 @@ def test_means_that_depend_on_the_dimension_are_refuted():
 
 
 def test_a_sweep_without_bias_as_stated_is_confirmed(monkeypatch):
-    monkeypatch.setattr(review.final_tables, "as_stated", lambda cell: cell.epsilon)
+    monkeypatch.setattr(review.final_tables, "as_stated", lambda cell: (cell.epsilon, 0.0))
     assert review.judge_sweep(SWEEP).verdict is review.judge_dimension(SWEEP).verdict is Verdict.CONFIRMED
 
 

@@ -75,8 +75,6 @@ def test_each_reason_is_of_a_sentence_that_was_read():
 def test_other_numbers_have_other_verdicts():
     assert sentences.judge_log_domain("45800").verdict is Verdict.CONFIRMED
     assert sentences.judge_log_domain("382").verdict is Verdict.REFUTED
-    assert sentences.judge_exact_cdf(("6.256",)).verdict is Verdict.CONFIRMED
-    assert sentences.judge_exact_cdf(("6.240",)).verdict is Verdict.QUALIFIED
 
 
 def test_the_largest_cosine_of_an_unobserved_canary_is_a_maximum_of_normal_draws():
@@ -94,8 +92,9 @@ def test_the_largest_cosine_of_an_unobserved_canary_is_a_maximum_of_normal_draws
         ((1.99, 1.99, 1.99), Verdict.REFUTED),
     ],
 )
-def test_more_influence_is_seen_beyond_two_deviations_of_table_2(monkeypatch, deviations, verdict):
-    values = iter([3.0 + 0.137 * times for times in deviations])
+def test_more_influence_is_seen_beyond_two_deviations_of_the_estimate(monkeypatch, deviations, verdict):
+    values = iter([3.0 + 0.1 * times for times in deviations])
+    monkeypatch.setattr(sentences.distributions, "moments_fitted", lambda *_: (3.0, 0.1))
     monkeypatch.setattr(sentences, "epsilon_estimators", SimpleNamespace(both_directions=lambda *_: next(values)))
     assert sentences.judge_detects().verdict is verdict
 

@@ -54,10 +54,10 @@ def test_another_seed_changes_no_verdict(quick_run):
         (partial(table_judges.judge_separation, (LIKE_ROW_4,)), Verdict.CONFIRMED),
         (partial(table_judges.judge_separation, (replace(LIKE_ROW_4, lower_all="9.3"),)), Verdict.REFUTED),
         (
-            partial(v1.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="5.97")), v1.FirstVersion.DELTA),
+            partial(v1.judge_high, (LIKE_ROW_4, replace(LIKE_ROW_4, estimate_all="4.39")), v1.FirstVersion.DELTA),
             Verdict.QUALIFIED,
         ),
-        (partial(v1.judge_high, (replace(LIKE_ROW_4, estimate_all="5.97"),), v1.FirstVersion.DELTA), Verdict.REFUTED),
+        (partial(v1.judge_high, (replace(LIKE_ROW_4, estimate_all="4.39"),), v1.FirstVersion.DELTA), Verdict.REFUTED),
         (partial(table_judges.judge_regime, (LIKE_ROW_4,)), Verdict.CONFIRMED),
         (partial(table_judges.judge_regime, (LIKE_ROW_4,), stated=False), Verdict.QUALIFIED),
         (partial(table_judges.judge_regime, (replace(LIKE_ROW_4, estimate_final="2.1"),)), Verdict.REFUTED),
