@@ -138,7 +138,7 @@ release-check: $(STAMP)
 # numbers of trainings by REPEAT.
 published-canife: REPEAT := 5
 published-canife: $(STAMP)
-	$(BIN)/canaryproof benchmark canife --data '$(DATA)/fashion-mnist' --level full --repeat $(REPEAT) --out reports/published
+	$(BIN)/canaryproof benchmark canife --data '$(DATA)/fashion-mnist' --level full --repeat $(REPEAT) --out reports/published --overwrite
 	$(BIN)/python -m tests.publishing
 
 # The papers' experiments on data that everybody can have, at full size: DATA has the folders mnist,

@@ -790,8 +790,8 @@ def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytes
         assert "less noise than claimed, on all coordinates" in noticed
         assert "one client that is not clipped, or counts several times" in missed
         assert "ε up to ∞" in missed
-    assert "can be told from the released vector only" in given
-    assert "released vector" not in guessed
+    assert "is not measured here; a release's length tells it" in given
+    assert "a release's length" not in guessed
     assert json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]["given"]
     assert "of d of at least 1,000." in words(output("audit", "both.npz", "--delta", "0.01", "--details"))
 

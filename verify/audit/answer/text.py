@@ -727,7 +727,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if result.is_masked:
         yield "The lists above allow for what hides the claimed noise: others' data, or more noise than claimed."
     elif result.noise_multiplier is not None and result.release_norm is None:
-        yield "How much data dilute the cosines, ‖x‖²/(σ²d) − 1, can be told from the released vector only."
+        yield "How much data dilute the cosines, ‖x‖²/(σ²d) − 1, is not measured here; a release's length tells it."
 
 
 def claim_of_faults(spots: "BlindSpots") -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option
+from canaryproof.verify.audit.cli.options import EngineLost, FilePath, cluster, engine_option, overwrite_option
 from canaryproof.verify.audit.cli.progress import progress
 from canaryproof.verify.audit.engine.executors import EngineError
 from canaryproof.verify.audit.files.errors import InputError, OutputError, extra
@@ -45,6 +45,7 @@ def benchmark_command() -> None:
     help="Quick by default. On MNIST two or ten minutes on two cores; full also shuffles an epoch and tries rates.",
 )
 @click.option("--out", type=FilePath(), help="Folder for the page, its picture and its numbers.")
+@overwrite_option
 @engine_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
 def canife_command(
@@ -58,6 +59,7 @@ def canife_command(
     repeat: int | None,
     level: str | None,
     out: Path | None,
+    overwrite: bool,
     engine_name: str,
     as_json: bool,
 ) -> None:
@@ -78,14 +80,15 @@ def canife_command(
         for name, value in (("repeat", repeat), ("level", level), ("engine", engine_name != "local" or None)):
             if value is not None:
                 raise InputError(f"--{name}: needs --data, as nothing is trained without it")
-        _by_laws(given, out, as_json)
+        _by_laws(given, out, overwrite, as_json)
     else:
         for name in given:
             raise InputError(f"--{name}: must not be given with --data, whose setting is the paper's")
-        _by_trainings(None if str(data) == "digits" else data, repeat, level or "quick", out, engine_name, as_json)
+        folder = None if str(data) == "digits" else data
+        _by_trainings(folder, repeat, level or "quick", out, overwrite, engine_name, as_json)
 
 
-def _by_laws(given: Mapping[str, float], out: Path | None, as_json: bool) -> None:
+def _by_laws(given: Mapping[str, float], out: Path | None, overwrite: bool, as_json: bool) -> None:
     # Load compiled kernels, which a mistake in the options does not wait for.
     from canaryproof.verify.papers.comparison import canife_laws
 
@@ -98,7 +101,7 @@ def _by_laws(given: Mapping[str, float], out: Path | None, as_json: bool) -> Non
         # Loads matplotlib.
         from canaryproof.reports import canife_comparison
 
-        prepare(out, canife_comparison.FILES)
+        prepare(out, canife_comparison.FILES, overwrite=overwrite)
     with progress("canaryproof benchmark canife", equal_parts=False) as advance:
         comparison = canife_laws.compare(laws, lambda part: advance(part, 0, 0))
     document = (
@@ -110,14 +113,20 @@ def _by_laws(given: Mapping[str, float], out: Path | None, as_json: bool) -> Non
 
 
 def _by_trainings(
-    data: Path | None, repeat: int | None, level: str, out: Path | None, engine_name: str, as_json: bool
+    data: Path | None,
+    repeat: int | None,
+    level: str,
+    out: Path | None,
+    overwrite: bool,
+    engine_name: str,
+    as_json: bool,
 ) -> None:
     missing = [name for name in _EXTRA if find_spec(name) is None]
     if missing:
         raise InputError(f"--data: training networks needs {', '.join(missing)}: {extra('federated')}")
     workers = cluster(engine_name)
     if out is not None:
-        prepare(out, (CANIFE, "canife.md"))
+        prepare(out, (CANIFE, "canife.md"), overwrite=overwrite)
     # Its trainings need JAX.
     from canaryproof.verify.papers.accounting.sampled_gaussian import least_epsilon
     from canaryproof.verify.papers.claims.canife import rules as canife_rules
@@ -150,11 +159,14 @@ def _by_trainings(
         click.echo("All designs, bounds and costs are on the page, which --out DIR writes.")
 
 
-def prepare(folder: Path, names: Iterable[str]) -> None:
+def prepare(folder: Path, names: Iterable[str], *, overwrite: bool) -> None:
     """Make a folder: minutes of measuring are not to be lost to one that cannot be written to."""
     with _named(folder):
         folder.mkdir(parents=True, exist_ok=True)
         check_files(names, folder)
+    for name in names:
+        if not overwrite and (folder / name).exists():
+            raise InputError(f"{folder / name}: must not exist already, unless with --overwrite")
 
 
 def write(files: Mapping[str, bytes], folder: Path) -> None:

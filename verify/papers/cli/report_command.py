@@ -32,8 +32,8 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
     """Write the reports of a run anew.
 
     RUN is a folder that "canaryproof verify --out" left. The reports are made from its results.json, or from run.sqlite
-    if the run was interrupted, and nothing is computed again. If "canaryproof benchmark --out" left results in the same
-    folder, or "canaryproof train --out" in a folder in it, they become chapters of the report.
+    if the run was interrupted, and nothing is computed again. If "canaryproof benchmark canife --data" left results in
+    the same folder, or "canaryproof train --out" in a folder in it, they become chapters of the report.
 
     The format md writes Markdown with pictures; begin with summary.md. The format html writes one report.html, and next
     to it the tables as CSV and LaTeX, the pictures as SVG and PNG, a badge, and BibTeX. The format json writes

@@ -52,6 +52,9 @@ def test_laws_need_no_extra_and_say_the_same_in_all_forms(tmp_path, monkeypatch)
     again = shlex.split(command.replace("RESULTS", str(tmp_path / "again")))[3:]
     assert json.loads(call_canife(*again, "--json").stdout) == found.to_json()
     assert json.loads((tmp_path / "out" / "canife_comparison.json").read_text(encoding="utf-8")) == found.to_json()
+    refused = call_canife(*ONE_ROUND, "--out", tmp_path / "out")
+    assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
+    assert "must not exist already, unless with --overwrite" in refused.stderr
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "canife_comparison.md").write_text("mine")
     refused = call_canife(*ONE_ROUND, "--out", tmp_path / "mine")
@@ -73,6 +76,8 @@ def test_trainings_write_the_document_and_its_page(told, tmp_path):
     result = call_canife("--data", "digits", "--level", "full", "--repeat", 2, "--out", tmp_path / "out", "--json")
     assert (result.exit_code, result.stderr, json.loads(result.stdout)) == (0, "", to_document(RECORD))
     files = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "out").glob("[!.]*")}
+    assert call_canife("--data", "digits", "--out", tmp_path / "out").exit_code == 2
+    assert call_canife("--data", "digits", "--out", tmp_path / "out", "--overwrite").exit_code == 0
     assert files == {"canife.json": result.stdout, "canife.md": str(RECORD)}
     assert told[0][2:] == ("full", 2)
 
