@@ -190,7 +190,7 @@ def _pieces(tokens: Sequence[Token]) -> Iterator[tuple[Sequence[Token], str]]:
 
 _OWN = "ours"
 # Characters of evidence on the whole page and of one claim: the page of a quick run is to stay below 1.5 MB.
-_ALL_ROOM, _MOST_ROOM = 250_000, 1_200
+_ALL_ROOM, _MOST_ROOM = 200_000, 1_200
 # Meanings of the letters that the first screen may show.
 _SYMBOLS = {
     "ε": "privacy loss of the mechanism; ε̂ is an estimate of it",

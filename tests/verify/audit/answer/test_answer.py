@@ -280,6 +280,7 @@ def card_contradictions(result: Audit) -> Iterator[str]:
     if result.bound is not None:
         low = round_down(result.bound.low)
         bound = f"ε ≥ {low} at δ = {result.delta:g} (`{result.bound.name}`, {result.bound.coverage}"
+        bound += ", if the trade-off curve is Gaussian" if "Gaussian trade-off" in result.bound.assumes else ""
         bound += "" if math.isinf(result.bound.cap) else f", at most {round_down(result.bound.cap)} from so many"
     if not card["estimate"].startswith(estimate):
         yield "the card has another estimate"

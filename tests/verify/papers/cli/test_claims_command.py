@@ -63,7 +63,7 @@ def test_a_terminal_gets_counts_and_what_is_refuted(terminal):
     # No word of the five that stands in each list's end is a statement's.
     assert terminal("--verdict", "confirmed")[-1].endswith(" confirmed")
     assert terminal("final") == terminal("--document", "final")
-    assert terminal("--document", "canife", "--verdict", "inconclusive") == ["No statement is like that."]
+    assert terminal("--document", "own", "--verdict", "refuted") == ["No statement is like that."]
 
 
 def test_a_table_is_printed_beside_what_is_true(terminal):

@@ -296,7 +296,7 @@ CHECKS = (
     CANIFE.claim(
         "section3.3.norm",
         "Section 3.3; learning rates of Appendix B",
-        "That the canary's gradient is no shorter than C = 1 ensures ‖u_c‖² = C²",
+        "A gradient of the canary no shorter than C = 1 ensures ‖u_c‖² = C²",
         fixed(judge_norm, RATES),
     ),
     CANIFE.claim(
