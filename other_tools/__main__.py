@@ -33,7 +33,7 @@ def main(suites: tuple[str, ...], level: str, seed: int, out: Path) -> None:
     SUITE is auditors, dependence (the same on scores that depend on each other) or accountants; all by default. The
     exit status is 1 if a method of this package fails.
     """
-    prepare(out, (RESULTS, page.PAGE, page.DEPENDENCE))
+    prepare(out, (RESULTS, page.PAGE, page.DEPENDENCE), overwrite=True)
     plan = Plan("other_tools.__main__:SUITES", tuple(dict.fromkeys(suites or SUITES)), Context(Effort(level), seed))
     with (
         RunFile(None, plan.origin, plan.checks) as file,

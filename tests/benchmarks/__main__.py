@@ -45,7 +45,7 @@ def main(page: str, out: Path | None, as_json: bool, size: str, largest: bool) -
     if largest and page != "releases":
         raise click.UsageError("--largest must be given with --page releases")
     if out is not None:
-        prepare(out, (f"{page}.json", f"{page}.md"))
+        prepare(out, (f"{page}.json", f"{page}.md"), overwrite=True)
     dims = (*releases.DIMS[size], *([releases.LARGEST] if largest else []))
     with Console(stderr=True).status("") as status:
 

@@ -290,8 +290,8 @@ def judge_tight() -> Outcome:
     skewness = largest_cosine(Final.STACKOVERFLOW_ROUNDS, 0.0)[2]
     listed = []
     for data, part in (("StackOverflow", rows[:3]), ("EMNIST", rows[3:])):
-        both, one_way = (", ".join(f"{row[name]:.4g}" for row in part) for name in ("limit", "one direction"))
-        listed.append(f"{both} on {data} ({one_way} in one direction alone)")
+        both, alone = (", ".join(f"{row[name]:.4g}" for row in part) for name in ("limit", "one direction"))
+        listed.append(f"{both} on {data} ({alone} in one direction alone)")
     finding = (
         f"printed ε̂/ε runs from {min(ratios):.2f} to {max(ratios):.2f}; with noise and canaries alone, where ε is "
         f"known, Algorithm 3 tends for 300, 100 and 30 to {' and '.join(listed)}: it fits a Gaussian to the largest of "
