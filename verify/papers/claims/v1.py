@@ -107,6 +107,10 @@ def judge_advantage(context: Context) -> Outcome:
     return conclude(verdict, finding, design, rows=rows, level=LEVEL)
 
 
+# "Somewhat": by less than a quarter of ε.
+_SOMEWHAT = 0.25
+
+
 def judge_threshold_choice(context: Context) -> Outcome:
     """Judge that a threshold chosen on the reported sample raises the 95% lower bound."""
     runs, epsilon = context.pick(200, 2000), 3.0
@@ -133,12 +137,12 @@ def judge_threshold_choice(context: Context) -> Outcome:
     # At the best of all thresholds no bound is lower: where it is not higher in the mean, no gain is above 0.
     visible = error * (float(stats.t.isf(LEVEL, runs - 1)) + float(stats.norm.ppf(POWER)))
     design = Design("the bound is not higher in the mean", LEVEL, f"it is by {visible:.2g}", POWER, runs)
-    # "Somewhat" has no number.
-    verdict = Verdict.CONFIRMED if p_value < LEVEL else Verdict.INCONCLUSIVE
+    verdict = holds(gain <= _SOMEWHAT * epsilon, True) if p_value < LEVEL else Verdict.INCONCLUSIVE
+    much = "" if verdict is Verdict.CONFIRMED else f"higher, but by {gain / epsilon:.0%} of ε: "
     return conclude(
         verdict,
-        f"at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from another run, "
-        f"which is {gain / epsilon:.0%} of ε, and lies above the true ε in {above} of {runs} runs",
+        f"{much}at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from "
+        f"another run, and lies above the true ε in {above} of {runs} runs",
         design,
         gain=gain,
         error=error,

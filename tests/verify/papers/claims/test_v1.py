@@ -183,13 +183,15 @@ def test_slightly_is_a_tenth_at_each_epsilon(monkeypatch, excesses, verdict, sma
 def test_a_gain_in_the_mean_is_seen_by_students_test(monkeypatch) -> None:
     found = v1.judge_threshold_choice(QUICK)
     gain, error, above = (found.evidence[name] for name in ("gain", "error", "above"))
-    assert found.verdict is Verdict.CONFIRMED
+    # "Somewhat" is less than a quarter of ε.
+    assert gain > 0.75
+    assert found.verdict is Verdict.QUALIFIED
     assert found.finding == (
-        f"at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over one with a threshold from another run, "
-        f"which is {gain / 3.0:.0%} of ε, and lies above the true ε in {above} of 200 runs"
+        f"higher, but by {gain / 3.0:.0%} of ε: at ε = 3 the bound rises by {gain:.3f} ± {error:.3f} in the mean over "
+        f"one with a threshold from another run, and lies above the true ε in {above} of 200 runs"
     )
     p_value = stats.t.sf(gain / error, 199)
-    for share, verdict in ((2.0, Verdict.CONFIRMED), (0.5, Verdict.INCONCLUSIVE)):
+    for share, verdict in ((2.0, Verdict.QUALIFIED), (0.5, Verdict.INCONCLUSIVE)):
         monkeypatch.setattr(v1, "LEVEL", share * p_value)
         assert v1.judge_threshold_choice(QUICK).verdict is verdict
     # Bounds by another road: a loop over thresholds, of other draws. They are above ε as often.
