@@ -167,7 +167,8 @@ def counts() -> str:
     text = (
         f"{own - len(run.failures)} of {own} of this package's own checks hold. Of {len(statements)} statements in "
         f"five documents, versions and reviews of the papers, {found[Verdict.CONFIRMED]} are confirmed, "
-        f"{found[Verdict.QUALIFIED]} hold only under a reading, condition or approximation that the text does not state, "
+        f"{found[Verdict.QUALIFIED]} hold only under a reading, condition or approximation that the text does not "
+        "state, "
         f"{found[Verdict.REFUTED]} are refuted, {found[Verdict.INCONCLUSIVE]} are undecided, and "
         f"{found[Verdict.NEEDS_DATA]} need data that you would have to supply."
     )
