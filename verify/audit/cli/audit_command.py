@@ -239,7 +239,7 @@ def audit_command(
     next to it: "audit release.npy --plan plan.json" is the whole command.
 
     A .json that a watch of Python wrote is answered again: it says what is claimed, and the exit status is that of the
-    decision. --junit and --report write it too.
+    decision. --junit and --report write it too. --claim and --delta pin the claim, whatever the file says.
 
     The decision comes first, then the findings that it rests on, and what to do; --details prints the rest. In
     continuous integration, --claim EPSILON --fail-above-claim passes a job only where every question that is asked is
@@ -255,7 +255,8 @@ def audit_command(
         check_output(report, _REPORTS, 0, overwrite=overwrite)
     heading = _check_heading(report, options)
     if is_watch(file):
-        return answer_watch(context, file, junit, report, heading, as_json=as_json, overwrite=overwrite)
+        pinned, delta = options["claim"], options["delta"]
+        return answer_watch(context, file, junit, report, heading, pinned, delta, as_json=as_json, overwrite=overwrite)
     if options["delta"] is None:
         raise click.MissingParameter(
             ctx=context, param=next(each for each in context.command.params if each.name == "delta")

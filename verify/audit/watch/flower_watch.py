@@ -79,6 +79,8 @@ class FlowerWatch(Watch):
         self._clients_clip = "ClientSide" in name
         self._numbers: dict[int, int] = {}
         self._before: list[Any] = []
+        # The arrays that the last round released.
+        self._released: list[Any] | None = None
         strategy.canaryproof_watch = self
         self.at_close(lambda: vars(strategy).pop("canaryproof_watch", None))
         self._is_own = not {"configure_train", "aggregate_train"} & set(vars(strategy))
@@ -90,7 +92,10 @@ class FlowerWatch(Watch):
         nodes = sorted(grid.get_node_ids())
         for node in nodes:
             self._numbers.setdefault(node, len(self._numbers))
-        self._before = arrays.to_numpy_ndarrays()
+        self._before, released = arrays.to_numpy_ndarrays(), self._released
+        if released is not None and not all(map(np.array_equal, self._before, released)):
+            because = f"round {self.steps + 1} does not begin with what the round before released"
+            self._observe(Question.LEAK, Status.CANNOT_SAY, "moved", because, "Check that no data moves the model.")
         if self._layers is None:
             self._layers = {str(name): math.prod(array.shape) for name, array in arrays.items()}
         if self._members is None:
@@ -113,7 +118,8 @@ class FlowerWatch(Watch):
             because = f"round {self.steps + 1} released nothing, which depends on who answered"
             self._observe(Question.LEAK, Status.CANNOT_SAY, "nothing", because)
             return released, metrics
-        after = flatten(released.to_numpy_ndarrays())
+        self._released = released.to_numpy_ndarrays()
+        after = flatten(self._released)
         self._note_lengths(np.asarray(lengths))
         if self._clients_clip:
             self._check_replies(lengths)
@@ -145,6 +151,7 @@ class FlowerWatch(Watch):
 
     def _look_at_clipping(self, server_round: int, received: list[Any], answered: list[Any], before: Array) -> None:
         """Run a copy of the strategy with one client's reply exchanged."""
+        self._has_clipping = True
         if self._clients_clip or not answered or not self.is_shadow_due:
             return
         try:

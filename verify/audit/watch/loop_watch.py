@@ -23,7 +23,7 @@ from canaryproof.kernels.refusals import short_repr, shorten
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.watch.shadow_members import change_and_limit
-from canaryproof.verify.audit.watch.watch_record import ShadowTrial, is_replaced
+from canaryproof.verify.audit.watch.watch_record import Observation, ShadowTrial, is_replaced
 from canaryproof.verify.audit.watch.watching import Watch
 
 # The name by which jax_privacy's functions take which rows of a batch are none.
@@ -122,6 +122,7 @@ class LoopWatch(Watch):
                 if not self._closed:
                     self._note_tracers()
                 return clipped_gradients(*args, **kwargs)
+            self._has_clipping = True
             self._note_move(args[0])
             if self._layers is None and self._residuals is None:
                 self._layers = _sizes(args[0])
@@ -190,6 +191,16 @@ class LoopWatch(Watch):
         changed = copy.copy(privatizer)
         changed.update = update_and_look
         return changed
+
+    def _open_parts(self) -> Iterator[Observation]:
+        yield from super()._open_parts()
+        if not self._clipping.alone:
+            do = "In JAX let watch.gradients wrap your function; else try cp.replay with your step."
+            yield self._part(Question.CLIPPING, "whether a model or a loss mixes examples", do)
+        # A loop that hands over what it releases has said the divisor.
+        if self._params is not None and len(self._ratios) < _RATIOS:
+            yield self._part(Question.CLIPPING, "what the noised sum is divided by", _FIXED_DIVISOR)
+        yield self._part(Question.LEAK, "what moves the parameters besides the releases")
 
     # These take a step.
 
@@ -264,8 +275,7 @@ class LoopWatch(Watch):
             because = (
                 f"the noised sum of step {self.steps} is divided by the number that was drawn, {int(counts[-1]):,}"
             )
-            do = "Divide by the expected batch size: the number that was drawn is private."
-            self._observe(Question.CLIPPING, Status.FAILED, "divisor", because, do)
+            self._observe(Question.CLIPPING, Status.FAILED, "divisor", because, _FIXED_DIVISOR)
 
     # These call the gradients again.
 
@@ -325,6 +335,7 @@ class LoopWatch(Watch):
             self._count_alone()
 
 
+_FIXED_DIVISOR = "Divide by the expected batch size: the number that was drawn is private."
 # How a member's trial is called.
 _KINDS = {"without": ", left out", "more": ", again", "far": ", a thousand times as large", "copies": ""}
 

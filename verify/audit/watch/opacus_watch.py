@@ -28,7 +28,7 @@ from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.watch.shadow_members import Parts, row_count
-from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, ShadowTrial
+from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, Observation, ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
 _INSERT = rules.NumberRange("be a whole number of at least 2", 2, 10**6, whole=True)
@@ -190,6 +190,7 @@ class OpacusWatch(Watch):
 
     def _clip_and_look(self) -> None:
         """Replace the optimizer's clipping, which is called for each physical batch."""
+        self._has_clipping = True
         if self._has_changed_parameters():
             self._clip()
             return
@@ -316,12 +317,18 @@ class OpacusWatch(Watch):
             return None
         history = getattr(getattr(self._engine, "accountant", None), "history", ())
         if self._earlier is not None and sum(entry[2] for entry in history) == self.steps - self._earlier.steps:
-            # The accountant was not resumed: it is in no checkpoint.
+            # It is in no checkpoint.
+            self._note_accountant("was not resumed")
             return None
         try:
             return float(self._engine.get_epsilon(self.delta))
-        except Exception:
+        except Exception as error:
+            self._note_accountant(f"ended in {type(error).__name__}")
             return None
+
+    def _note_accountant(self, why: str) -> None:
+        because = f"the ε of Opacus' accountant, which {why}"
+        self._observe(Question.ACCOUNTING, Status.NOT_LOOKED_AT, "engine", because)
 
     def _attackers(self) -> tuple[AttackerEstimate, ...]:
         """Return what Algorithms 2 and 3 of Andrew et al. (arXiv 2302.03098) estimate."""
@@ -346,6 +353,20 @@ class OpacusWatch(Watch):
             )
             self._estimated = self.steps
         return self._estimates
+
+    def _open_parts(self) -> Iterator[Observation]:
+        yield from super()._open_parts()
+        give = "Give module to the watch."
+        if not self._clipping.alone:
+            do = (
+                "Watch some steps with grad_sample_mode='hooks'." if self._is_ghost else "Try cp.replay with your step."
+            )
+            do = give if self._sampler is None else do
+            yield self._part(Question.CLIPPING, "whether the model mixes examples", do)
+        if self._module is None:
+            yield self._part(
+                Question.LEAK, "what changes parameters and buffers that the optimizer does not train", give
+            )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was recorded, and with inserted canaries their state next to it.
@@ -498,6 +519,7 @@ class OpacusWatch(Watch):
 
     def _accumulate_and_look(self) -> None:
         """Replace the optimizer's ``accumulate``, which is called for each physical batch."""
+        self._has_clipping = True
         passes, self._passes = self._passes, None
         norms = getattr(self._sampler, "_per_sample_gradient_norms", None)
         if passes is None or len(passes[2]) != 2 or norms is None or len(norms) != len(passes[2][0]):

@@ -107,10 +107,13 @@ class WatchAnswer:
     def text(self, width: int = WIDTH, encoding: str = "utf-8") -> str:
         """Print the answer in so many columns, the decision first."""
         looked = f"{self.steps:,} steps, δ = {self.delta:g}; statistical tests after step {self.looked:,}"
-        dos = dict.fromkeys(
-            finding.do for finding in self.findings if finding.status is not Status.AS_CLAIMED and finding.do
-        )
-        if self.decision.outcome is GateOutcome.NOT_PASSED:
+        outcome = self.decision.outcome
+        # Parts that were not looked at matter where all others are as claimed.
+        asked = [
+            each for each in self.findings if each.status is not Status.AS_CLAIMED or outcome is GateOutcome.PASSED
+        ]
+        dos = dict.fromkeys(finding.do for finding in asked if finding.do)
+        if outcome is GateOutcome.NOT_PASSED:
             dos[USUAL_BUGS] = None
         level = "no statistical test was made, and no exact check fails by chance."
         if self.tests:
@@ -118,7 +121,7 @@ class WatchAnswer:
             level = f"at most {round_up(self.tests * LEVEL)} of honest trainings are NOT PASSED by chance ({tests})."
         blocks = [
             ("Watched", f"{looked}."),
-            ("Do", " ".join(dos) if self.decision.outcome is not GateOutcome.PASSED else ""),
+            ("Do", " ".join(dos)),
             ("Level", f"{level[:1].upper()}{level[1:]}"),
             ("Never", f"No watch looks at: {'; '.join(NEVER)}."),
         ]
@@ -129,9 +132,10 @@ class WatchAnswer:
         return "\n".join(lines)
 
 
-def answer_of(record: WatchRecord) -> WatchAnswer:
-    """Make the answer of a watch's record."""
-    findings = findings_of(record)
+def answer_of(record: WatchRecord, pinned: float | None = None) -> WatchAnswer:
+    """Make the answer of a watch's record; the claimed ε is the pinned one, if there is one."""
+    findings = findings_of(record, pinned)
     decision = decide(findings, ASKED, record.tests * LEVEL, NOTICE)
     claim = record.stated if record.claim is None else record.claim.epsilon(record.delta)
+    claim = claim if pinned is None else pinned
     return WatchAnswer(findings, decision, record.delta, claim, record.steps, record.looked, record.looks, record.tests)

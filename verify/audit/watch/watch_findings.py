@@ -35,15 +35,17 @@ _ROUNDED = 1e-9
 _LEAST = 0.99
 
 
-def findings_of(record: WatchRecord) -> tuple[Finding, ...]:
-    """Return the findings, one a question."""
-    judge = _Judge(record)
-    return tuple(find() for find in (judge.noise, judge.clipping, judge.sampling, judge.accounting, judge.leak))
+def findings_of(record: WatchRecord, pinned: float | None = None) -> tuple[Finding, ...]:
+    """Return the findings, one a question; ε is also held against one that somebody else than the training claims."""
+    judge = _Judge(record, pinned)
+    findings = (judge.noise(), judge.clipping(), judge.sampling(), judge.accounting(), judge.leak())
+    return tuple(map(judge.with_open_parts, findings))
 
 
 @dataclass(frozen=True)
 class _Judge:
     record: WatchRecord
+    pinned: float | None = None
 
     # These look for exact checks and tests that failed.
 
@@ -69,6 +71,25 @@ class _Judge:
                 return Finding(question, status, seen.because, do=seen.do)
         return None
 
+    def with_open_parts(self, finding: Finding) -> Finding:
+        """Return a finding that says as well which part of its question was not looked at."""
+        parts = [
+            seen
+            for seen in self.record.observations
+            if (seen.question, seen.status) == (finding.question, Status.NOT_LOOKED_AT)
+        ]
+        if not parts or finding.status is not Status.AS_CLAIMED:
+            return finding
+        because = f"{finding.because}; not looked at: {', '.join(seen.because for seen in parts)}"
+        return replace(finding, because=because, do=" ".join(dict.fromkeys(seen.do for seen in parts if seen.do)))
+
+    def _partial(self, question: Question, steps: int, do: str) -> Finding | None:
+        """Return the finding on a question on which not every step was handed over."""
+        if steps >= self.record.looked:
+            return None
+        because = f"{steps:,} of {_steps(self.record.looked)} alone were handed over"
+        return Finding(question, Status.CANNOT_SAY, because, do=do)
+
     # Noise.
 
     def noise(self) -> Finding:
@@ -93,6 +114,9 @@ class _Judge:
         if noise.high < _LEAST:
             because = f"{words}, and at most {round_up(noise.high, 4)} of it"
             return Finding(Question.NOISE, Status.FAILED, because, noticed, _CHECK_NOISE, numbers)
+        partial = self._partial(Question.NOISE, noise.steps, "Give release, total and clip_norm in each step.")
+        if partial is not None:
+            return replace(partial, because=f"{partial.because}; {words}", numbers=numbers)
         if noise.noticed < NOTICE:
             because = f"{words}; noise of {100 * NOTICE:.0f}% of it would not be noticed"
             return Finding(Question.NOISE, Status.CANNOT_SAY, because, noticed, _MORE_STEPS, numbers)
@@ -142,6 +166,11 @@ class _Judge:
             examples = "1 example has" if seen.alone == 1 else f"{seen.alone:,} examples have"
             words.append(f"alone, {examples} the same gradients")
         because = "; ".join(words)
+        due = self.record.looked.bit_length()
+        if seen.looks < due:
+            because = f"the clipping was handed over at {seen.looks} of {due} looks, and not at the others; {because}"
+            do = "Hand the clipping over in each step."
+            return Finding(Question.CLIPPING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
         if not seen.trials and not seen.long:
             because += ", so that nothing had to be clipped"
             do = "Hand the clipping over (watch.clipping), or watch steps with longer gradients."
@@ -169,6 +198,8 @@ class _Judge:
             Quantity("members", seen.members),
             Quantity("steps of one member, at most", seen.most),
         )
+        open_question = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
+        open_question = open_question or self._partial(Question.SAMPLING, seen.steps, "Give drawn in each step.")
         allowed = None if claim is None else most_participations(claim, self.record.steps)
         if allowed is not None:
             words = f"no member took part in more than {_steps(seen.most)}, claimed {allowed:,}"
@@ -176,16 +207,14 @@ class _Judge:
                 because = f"a member took part in {_steps(seen.most)}, claimed {allowed:,} at most"
                 do = "Claim for as many participations as there were."
                 return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
-            observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
-            return observed or Finding(Question.SAMPLING, Status.AS_CLAIMED, words, numbers=numbers)
+            return open_question or Finding(Question.SAMPLING, Status.AS_CLAIMED, words, numbers=numbers)
         batch = None if claim is None else batch_size(claim)
         if batch is not None and seen.largest > batch:
             because = f"a step has {seen.largest:,} members, claimed {batch:,}"
             do = "Claim for batches as large as there were."
             return Finding(Question.SAMPLING, Status.FAILED, because, do=do, numbers=numbers)
-        observed = self._observation(Question.SAMPLING, Status.CANNOT_SAY)
-        if observed is not None:
-            return observed
+        if open_question is not None:
+            return open_question
         if batch is not None:
             because = f"a step has {seen.largest:,} members at most, claimed {batch:,}, but who they are is not tested"
             do = "Draw them anew in each step, without replacement; a watch tests Poisson sampling."
@@ -268,12 +297,15 @@ class _Judge:
     def _numbers(self) -> tuple[tuple[str, float, float], ...]:
         """Numbers that ε is held against: the name, the number, and the largest ε that it allows."""
         record, delta = self.record, self.record.delta
-        given = []
+        given, claimed = [], "claimed"
+        if self.pinned is not None:
+            given.append((claimed, self.pinned, _other(self.pinned)))
+            claimed = "claimed by the record"
         if record.claim is not None:
             epsilon = record.claim.epsilon(delta)
-            given.append(("claimed", epsilon, epsilon * (1.0 + _ROUNDED)))
+            given.append((claimed, epsilon, epsilon * (1.0 + _ROUNDED)))
         if record.stated is not None:
-            given.append(("claimed", record.stated, _other(record.stated)))
+            given.append((claimed, record.stated, _other(record.stated)))
         if record.accountant is not None:
             given.append(("by the accountant", record.accountant, _other(record.accountant)))
         return tuple(given)

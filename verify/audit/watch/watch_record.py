@@ -58,7 +58,7 @@ class ShadowTrial:
 
 @dataclass(frozen=True)
 class Observation:
-    """An exact check that failed, or a reason why a question cannot be answered; the first one of its kind."""
+    """An exact check that failed, why a question cannot be answered, or a part of it that is not looked at."""
 
     question: Question
     status: Status
@@ -110,6 +110,8 @@ class ClippingRecord:
         Runs of the clipping with one member more, or another one.
     worst
         The one with the largest change, as a share of its limit.
+    looks
+        Looks after the steps 1, 2, 4, … at which the clipping was handed over.
     """
 
     gradients: Count = 0
@@ -120,6 +122,7 @@ class ClippingRecord:
     alone: Count = 0
     trials: Count = 0
     worst: ShadowTrial | None = None
+    looks: Count = 0
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,7 @@ class WatchRecord:
     results
         Of each test the result with the smallest p-value.
     observations
-        Exact checks that failed, and reasons why something cannot be said.
+        Exact checks that failed, reasons why something cannot be said, and parts of questions not looked at.
     attackers
         What attackers learn who see less, where canaries were inserted.
     """
@@ -291,7 +294,7 @@ def _rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
         yield "results", "have p-values from 0 to 1", result.p_value is None or 0.0 <= result.p_value <= 1.0
         yield "results", "be of steps that were looked at", 1 <= result.step <= record.looked
     for seen in record.observations:
-        yield "observations", "have failed, or say what cannot be said", seen.status in _OBSERVED
+        yield "observations", "have failed, or say what cannot be said or was not looked at", seen.status in _OBSERVED
     for each in record.attackers:
         yield "attackers", "have ordered intervals", each.low <= each.epsilon <= each.high
     words = [record.version, *(each.attacker for each in record.attackers)]
@@ -304,7 +307,7 @@ def _rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
     yield from _sampling_rules(record)
 
 
-_OBSERVED = (Status.FAILED, Status.CANNOT_SAY)
+_OBSERVED = (Status.FAILED, Status.CANNOT_SAY, Status.NOT_LOOKED_AT)
 
 
 def _noise_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
@@ -328,6 +331,7 @@ def _clipping_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
         "be above 1 where gradients are long, and only there",
         (seen.longest > 1.0) == (seen.long > 0),
     )
+    yield "clipping.looks", "be at most those after 1, 2, 4, … steps", seen.looks <= record.looked.bit_length()
     yield "clipping.sums", "be at most the steps", seen.sums <= record.steps + 1
     yield "clipping.worst", "be there where there are trials, and only there", (seen.worst is None) == (not seen.trials)
     if seen.worst is not None:

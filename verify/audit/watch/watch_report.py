@@ -49,6 +49,8 @@ class WatchReportRecord:
         All numbers, as ``WatchAnswer.to_json`` has them.
     file
         The watch's file.
+    pinned
+        The ε that was claimed apart from the file; None if the file's claim alone was asked for.
     repeat
         Commands that repeat the answer.
     versions
@@ -62,24 +64,31 @@ class WatchReportRecord:
     answer: str
     watch: Any
     file: FileRecord
+    pinned: float | None
     repeat: tuple[str, ...]
     versions: dict[str, str]
     sha256: str
 
 
 def record(
-    answer: WatchAnswer, heading: ReportHeading, file: FileRecord, versions: dict[str, str] | None = None
+    answer: WatchAnswer,
+    heading: ReportHeading,
+    file: FileRecord,
+    pinned: float | None,
+    versions: dict[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the record of a watch's answer, of ``WatchReportRecord``'s fields in JSON's own types."""
     name, again = quote(file.name), quote(f"again-{heading.name}")
+    claim = "" if pinned is None else f" --claim {pinned!r} --delta {answer.delta!r}"
     made = WatchReportRecord(
         schema=SCHEMA,
         heading=heading,
         answer=f"{answer.headline} {answer.cause}",
         watch=answer.to_dict(),
         file=file,
+        pinned=pinned,
         repeat=(
-            f"canaryproof audit {name} --report {again}",
+            f"canaryproof audit {name}{claim} --report {again}",
             f"canaryproof check-report {quote(heading.name)} --watch {name}",
         ),
         versions=versions or versions_here(),
@@ -134,8 +143,8 @@ def compare(report: ReportFile[WatchReportRecord], path: Path, file: Path) -> Re
     assert written is not None
     if here.sha256 != written.file.sha256:
         return ReportCheck((other_file(file, "the watch that was answered", here.sha256, written.file.sha256),))
-    answer = answer_of(read_record(file))
+    answer = answer_of(read_record(file), written.pinned)
     heading = trusted.heading(written.heading, path)
     named = replace(here, name=trusted.name(written.file.name, file.name, "the file's name", len(written.repeat)))
-    derived = record(answer, heading, named, trusted.versions(written.versions))
+    derived = record(answer, heading, named, written.pinned, trusted.versions(written.versions))
     return compare_pages(report, derived, lambda: render(answer, derived, path), path, trusted)

@@ -6,7 +6,7 @@ It keeps counts and sums. Exact checks are made in each step. Statistical tests 
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -134,6 +134,8 @@ class Watch:
         self._results: dict[tuple[Question, str], LookTest] = {}
         self._observations: dict[tuple[Question, str], Observation] = {}
         self._was_apart = False
+        # Whether the clipping was handed over in the step that is being taken.
+        self._has_clipping = False
         self._closed = False
         self._closed_record: WatchRecord | None = None
         self._canaries: InsertedCanaries | None = None
@@ -203,6 +205,7 @@ class Watch:
         count = len(rows) if rows is not None else None if numbers is None else len(numbers)
         if clip is not None and sums is not None and count is not None:
             self._check_length(two_norm(sums), count, clip, precision(total))
+            self._has_clipping |= rows is not None
             if rows is not None and self._is_due():
                 self._compare_sums(rows, sums, clip, max(precision(total), precision(gradients)))
         self._count_step(noise, numbers, None if rows is None else len(rows))
@@ -230,6 +233,7 @@ class Watch:
         clip = _POSITIVE.number("clip_norm", clip_norm)
 
         def clip_and_run_shadows(gradients: Any) -> Any:
+            self._has_clipping = True
             if self.is_shadow_due:
                 rows = _matrix(gradients)
                 chosen = rows[: row_count(len(rows), rows.shape[1], rows.itemsize)]
@@ -281,6 +285,7 @@ class Watch:
             raise ValueError(f"without, with_it: must be vectors of one length, not {before.shape}, {after.shape}")
         rounding = precision(with_it)
         change, limit = change_and_limit(before, after, clip, rounding, is_replaced=is_replaced(self.claim))
+        self._has_clipping = True
         self._note_trials([ShadowTrial(str(member), self.steps + 1, change, limit)])
 
     def at_close(self, undo: Callable[[], object]) -> None:
@@ -398,7 +403,8 @@ class Watch:
         self._noise_record, self._sampling_record, self._clipping = record.noise, record.sampling, record.clipping
         self._results = {(result.question, result.name): result for result in record.results}
         for seen in record.observations:
-            self._observations[seen.question, f"{seen.status} before {seen.because}"] = seen
+            if seen.status is not Status.NOT_LOOKED_AT:
+                self._observations[seen.question, f"{seen.status} before {seen.because}"] = seen
         if self.claim is not None and most_participations(self.claim, self.steps) is not None:
             because = "how often each member took part before the training went on is not known"
             self._observe(Question.SAMPLING, Status.CANNOT_SAY, "resumed", because)
@@ -483,7 +489,7 @@ class Watch:
             self._clipping,
             sampling,
             tuple(self._results.values()),
-            tuple(self._observations.values()),
+            (*self._observations.values(), *self._open_parts()),
             self._attackers(),
         )
 
@@ -496,6 +502,15 @@ class Watch:
     def _attackers(self) -> tuple[AttackerEstimate, ...]:
         """Return what attackers learn of canaries, if any were inserted."""
         return ()
+
+    def _open_parts(self) -> Iterator[Observation]:
+        """Yield the parts of questions that this watch does not look at, each with what would make it do so."""
+        if not self._clipping.trials:
+            do = "Hand the clipping over (watch.clipping)."
+            yield self._part(Question.CLIPPING, "gradients unlike those that came", do)
+
+    def _part(self, question: Question, because: str, do: str = "") -> Observation:
+        return Observation(question, Status.NOT_LOOKED_AT, self.steps, because, do)
 
     def _observe(self, question: Question, status: Status, kind: str, because: str, do: str = "") -> None:
         """Keep the first observation of its kind."""
@@ -631,6 +646,9 @@ class Watch:
             phase = (noise, self._rate)
             self._phases[phase] = self._phases.get(phase, 0) + 1
         looks = self._has_look_ahead()
+        if looks and self._has_clipping:
+            self._clipping = replace(self._clipping, looks=self._clipping.looks + 1)
+        self._has_clipping = False
         self.steps += 1
         if looks:
             self._look()

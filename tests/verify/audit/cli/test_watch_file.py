@@ -51,8 +51,38 @@ def test_a_record_is_a_gate_with_its_own_claim(records, tmp_path):
     assert cases["every record was clipped"].find("failure") is None
 
 
+def test_a_pinned_claim_is_held_against_the_record_whatever_that_claims(records, tmp_path):
+    honest = records / "honest.json"
+    epsilon = cp.accounting.poisson(1.0, rate=0.1, rounds=STEPS).epsilon(1e-5)
+    passed = run(honest, "--claim", "4.567", "--delta", "1e-5")
+    assert passed.exit_code == 0
+    assert "the claimed ε = 4.57 (δ = 1e-05)" in " ".join(passed.output.split())
+    # The record's own claim is larger.
+    report = tmp_path / "pinned.html"
+    wrong = run(honest, "--claim", 0.5 * epsilon, "--delta", "1e-5", "--report", report, "--junit", tmp_path / "a.xml")
+    assert wrong.exit_code == 1
+    assert f"{0.5 * epsilon:.4g} claimed; {epsilon:.4g} claimed by the record" in " ".join(wrong.output.split())
+    checked = check(report, "--watch", honest)
+    assert (checked.exit_code, "NOT PASSED" in checked.output) == (0, True), checked.output
+    failures = [
+        case.get("name") for case in ET.parse(tmp_path / "a.xml").iter("testcase") if case.find("failure") is not None
+    ]
+    assert failures == [
+        "the recorded mechanism has the claimed epsilon",
+        "nothing contradicts the claim, and missing noise would be noticed",
+    ]
+    other = run(honest, "--claim", "3", "--delta", "1e-3")
+    assert (other.exit_code, "--delta: must be 1e-05, that of" in other.output) == (2, True)
+    # A pinned claim does not replace that of the record.
+    half = run(records / "half.json", "--claim", "100", "--delta", "1e-5")
+    assert half.exit_code == 1
+
+
 def test_options_of_scores_are_refused(records):
-    for option in (("--delta", "1e-5"), ("--claim", "3"), ("--plot", "a.svg"), ("--details",)):
+    for option in (("--delta", "1e-5"), ("--claim", "3")):
+        refused = run(records / "honest.json", *option)
+        assert (refused.exit_code, "--claim, --delta: must be given together" in refused.output) == (2, True)
+    for option in (("--rate", "0.1"), ("--plot", "a.svg"), ("--details",)):
         refused = run(records / "honest.json", *option)
         assert refused.exit_code == 2, option
         assert f"{option[0]}: must not be given with" in refused.output

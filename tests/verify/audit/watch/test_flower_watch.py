@@ -96,6 +96,21 @@ def test_of_clipping_by_clients_the_lengths_alone_are_seen():
     assert "a client's update of round 1 is" in watch.answer().finding("clipping").because
 
 
+def test_a_model_that_moves_between_rounds_is_said():
+    strategy = wrapped()
+    watch = cp.watch(strategy, delta=DELTA, claim=cp.accounting.gaussian(1.0, participations=ROUNDS))
+    arrays = example.to_arrays(example.first_model(np.random.default_rng(0)))
+    grid, config = example.GridInProcess(CLIENTS), example.ConfigRecord({"client-rate": 0.1})
+    for number in (1, 2):
+        replies = grid.send_and_receive(list(strategy.configure_train(number, arrays, config, grid)))
+        arrays, _ = strategy.aggregate_train(number, replies)
+        moved = [1.01 * each for each in arrays.to_numpy_ndarrays()]
+        arrays = example.to_arrays(dict(zip(example.NAMES, moved, strict=True)))
+    finding = watch.close().finding("leak")
+    assert finding.status == "cannot say"
+    assert finding.because == "round 2 does not begin with what the round before released"
+
+
 def test_what_is_refused_is_said_in_a_line():
     adaptive = DifferentialPrivacyServerSideAdaptiveClipping(FedAvg(), 1.0, CLIENTS)
     with pytest.raises(ValueError, match="is not watched, as it also releases a noised count"):

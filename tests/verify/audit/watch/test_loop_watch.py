@@ -118,6 +118,15 @@ def test_an_honest_training_passes_and_its_parameters_are_those_without_a_watch(
     assert list(watch._layers.items()) == [("['b']", 1), ("['w']", DIM - 1)]
 
 
+def test_a_part_that_is_not_looked_at_is_said():
+    """Examples are looked at one by one; the divisor shows where parameters move along the release often enough."""
+    watch = train()[1]
+    assert "not looked at" not in watch.answer().finding("clipping").because
+    assert "; not looked at: what moves the parameters besides the releases" in watch.answer().finding("leak").because
+    parts = [each.because for each in train(steps=3)[1]._record().observations]
+    assert parts == ["what the noised sum is divided by", "what moves the parameters besides the releases"]
+
+
 @pytest.mark.parametrize("total", [without_mean, with_neighbour, to_11, mean_clipped], ids=lambda each: each.__name__)
 def test_gradients_that_are_not_clipped_one_by_one_fail_the_clipping(total):
     _, watch = train(total, steps=2)

@@ -422,6 +422,34 @@ def test_a_model_that_mixes_examples_fails_the_clipping(options, is_given_raw):
     assert "an example's gradient depends on the others" in answer.finding("clipping").because
 
 
+def test_without_the_module_an_answer_says_what_was_not_looked_at():
+    torch.manual_seed(0)
+    engine, made = private(model=nn.Sequential(nn.Linear(20, 20), Centred(), nn.ReLU(), nn.Linear(20, 3)))
+    watch = watch_of((None, *made[1:]), engine)
+    train(made)
+    answer = watch.close()
+    assert answer.decision.outcome == "PASSED", str(answer)
+    assert "; not looked at: whether the model mixes examples" in answer.finding("clipping").because
+    other = "; not looked at: what changes parameters and buffers that the optimizer does not train"
+    assert other in answer.finding("leak").because
+    assert "Do        Give module to the watch." in str(answer)
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ghost"])
+def test_with_module_and_engine_a_part_is_looked_at_or_it_is_said(mode):
+    engine, made = private(grad_sample_mode=mode)
+    watch = watch_of(made, engine)
+    train(made)
+    parts = {each.because: each.do for each in watch._record().observations}
+    # Ghost clipping makes no gradients that could be compared.
+    mixes = {"whether the model mixes examples": "Watch some steps with grad_sample_mode='hooks'."}
+    assert parts == (mixes if mode == "ghost" else {})
+    engine.get_epsilon = lambda _: 1 / 0
+    accounting = watch.close().finding("accounting")
+    assert accounting.status == "as claimed"
+    assert accounting.because.endswith("; not looked at: the ε of Opacus' accountant, which ended in ZeroDivisionError")
+
+
 def test_a_plain_step_on_the_side_fails_the_leak_and_other_moves_are_said():
     _, made = private()
     watch = watch_of(made)

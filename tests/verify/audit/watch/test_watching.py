@@ -10,6 +10,7 @@ import pytest
 import canaryproof as cp
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.files import json_records
+from canaryproof.verify.audit.watch.loop_watch import LoopWatch
 from canaryproof.verify.audit.watch.watch_answer import answer_of
 from canaryproof.verify.audit.watch.watch_record import WatchRecord
 
@@ -221,6 +222,43 @@ def test_what_cannot_be_decided_is_said_with_its_reason(options, question, words
     assert answer.decision.outcome == "CANNOT SAY"
     assert answer.finding(question).status is Status.CANNOT_SAY
     assert words in answer.finding(question).because
+
+
+# What a loop hands over in some steps alone; in the others it has a fault.
+HIDDEN = {
+    "a tenth of the noise": ({"noise": lambda t: 1.0 if t < 24 else 0.1}, "release", "noise", "24 of 48 steps alone"),
+    "no clipped sum": ({}, "total", "noise", "24 of 48 steps alone"),
+    "half of the members": ({}, "drawn", "sampling", "24 of 48 steps alone"),
+    "no clipping": ({"wraps": False}, "gradients", "clipping", "handed over at 5 of 6 looks"),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_steps_that_are_not_handed_over_leave_their_question_open(name, monkeypatch):
+    options, hidden, question, words = HIDDEN[name]
+    step = LoopWatch.step
+    monkeypatch.setattr(
+        LoopWatch, "step", lambda self, **given: step(self, **given | ({hidden: None} if self.steps >= 24 else {}))
+    )
+    answer = train(**options).close()
+    assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", [])
+    finding = answer.finding(question)
+    assert finding.status is Status.CANNOT_SAY
+    assert words in finding.because
+
+
+def test_a_part_of_a_question_that_is_not_looked_at_is_said():
+    answer = train().close()
+    assert answer.decision.outcome == "PASSED"
+    assert "; not looked at: whether a model or a loss mixes examples" in answer.finding("clipping").because
+    assert "; not looked at: what moves the parameters besides the releases" in answer.finding("leak").because
+    assert "try cp.replay" in " ".join(str(answer).split())
+    # Without a shadow member, gradients that did not come are not looked at.
+    watch = train(wraps=False, clip=UNSOUND["forgets what is far"])
+    assert "not looked at: gradients unlike those that came, whether" in watch.close().finding("clipping").because
+    assert "Hand the clipping over (watch.clipping)." in " ".join(str(watch.answer()).split())
+    # A finding that fails says nothing else.
+    assert "not looked at" not in train(steps=8, claim=None, clip=UNSOUND["none"]).close().finding("clipping").because
 
 
 def test_fewer_steps_than_claimed_pass_and_are_said():
@@ -453,7 +491,7 @@ def test_wrong_arguments_are_refused_in_one_line_and_change_nothing(call, words)
     with pytest.raises(ValueError, match=words):
         call(watch)
     assert watch.steps == 0
-    assert watch._record().observations == ()
+    assert not watch._observations
 
 
 @pytest.mark.deep
