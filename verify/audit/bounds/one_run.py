@@ -30,6 +30,9 @@ _DESIGN_ALPHA, _HALVINGS, _RATIO, _CURVE_RATIO = 0.05, 20, 1.2, 1.05
 _MOST_NUMBERS = 60
 # The share of α for as many high guesses alone, and for as many low ones. Scores of other shapes differ at one end.
 _ONE_END = 0.01
+# That for the first guesses of one end, all of which must be right: so much of ε, but no more than the second number.
+# It is 0 where a quarter of all canaries are too few for it, as it would lower the bound of scores that lie far apart.
+_RUN, _MOST_RUN, _LONGEST_RUN = 1.0 / 30.0, 0.1, 0.25
 # Absolute error of a bound.
 _CLOSE = 1e-9
 _ROUNDING = 1e-9
@@ -181,7 +184,19 @@ def declared_number(total: int, delta: float, epsilon: float) -> int:
 def declared_tests(total: int, delta: float, epsilon: float) -> tuple[tuple[int, int, float], ...]:
     """Return numbers of high and of low guesses, each with its share of α; one that rejects is enough."""
     number = declared_number(total, delta, epsilon)
-    return (number // 2, number // 2, 1.0 - 2.0 * _ONE_END), (number, 0, _ONE_END), (0, number, _ONE_END)
+    both = 1.0 - 2.0 * (_ONE_END + run_share(total, epsilon))
+    return (number // 2, number // 2, both), (number, 0, _ONE_END), (0, number, _ONE_END)
+
+
+def run_share(total: int, epsilon: float) -> float:
+    """Return the share of α for the test that the first guesses of an end are all right; so much for each end.
+
+    Their number is the least whose p-value is at most this share of α. So the test rejects where the p-value of all
+    guesses before the first wrong one is at most that.
+    """
+    share = min(_RUN * epsilon, _MOST_RUN)
+    is_possible = _LONGEST_RUN * total * math.log(special.expit(epsilon)) <= math.log(share * _DESIGN_ALPHA)
+    return share if is_possible else 0.0
 
 
 def _design_p_value(total: int, number: Array, right: Array, epsilon: float, delta: float) -> Array:
@@ -214,14 +229,25 @@ def _unobserved_before(scores: ScoreSample) -> Ints:
     return pooled_order(scores.observed, scores.unobserved)[1]
 
 
+def right_before_the_first_wrong(before: Ints, null_count: int) -> tuple[Ints, Ints]:
+    """Count the high guesses that are right before the first wrong one, and the low ones."""
+    numbers = np.arange(before.shape[1])
+    # The n lowest are all unobserved where n unobserved scores are missing among the others.
+    return np.sum(before == 0, axis=1) - 1, np.sum(null_count - before[:, ::-1] == numbers, axis=1) - 1
+
+
 def _largest_rejected_epsilon(
     before: Ints, null_count: int, design: float, delta: float, alpha: float, enough: Array
 ) -> Array:
     """Return the largest ε up to which all are rejected; from ``enough`` on, none is tested."""
     total = before.shape[1] - 1
+    runs = right_before_the_first_wrong(before, null_count)
     values, left, begin = np.zeros(len(before)), np.arange(len(before)), 0.0
     for end in ends(total).tolist():
-        bounds = np.zeros(len(left))
+        bounds, share = np.zeros(len(left)), run_share(total, end)
+        for run in runs if share else ():
+            reached = [steinke_bound(total, max(right, 1), right, delta, share * alpha) for right in run[left].tolist()]
+            bounds = np.maximum(bounds, reached)
         for top, bottom, share in declared_tests(total, design, end):
             number, asked = top + bottom, np.flatnonzero(bounds < end)
             rights = number - count_wrong(before[left[asked]], null_count, (top, bottom))
@@ -380,6 +406,7 @@ METHODS = (
         if_coins,
         ("4", "6"),
         needs="unobserved",
+        version=2,
     ),
     Method(
         "one-run-gaussian",

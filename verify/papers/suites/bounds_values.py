@@ -283,6 +283,10 @@ def _one_run(case: _Case) -> Range:
             for top, bottom, share in one_run.declared_tests(total, design, end):
                 right = _least_right(case.observed, case.unobserved, top, bottom)
                 reached.append(_root_of(partial(_excess, top + bottom, right, delta, share * case.alpha)))
+            if share := one_run.run_share(total, end):
+                # All guesses of an end before the first wrong one.
+                runs = np.sum(case.observed > case.unobserved.max()), np.sum(case.unobserved < case.observed.min())
+                reached += [_root_of(partial(_excess, int(n), int(n), delta, share * case.alpha)) for n in runs if n]
             # Each ε up to the end of its block is rejected, or the sequence ends there.
             if max(reached) < end:
                 least = min(least, max(begin, *reached))

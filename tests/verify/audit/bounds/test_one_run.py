@@ -26,6 +26,8 @@ from canaryproof.verify.audit.bounds.one_run import (
     number_for_curve,
     p_value,
     p_value_of_curve,
+    right_before_the_first_wrong,
+    run_share,
     steinke_bound,
 )
 
@@ -205,6 +207,8 @@ def test_each_epsilon_below_the_bound_is_rejected_by_its_own_number_of_guesses(s
     scores = prepare(shift + rng.normal(size=rng.integers(1, 90)), rng.normal(size=rng.integers(1, 90)))
     total, bound = scores.count + scores.null_count, METHODS["one-run"].values(scores, delta, 0.05)[0][0]
 
+    runs = [np.sum(scores.observed > scores.unobserved.max()), np.sum(scores.unobserved < scores.observed.min())]
+
     def rejected(epsilon):
         end = next(end for end in ends(total) if end >= epsilon)
         return all(
@@ -212,6 +216,7 @@ def test_each_epsilon_below_the_bound_is_rejected_by_its_own_number_of_guesses(s
                 p_value(total, top + bottom, int(rights(scores, top, bottom)[0]), epsilon, at) <= 0.05 * share
                 for top, bottom, share in declared_tests(total, design, end)
             )
+            or any(p_value(total, n, n, epsilon, at) <= 0.05 * run_share(total, end) for n in map(int, runs) if n)
             for design, at in designs(total, delta)
         )
 
@@ -247,7 +252,9 @@ def gaussian_coins(total, trace, runs, seed):
 
 def test_the_shares_of_a_sequence_are_all_of_alpha():
     for epsilon in (0.1, 1.0, 9.0):
-        assert math.fsum(share for *_, share in declared_tests(500, 1e-5, epsilon)) == pytest.approx(1.0, rel=1e-12)
+        shares = [share for *_, share in declared_tests(500, 1e-5, epsilon)]
+        assert min(shares) > 0.0
+        assert math.fsum([*shares, *[run_share(500, epsilon)] * 2]) == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("deviation", [0.5, 2.0])
@@ -256,6 +263,43 @@ def test_scores_that_one_end_tells_apart_have_a_bound(deviation):
     scores = prepare(rng.normal(0.5, deviation, 1000), rng.normal(size=1000), inclusion="coin")
     # Guesses at both ends find 0.2 and 0.4 in the mean.
     assert METHODS["one-run"].values(scores, 1e-5, 0.05)[0][0] > 1.5
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=6), st.lists(st.integers(0, 4), min_size=1, max_size=6))
+def test_guesses_before_the_first_wrong_one_are_those_beyond_all_scores_of_the_other_kind(seen, unseen):
+    scores = prepare(np.array(seen, float), np.array(unseen, float))
+    before = pooled_order(scores.observed, scores.unobserved)[1]
+    high, low = right_before_the_first_wrong(before, len(unseen))
+    assert (high[0], low[0]) == (sum(x > max(unseen) for x in seen), sum(x < min(seen) for x in unseen))
+
+
+@pytest.mark.parametrize(
+    ("ones", "zeros", "least"), [((150, 0), (350, 500), 3.3), ((500, 400), (0, 100), 2.9)], ids=["hits", "misses"]
+)
+def test_scores_of_two_values_have_a_bound(ones, zeros, least):
+    """Either no canary that stayed out has a 1, or none that took part has a 0."""
+    seen, unseen = (np.repeat([1.0, 0.0], numbers) for numbers in zip(ones, zeros, strict=True))
+    assert METHODS["one-run"].values(prepare(seen, unseen, inclusion="coin"), 1e-5, 0.05)[0][0] >= least
+
+
+def test_no_rule_that_guesses_equal_scores_together_or_not_at_all_is_monotone():
+    """Two scores are equal, one within the r highest and one beyond: either choice breaks the order somewhere."""
+    found = 0
+    for epsilon, r in product((0.5, 1.0, 2.0, 3.0), range(4, 80)):
+
+        def most(number, epsilon=epsilon):
+            rejects = [w for w in range(number + 1) if p_value(100, number, number - w, epsilon, 0.0) <= 0.05]
+            return max(rejects, default=-1)
+
+        if -1 < most(r - 1) == most(r) - 1 == most(r + 1) - 1:
+            found += 1
+            # w are wrong among the r highest. Beyond them an observed score rises to the r-th, which is observed, too.
+            left_out = r - 1, most(r)
+            # Or the r-th, which is unobserved, falls to the next one, which is unobserved, too.
+            guessed = r + 1, most(r) + 1
+            for number, wrong in (left_out, guessed):
+                assert p_value(100, number, number - wrong, epsilon, 0.0) > 0.05
+    assert found > 20
 
 
 @pytest.mark.deep(every=2)
