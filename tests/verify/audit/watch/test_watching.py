@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 import canaryproof as cp
 from canaryproof.verify.audit.answer.findings import Question, Status
@@ -449,6 +450,43 @@ def test_trainer_stops_at_a_failure_and_writes_the_record(tmp_path):
     assert control.should_training_stop
     with pytest.raises(AttributeError, match="'LoopWatch' object has no attribute 'steps_taken'"):
         _ = watch.steps_taken
+
+
+def test_whoever_asks_after_each_step_changes_nothing_and_can_stop(monkeypatch):
+    asked, step = [], LoopWatch.step
+
+    def step_and_ask(self, **given):
+        step(self, **given)
+        asked.append(self.has_failed)
+
+    without = train(noise=0.9).close().to_json()
+    monkeypatch.setattr(LoopWatch, "step", step_and_ask)
+    assert train(noise=0.9).close().to_json() == without
+    # It stays failed from a look on.
+    stop = asked.index(True) + 1
+    assert stop in (4, 8, 16, 32)
+    assert asked == [number >= stop for number in range(1, STEPS + 1)]
+    asked.clear()
+    train(steps=16)
+    assert not any(asked)
+
+
+def test_looks_cost_at_most_two_and_a_half_times_the_steps_of_any_rule_of_their_level():
+    """No rule notices too little noise more often than the most powerful test of all steps so far, at its level."""
+
+    def fewest(share, level):
+        """Return the numbers of noise from which the test of their squares notices with 90%."""
+
+        def excess(numbers):
+            return stats.chi2.cdf(stats.chi2.ppf(level, numbers) / share**2, numbers) - 0.9
+
+        return optimize.brentq(excess, 2.0, 1e6)
+
+    looks = 14  # of 2^14 steps
+    ratios = [fewest(share, 1e-6) / fewest(share, looks * 1e-6) for share in (0.3, 0.5, 0.7, 0.9, 0.95, 0.98)]
+    # A look comes at most so late, and by a factor of 1/ln 2 in the mean over the logarithm of the steps.
+    assert 2.4 < 2.0 * max(ratios) <= 2.5
+    assert 1.75 < max(ratios) / math.log(2.0) < 1.81
 
 
 def test_an_answer_between_looks_shows_the_last_look():
