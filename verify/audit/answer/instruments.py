@@ -362,17 +362,33 @@ class ResidualTests:
         smallest = float(min(logs.min(), signs.min()))
         worst = int(np.argmin(np.minimum(logs, signs)))
         expected = 0.5 * (self._least + self._most)[worst] / number
+        off = self._wrong_share(number)
         return InstrumentTest(
             "normal law",
             f"{self._above[worst] / number:.4%} of the coordinates are beyond {_LIMITS[worst]:g} deviations, where a "
             f"normal law has {expected:.4%}.",
             min(1.0, 3 * len(_LIMITS) * math.exp(smallest)),
-            f"a share of coordinates beyond 2 deviations that is off by {_two_digits_up(self._wrong_share(number))}",
+            ""
+            if off is None
+            else f"a share of coordinates beyond 2 measured deviations that is off by {_two_digits_up(off)}",
         )
 
-    def _wrong_share(self, number: int) -> float:
-        share = float(self._most[8]) / number
-        return math.sqrt(share * (1.0 - share) / number) * _beyond(3 * len(_LIMITS) // 2)
+    def _wrong_share(self, number: int) -> float | None:
+        """Return by how much the share beyond two deviations is off where it is noticed with 90%; None if none is.
+
+        It is noticed upwards, and downwards where a share of 0 is.
+        """
+        least, most = float(self._least[8]), float(self._most[8])
+        share = 0.5 * (least + most) / number
+        high = _critical_count(most, number, above=True)
+        low = _critical_count(least, number, above=False)
+        if high is None:
+            return None
+        # Shares at which a binomial count is so large, or so small, with a probability of 90%.
+        above = float(special.betaincinv(high, number - high + 1.0, _POWER)) - share
+        if low is None:
+            return above
+        return max(above, share - float(special.betaincinv(low + 1.0, number - low, 1.0 - _POWER)))
 
     def _compare(self, scaled: Callable[[slice], Array]) -> None:
         """Compare the coordinates of a round at every distance."""
@@ -726,7 +742,7 @@ class SamplingTests:
             "spread of batch sizes",
             f"The sizes of rounds have a deviation of {sizes.std():.4g}, where the claim has {self._deviation:.4g}.",
             normal,
-            f"one fixed size, in {self._rounds_of_fixed_sizes()} rounds",
+            self._fixed_sizes() if notices else "",
         )
         yield _spread(
             "participations",
@@ -741,11 +757,10 @@ class SamplingTests:
     def _deviation(self) -> float:
         return math.sqrt(self.members * self.rate * (1.0 - self.rate))
 
-    def _rounds_of_fixed_sizes(self) -> int:
-        """Return the number of rounds after which batches of fixed size are noticed."""
-        rounds = np.arange(1, 1000)
-        left = rounds / (12.0 * self._deviation**2)
-        return int(np.append(rounds[2.0 * special.chdtr(rounds, left) <= LEVEL], 1000)[0])
+    def _fixed_sizes(self) -> str:
+        """Name the number of rounds after which batches of the expected size, rounded either way, are noticed."""
+        rounds = _rounds_of_fixed_sizes(self.members, self.rate)
+        return "" if rounds is None else f"one fixed size, in {rounds} rounds"
 
     def _wrong_rate(self) -> str:
         """Name the error of the rate that is noticed, in either direction."""
@@ -826,6 +841,21 @@ def least_wrong_rate(size: int, rate: float, count: int, level: float) -> float 
     below = _least_share(lambda share: power(-share), 1.0)
     shares = [share for share in (above, below) if share is not None]
     return max(shares) if shares else None
+
+
+@lru_cache(maxsize=64)
+def _rounds_of_fixed_sizes(members: int, rate: float) -> int | None:
+    """Return the rounds after which the squares of one size's numbers are too few with 90%; None if 999 do not do."""
+    expected = round(members * rate, 6)
+    sizes = np.array([[max(1.0, math.floor(expected))], [math.ceil(expected)]])
+    squares = _normal(sizes, members, rate, np.tile(_NODES, (2, 1))) ** 2
+    mean = squares @ _WEIGHTS
+    variance = squares**2 @ _WEIGHTS - mean**2
+    rounds = np.arange(1.0, 1000.0)
+    # Their sum is next to a gamma number with its mean and variance, which has the longer tail.
+    most = special.gammaincinv(np.outer(mean**2 / variance, rounds), _POWER) * (variance / mean)[:, np.newaxis]
+    noticed = (most <= 2.0 * special.gammaincinv(0.5 * rounds, 0.5 * LEVEL)).all(axis=0)
+    return int(rounds[np.argmax(noticed)]) if noticed.any() else None
 
 
 @lru_cache(maxsize=64)
@@ -964,6 +994,22 @@ def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Ar
     divergence = special.rel_entr(share, mean) + special.rel_entr(1.0 - share, 1.0 - mean)
     outside = share > mean if above else share < mean
     return np.asarray(np.where(outside, -number * divergence, 0.0))
+
+
+def _critical_count(expected: float, number: int, *, above: bool) -> int | None:
+    """Return the count nearest to the expected one, on a side, at which a limit rejects; None if none does."""
+
+    def is_rejected(count: int) -> bool:
+        log = _chernoff(np.asarray(count), np.asarray(expected), number, above=above)
+        return 3 * len(_LIMITS) * math.exp(log) <= LEVEL
+
+    near, far = (math.floor(expected), number) if above else (math.ceil(expected), 0)
+    if not is_rejected(far):
+        return None
+    while abs(far - near) > 1:
+        middle = (near + far) // 2
+        near, far = (near, middle) if is_rejected(middle) else (middle, far)
+    return far
 
 
 def _later(rounds: int) -> str:
