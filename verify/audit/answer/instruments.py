@@ -702,7 +702,7 @@ class SamplingTests:
         ...     for t in range(20):
         ...         record.add(np.flatnonzero(rng.random(1000) < 0.1))
         >>> records[0].compare(records[1]).observed
-        'The same members were drawn in 20 of 20 rounds of both trainings.'
+        'The same round of both trainings drew the same members in 20 of 20 rounds.'
         """
         if (other.rate, other.members) != (self.rate, self.members):
             raise ValueError(
@@ -715,7 +715,7 @@ class SamplingTests:
         chance = math.exp(self.members * math.log1p(-2.0 * self.rate * (1.0 - self.rate)))
         return InstrumentTest(
             "equal records",
-            f"The same members were drawn in {same} of {len(pairs)} rounds of both trainings.",
+            f"The same round of both trainings drew the same members in {same} of {len(pairs)} rounds.",
             float(stats.binom.sf(same - 1, len(pairs), chance)) if pairs else None,
         )
 

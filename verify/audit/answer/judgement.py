@@ -126,7 +126,8 @@ class _ScoresJudge:
         if mechanism is None or not result.delta:
             return self._without_mechanism()
         epsilon = mechanism.epsilon(result.delta)
-        exact = not isinstance(result.request.claim, int | float)
+        # Nobody knows which accountant a bare number is of, however it is spelled.
+        exact = result.claimed is not None and result.claimed.statement is None
         verdict = holds(mechanism, result.claim, result.delta, exact=exact)
         numbers = (Quantity("epsilon of the mechanism", _finite(epsilon), "nats"), _claim_quantity(result))
         of = mechanism_text(mechanism)
@@ -394,7 +395,8 @@ class _RoundsJudge(_ScoresJudge):
     def _has_open_mechanism(self) -> bool:
         # Known rounds have the larger ε, and neither options nor the record state the sampling.
         asked, configured = self.result.request, self.result.configured
-        if configured is None or not isinstance(asked.claim, int | float | None):
+        claimed = self.result.claimed
+        if configured is None or (claimed is not None and claimed.statement is None):
             return False
         return asked.participations is None and configured.rate is None
 

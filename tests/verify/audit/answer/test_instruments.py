@@ -837,7 +837,7 @@ def test_two_records_of_one_seed_are_equal_and_of_two_seeds_are_not():
     first, again, other = records(4, 4, 5)
     test = first.compare(again)
     assert (test.name, test.has_failed) == ("equal records", True)
-    assert test.observed == "The same members were drawn in 20 of 20 rounds of both trainings."
+    assert test.observed == "The same round of both trainings drew the same members in 20 of 20 rounds."
     assert not first.compare(other).has_failed
     # A training that begins anew from its first state is the same for as long as it goes.
     (short,) = records(4, rounds=3)

@@ -210,6 +210,18 @@ def test_a_bare_claim_is_held_against_what_the_loop_was_given():
     assert claimed.configured == accountant.gaussian(1.0, participations=known.participations, rounds=ROUNDS)
 
 
+@pytest.mark.parametrize("share", [0.8, 0.993, 1.0])
+@pytest.mark.parametrize("score", [Score.KNOWN_ROUNDS, Score.LIKELIHOOD])
+def test_a_bare_claim_is_judged_the_same_however_it_is_spelled(score, share):
+    scores, epsilon = trained(0), share * HONEST.epsilon(DELTA)
+    scores = with_record(scores, replace(scores.record, score=score))
+    number, claim = (
+        audit(scores, DELTA, claim=each) for each in (epsilon, cp.accounting.epsilon_delta(epsilon, DELTA))
+    )
+    assert number.findings == claim.findings
+    assert ruling(number) == ruling(claim)
+
+
 def test_a_rate_below_that_of_the_schedule_fails_though_few_canaries_do_not_show_it():
     scores = trained(3, members=4)
     result = audit(scores, DELTA, claim=accountant.poisson(1.0, rate=0.115, rounds=ROUNDS))
