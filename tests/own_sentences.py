@@ -36,6 +36,8 @@ _PAGES = [
     *(page for page in sorted((ROOT / "docs").rglob("*.md")) if "contributing" not in page.parts),
 ]
 _WRITTEN = re.compile(r"<!-- written: .*?<!-- end -->", re.DOTALL)
+# A glossary's term asserts nothing; what is said of it does.
+_TERM = re.compile(r"^\S.*\n(?=: )", re.MULTILINE)
 # What an answer says is put together here.
 _PRINTING = ("verify/audit/answer", "verify/audit/watch")
 # numpydoc's lists of parameters, returns and errors are no prose.
@@ -55,6 +57,11 @@ def _commands(command: click.Command, name: str = "canaryproof") -> Iterator[tup
     yield f"{name} --help", text.replace("\b", "")
 
 
+def page_text(page: str) -> str:
+    """Return what a page itself says: nothing that is written from elsewhere, and no terms of a glossary."""
+    return _TERM.sub("", _WRITTEN.sub("", page))
+
+
 @cache
 def texts() -> Mapping[str, str]:
     """Return what users read, by its place.
@@ -62,7 +69,7 @@ def texts() -> Mapping[str, str]:
     These are pages, what is not released yet of the changelog, the help of commands, the docstrings of public names,
     and the sentences that answers are made of.
     """
-    found = {str(page.relative_to(ROOT)): _WRITTEN.sub("", page.read_text(encoding="utf-8")) for page in _PAGES}
+    found = {str(page.relative_to(ROOT)): page_text(page.read_text(encoding="utf-8")) for page in _PAGES}
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     found["CHANGELOG.md"] = changes.partition("\n## Unreleased\n")[2].partition("\n## ")[0]
     found |= dict(_commands(main))

@@ -988,6 +988,17 @@ def test_canaries_that_crowd_a_release_notice_less() -> None:
     assert crowded == pytest.approx(listed, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("dim", "inserted", "is_estimated"), [(1500, None, False), (1500, 100, True), (3000, None, True)]
+)
+def test_cosines_of_crowded_canaries_have_an_estimate_where_their_number_is_given(
+    dim: int, inserted: int | None, is_estimated: bool
+) -> None:
+    # The 99 others have 7% or 3% of the noise's variance.
+    cosines = np.random.default_rng(0).normal(1.0, 1.0, 100) / math.sqrt(dim)
+    assert bool(audit(Scores(cosines, dim=dim, inserted=inserted), DELTA).estimates) == is_estimated
+
+
 def test_a_posterior_interval_and_a_heuristic_bound_are_not_the_best_bound() -> None:
     found = of(run(), nulls(), bounds=("bayesian", "andrew"))
     assert len(found.bounds) == 2

@@ -12,7 +12,7 @@ import canaryproof as cp
 from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.watch.loop_watch import LoopWatch
-from canaryproof.verify.audit.watch.watch_answer import answer_of
+from canaryproof.verify.audit.watch.watch_answer import NEVER, answer_of
 from canaryproof.verify.audit.watch.watch_record import WatchRecord
 
 MEMBERS, DIM, RATE, STEPS = 1000, 80, 0.2, 48
@@ -199,6 +199,8 @@ def test_what_is_not_given_is_not_looked_at():
     empty = cp.watch(delta=1e-5).close()
     assert (empty.decision.outcome, empty.looks) == ("CANNOT SAY", 0)
     assert "no step was taken" in str(empty)
+    for each in (answer, empty):
+        assert f"Never No watch looks at: {'; '.join(NEVER)}." in " ".join(str(each).split())
 
 
 @pytest.mark.parametrize(
