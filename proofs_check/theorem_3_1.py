@@ -421,15 +421,15 @@ def _judge_row(
         unbounded = "" if variable == THETA else " (at d = 2 the density is unbounded at ±1)"
         finding = (
             f"Exact for every d ≥ 2{unbounded}, which is to be assumed: at d = 1 the formula, with 1/Γ(0) = 0, has the "
-            f"mass {text(mass)}, whereas the law has half an atom at either end."
+            f"mass {text(mass)}, whereas the law has an atom of mass 1/2 at either end."
         )
         kind = Kind.EXACT if mass == 1 else Kind.HYPOTHESIS
         return judged(kind, finding, {**evidence, "mass at d = 1": text(mass)})
     at_one = same(printed(_UNIT), earlier(_UNIT), variable, middle)
     finding = (
-        "Equal to the exact density for symbolic d (the ends of the range, a null set, aside), and at d = 1, where "
+        "Exact for every d ≥ 2 (the ends of the range, a null set, aside); at d = 1, where 1/Γ(0) = 0 and the law has "
+        f"no density, both sides {'are equal too' if at_one else 'differ'}."
     )
-    finding += "1/Γ(0) = 0, to what stands before it."
     return judged(Kind.EXACT if at_one else Kind.HYPOTHESIS, finding, {**evidence, "equal at d = 1": at_one})
 
 
@@ -561,8 +561,9 @@ LINES: tuple[Check, ...] = (
         for n, statement in enumerate(
             (
                 "The angle's density is A_d′(θ)/S_d.",
-                "The angle's density is (2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ.",
-                "The angle's density is Γ(d/2)/(Γ((d − 1)/2)√π)·sin^(d−2)θ.",
+                "A_d′(θ)/S_d equals (2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ.",
+                "The density (2π^(d/2)/Γ(d/2))⁻¹ (2π^((d−1)/2)/Γ((d − 1)/2)) sin^(d−2)θ equals "
+                "Γ(d/2)/(Γ((d − 1)/2)√π)·sin^(d−2)θ.",
             ),
             1,
         )
@@ -571,10 +572,11 @@ LINES: tuple[Check, ...] = (
         _line(f"final.cosine-density.{n}", statement, partial(_cosine, n), "cosine density", n)
         for n, statement in enumerate(
             (
-                "The cosine's density is φ_d(arccos τ)·|d arccos τ/dτ|, φ_d that of the angle.",
-                "The cosine's density is Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|.",
-                "The cosine's density is Γ(d/2)/(Γ((d − 1)/2)√π)·√(1 − τ²)^(d−2)/√(1 − τ²).",
-                "The cosine's density is Γ(d/2)/(Γ((d − 1)/2)√π)·(1 − τ²)^((d−3)/2).",
+                "The cosine's density is φ_d(arccos τ)·|d arccos τ/dτ|, where φ_d is that of the angle.",
+                "The density φ_d(arccos τ)·|d arccos τ/dτ| equals "
+                "Γ(d/2)/(Γ((d − 1)/2)√π)·sin(arccos τ)^(d−2)·|−1/√(1 − τ²)|.",
+                "The factor sin(arccos τ)^(d−2)·|−1/√(1 − τ²)| equals √(1 − τ²)^(d−2)/√(1 − τ²).",
+                "The factor √(1 − τ²)^(d−2)/√(1 − τ²) equals (1 − τ²)^((d−3)/2).",
             ),
             1,
         )

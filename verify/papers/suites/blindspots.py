@@ -504,13 +504,14 @@ CHECKS: tuple[Check, ...] = (
     _REVIEWS.claim(
         "laplace",
         "the authors' answer",
-        "For the Laplace mechanism, canaries could be sampled from the vectors of unit ℓ₁ norm",
+        "For the Laplace mechanism, canaries could perhaps be sampled from the vectors of unit ℓ₁ norm, to which its "
+        "authors have not given much thought",
         _on(
             (("laplace", 0.1), ("laplace-spread", 10_000.0)),
             (("laplace-spread", 1.0), ("laplace-spread", 3.0)),
             Verdict.QUALIFIED,
-            "only from those of few coordinates; from the whole sphere, their Euclidean norm is so small that a tenth "
-            "of the noise is missed",
+            "only by a law on those of few coordinates; uniformly from all, their Euclidean norm is so small that a "
+            "tenth of the noise is missed",
         ),
     ),
 )

@@ -56,7 +56,9 @@ def judge_loss(clip: Fraction, other: Fraction) -> Outcome:
     return conclude(
         holds(ratios[clip] == 1),
         f"at C = {clip}, which Section 3.3 fixes, its first term is that of equation (1) times {ratios[clip]}; at "
-        f"C = {other} times {ratios[other]}, as Algorithm 1 has C·∇ℓ where equation (1) has ∇ℓ",
+        f"C = {other} times {ratios[other]}, as Algorithm 1 has C·∇ℓ where equation (1) has ∇ℓ. The authors' public "
+        "code (facebookresearch/canife, commit 8f4a9dd) has another loss by default: its first term is the clients' "
+        "mean, not their sum, and of the gradient scaled to the norm C; it keeps the last iterate, as printed",
         ratios={str(value): float(ratio) for value, ratio in ratios.items()},
     )
 

@@ -25,6 +25,7 @@ from canaryproof.verify.papers.check.documents import FINAL, REVIEWS, SUBMISSION
 from canaryproof.verify.papers.check.p_values import mean_limits
 from canaryproof.verify.papers.check.power import visible_factor
 from canaryproof.verify.papers.check.results import Check, Context, Design, Outcome, Subject, Verdict
+from canaryproof.verify.papers.claims.transcripts import Submission
 from canaryproof.verify.papers.comparison.canife_methods import composed, largest_round
 from canaryproof.verify.papers.suites.canife.ratios import FACTOR, FALLS, RISES, UNMOVED, Ratio, capped_ratio, ratio
 
@@ -87,16 +88,27 @@ def share_of_cap(context: Context) -> Outcome:
 
 
 def cause(context: Context) -> Outcome:
-    """Judge whether CANIFE's gap comes from canaries that are orthogonal to a small auxiliary set only."""
+    """Judge whether CANIFE's gap comes from canaries that are orthogonal to a small auxiliary set only.
+
+    Undecided where the cap excludes the authors' own number from CANIFE, as their scores are then not of our reading.
+    """
     outcome = share_of_cap(context)
     least = min(row["limits"][0] for row in outcome.evidence["rows"])
-    decided = outcome.verdict is Verdict.CONFIRMED
+    cap, printed = outcome.evidence["rows"][0]["cap"], float(Submission.CANIFE[0])
     finding = (
-        f"for {1.0 - least:.2%} of the gap at most, with so many scores: perfect canaries leave the rest, which the "
-        f"cap makes; without a cap all of the gap would be the canaries'. {outcome.finding}"
+        f"under our reading of the composition at most {1.0 - least:.2%} of the gap can come of it, as perfect "
+        "canaries leave the rest, which the cap makes; without a cap all of the gap would be the canaries'. "
+        f"{outcome.finding}"
     )
-    finding = f"only {finding}" if decided else f"{finding}; more scores an audit would decide"
-    return replace(outcome, verdict=Verdict.QUALIFIED if decided else Verdict.INCONCLUSIVE, finding=finding)
+    if outcome.verdict is not Verdict.CONFIRMED:
+        return replace(outcome, verdict=Verdict.INCONCLUSIVE, finding=f"{finding}; more scores an audit would decide")
+    if cap < printed:
+        finding += (
+            f". But this reading's cap of {cap:.3g} excludes the {printed:g} that they have from CANIFE, so that "
+            "theirs is another one; their scores, and how they composed them, would decide"
+        )
+        return replace(outcome, verdict=Verdict.INCONCLUSIVE, finding=finding)
+    return replace(outcome, verdict=Verdict.QUALIFIED, finding=f"only for little of it: {finding}")
 
 
 def orthogonality(context: Context) -> Outcome:
@@ -317,7 +329,8 @@ CHECKS: tuple[Check, ...] = (
         "review.canife.auxiliary",
         Subject.DOCUMENT,
         REVIEWS.at("authors' answers to reviewer zCeQ"),
-        "CANIFE's estimate is lower because its canaries are nearly orthogonal to a small auxiliary set only",
+        "CANIFE's estimate is lower, as it attempts to craft canaries nearly orthogonal to a small auxiliary set, "
+        "where random ones are nearly orthogonal to the true updates",
         cause,
     ),
     Check(

@@ -395,19 +395,19 @@ def _side_by_side(root: np.random.SeedSequence) -> SideBySide:
     assert trainer.canary_clients is not None
     # Both kinds have equal sizes, as a bound takes long for each new size.
     bounds = [
-        _bound(*_audited(trainer, sigma, rng, halves)[:2]) for _ in trainer.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
+        lower_bound(*_audited(trainer, sigma, rng, halves)[:2]) for _ in trainer.pauses((0, EPOCH // 2 - 1, EPOCH - 1))
     ]
     observed, unobserved = trainer.canary_clients.all_rounds()
     moments = from_two_groups(observed, unobserved)
     return SideBySide(
         composed_epsilon([sigma], [EPOCH], SAMPLING, DELTA),
-        _bound(observed, unobserved),
+        lower_bound(observed, unobserved),
         float(epsilon_estimators.both_directions(DELTA, moments.distance, moments.ratio)),
         float(epsilon_estimators.pinned_epsilon(DELTA, moments.distance)),
         max(bounds),
     )
 
 
-def _bound(observed: Array, unobserved: Array) -> float:
+def lower_bound(observed: Array, unobserved: Array) -> float:
     """Return a lower bound on ε whose coverage is proven, from 100 scores of each kind or 50."""
     return float(METHODS["fixed-sequence"].bound(prepare(observed, unobserved), DELTA, 0.05).value)

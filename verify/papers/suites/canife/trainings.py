@@ -178,9 +178,9 @@ def stronger(context: Context) -> Outcome:
     p_value = above(np.log(rows["bound"] / rows["round"]))
     finding = (
         f"95% lower bounds are {mean_sd(rows['bound'])} from 100 observed and 100 unobserved random canaries in all "
-        "rounds and "
-        f"{mean_sd(rows['round'])} from 100 scores of CANIFE's canary in one known round; scores of both kinds in one "
-        "known round would decide"
+        f"rounds, and {mean_sd(rows['round'])} from 50 scores with CANIFE's redesigned canary and 50 without it in a "
+        f"known round, the largest of three audits; so many scores show at most {_most():.2f}. As many scores of both "
+        "kinds in one known round would decide"
     )
     design = Design(
         "the bound from random canaries is not above that from CANIFE's scores",
@@ -191,6 +191,14 @@ def stronger(context: Context) -> Outcome:
     )
     verdict = Verdict.CONFIRMED if p_value <= 0.5 * LEVEL else Verdict.INCONCLUSIVE
     return Outcome(verdict, finding, {**{k: v.tolist() for k, v in rows.items()}, "p": p_value}, design)
+
+
+def _most() -> float:
+    """Return the largest lower bound that a round's scores allow, which is that of separated ones."""
+    from canaryproof.verify.papers.suites.canife import samples
+
+    half = np.ones(samples.TRIALS // 2)
+    return samples.lower_bound(half, -half)
 
 
 def _side_by_side(context: Context) -> tuple[dict[str, Array], int]:
