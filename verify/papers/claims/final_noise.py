@@ -1,7 +1,9 @@
 """Noise multipliers of the final version against the analytical ε printed in the same rows."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from flint import arb, fmpq
@@ -13,6 +15,7 @@ from canaryproof.verify.papers.check.results import Outcome, Verdict
 from canaryproof.verify.papers.check.verdicts import Printed, conclude, fixed, holds, number, prints, rounding
 from canaryproof.verify.papers.claims.transcripts import Final, Row
 
+_NOISY_3, _NOISY_4 = Final.TABLE_3[1:], Final.TABLE_4[1:]
 _TAIL = "tail of the privacy loss, one round"
 # By name what m in δ = m^(−1.1) may be; the first is what the text says.
 _STACKOVERFLOW = {"clients": Final.STACKOVERFLOW_CLIENTS}
@@ -41,10 +44,27 @@ def calibrated_by_tail(row: Row, m: int) -> bool:
     return at_precision(128, prove)
 
 
-def _agreeing(row: Row, delta: float, compute: Callable[[float, float], dict[str, float]]) -> list[str]:
-    """Names of the accountings of which some σ that prints like the row's gives its ε."""
-    more, less = (compute(float(sigma), delta) for sigma in rounding(row.noise))
-    return [name for name in more if less[name] <= float(row.analytical) <= more[name]]
+@dataclass(frozen=True)
+class Training:
+    """What an accounting of a table's training takes."""
+
+    rounds: int
+    sampling: float
+    participations: int
+
+    def readings(self, sigma: float, delta: float) -> dict[str, float]:
+        """Return ε by accounting."""
+        alone = analytical.readings(sigma, delta, rounds=self.rounds, participations=self.participations)
+        return alone | analytical.sampled_readings(sigma, delta, self.rounds, self.sampling)
+
+
+@cache
+def _agreeing(row: Row, m: int, training: Training) -> tuple[str, ...]:
+    """Names of the accountings at δ = m^(−1.1) of which some σ that prints like the row's gives its ε."""
+    more, less = (training.readings(float(sigma), m**-1.1) for sigma in rounding(row.noise))
+    names = [name for name in more if name != _TAIL and less[name] <= float(row.analytical) <= more[name]]
+    # The tail is proven and not only computed.
+    return (*names, *[_TAIL] * calibrated_by_tail(row, m))
 
 
 def judge_no_noise(row: Row) -> Outcome:
@@ -54,22 +74,22 @@ def judge_no_noise(row: Row) -> Outcome:
     return conclude(holds(right), finding, noise=row.noise, analytical=row.analytical)
 
 
-def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, participations: int) -> Outcome:
-    """Judge a printed pair of noise multiplier and analytical ε under every accounting and every meaning of m."""
+def judge_noise(row: Row, rows: Sequence[Row], sizes: Mapping[str, int], training: Training) -> Outcome:
+    """Judge a printed pair of noise multiplier and analytical ε under every accounting and every meaning of m.
 
-    def compute(sigma: float, delta: float) -> dict[str, float]:
-        readings = analytical.readings(sigma, delta, rounds=rounds, participations=participations)
-        return readings | analytical.sampled_readings(sigma, delta, rounds, sampling)
-
-    agreeing = {}
-    for name, m in sizes.items():
-        names = [reading for reading in _agreeing(row, m**-1.1, compute) if reading != _TAIL]
-        # This one is proven and not only computed.
-        agreeing[name] = names + [_TAIL] * calibrated_by_tail(row, m)
+    A reading is one of the table's training, and must fit all its rows.
+    """
+    agreeing = {name: list(_agreeing(row, m, training)) for name, m in sizes.items()}
+    shared = {
+        name: [
+            reading for reading in names if all(reading in _agreeing(other, sizes[name], training) for other in rows)
+        ]
+        for name, names in agreeing.items()
+    }
     first = next(iter(sizes))
     stated = "exact Gaussian, one round"
     # Numbers are shown at the first m that fits.
-    m = next((m for name, m in sizes.items() if agreeing[name]), sizes[first])
+    m = next((m for name, m in sizes.items() if shared[name]), sizes[first])
     delta = m**-1.1
     exact = gaussian_mechanism.epsilon(delta, Fraction(row.noise))
     proper = gaussian_mechanism.noise_multiplier(Fraction(row.analytical), delta)
@@ -77,35 +97,39 @@ def judge_noise(row: Row, sizes: dict[str, int], rounds: int, sampling: float, p
     # Where the text says what m is and that ε is of one round, neither is part of the reading.
     readings = [
         f"{reading}, m = {name}" if len(sizes) > 1 else reading.removesuffix(", one round")
-        for name, names in agreeing.items()
+        for name, names in shared.items()
         for reading in names
     ]
-    verdict = holds(stated in agreeing[first], readings)
+    verdict = holds(stated in shared[first], readings)
     finding = (
         f"at δ = m^(−1.1), m = {m:,} (δ = {delta:.2e}), one unamplified round of σ = {row.noise} has exactly ε = "
         f"{exact.lo:.2f}, and its loss exceeds {tail:.2f} with probability δ; ε = {row.analytical} takes σ = "
         f"{proper.lo:.4f}"
     )
     if verdict is Verdict.QUALIFIED:
-        finding = f"only as {'; or as '.join(readings)}. {finding[0].upper()}{finding[1:]}"
-    if participations > 1:
-        all_rounds = analytical.gaussian(float(row.noise), delta, participations)
-        finding += f". The {participations} rounds of a client have ε = {all_rounds:.0f}, see `final.table4.epochs`"
+        finding = f"only as {'; or as '.join(readings)}, in all rows alike. {finding[0].upper()}{finding[1:]}"
+    if training.participations > 1:
+        all_rounds = analytical.gaussian(float(row.noise), delta, training.participations)
+        finding += (
+            f". The {training.participations} rounds of a client have ε = {all_rounds:.0f}, see `final.table4.epochs`"
+        )
     evidence: dict[str, Any] = {
         "agreeing": agreeing,
+        "agreeing_in_all_rows": shared,
         "epsilon": (exact.lo, exact.hi),
         "noise_multiplier": (proper.lo, proper.hi),
     }
-    return conclude(verdict, finding, delta=delta, readings=compute(float(row.noise), delta), **evidence)
+    return conclude(verdict, finding, delta=delta, readings=training.readings(float(row.noise), delta), **evidence)
 
 
 def _judge_stackoverflow(row: Row) -> Outcome:
     sampling = Final.STACKOVERFLOW_COHORT / Final.STACKOVERFLOW_CLIENTS
-    return judge_noise(row, _STACKOVERFLOW, Final.STACKOVERFLOW_ROUNDS, sampling, 1)
+    return judge_noise(row, _NOISY_3, _STACKOVERFLOW, Training(Final.STACKOVERFLOW_ROUNDS, sampling, 1))
 
 
 def _judge_emnist(row: Row) -> Outcome:
-    return judge_noise(row, _EMNIST, Final.EMNIST_ROUNDS, Final.EMNIST_COHORT / Final.EMNIST_USERS, Final.EMNIST_EPOCHS)
+    training = Training(Final.EMNIST_ROUNDS, Final.EMNIST_COHORT / Final.EMNIST_USERS, Final.EMNIST_EPOCHS)
+    return judge_noise(row, _NOISY_4, _EMNIST, training)
 
 
 def _calibrated_exactly(row: Row, m: int) -> bool:
@@ -228,8 +252,6 @@ def judge_canife_epsilon(printed: str, sigma: float = float(Final.CANIFE_NOISE))
     judged = number(printed, values, stated=())
     return conclude(judged.verdict, finding, readings=values, **judged.evidence)
 
-
-_NOISY_3, _NOISY_4 = Final.TABLE_3[1:], Final.TABLE_4[1:]
 
 CHECKS = (
     *(

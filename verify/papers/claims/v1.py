@@ -568,7 +568,8 @@ CHECKS: tuple[Check, ...] = (
     FIRST_VERSION.claim(
         "section6.probability",
         "Section 6",
-        "An output that lets an attacker conclude with confidence 99.3% has probability δ at least",
+        "At ε = 5, with a probability of at least δ, an attacker could observe an output that lets them conclude with "
+        "confidence of at least 99.3% that a user took part",
         fixed(judge_loss_probability),
     ),
     FIRST_VERSION.claim(

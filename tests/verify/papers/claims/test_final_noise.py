@@ -13,6 +13,7 @@ from canaryproof.verify.papers.claims import final_noise
 from canaryproof.verify.papers.claims.transcripts import Final
 
 NOISY_ROWS = (*Final.TABLE_3[1:], *Final.TABLE_4[1:])
+ONE_EPOCH = final_noise.Training(2048, 167 / 341_000, 1)
 EMNIST = {"users": 3383, "users × epochs": 3383 * 15}
 
 
@@ -36,7 +37,17 @@ def test_proven_calibration_rejects_a_neighbour():
 def test_another_noise_has_another_verdict(noise, verdict):
     # 0.2278 is the exact calibration; 0.2000 is none.
     row = replace(Final.TABLE_3[3], noise="0.2000" if noise == "0.2" else noise)
-    assert final_noise.judge_noise(row, {"clients": 341_000}, 2048, 167 / 341_000, 1).verdict is verdict
+    assert final_noise.judge_noise(row, [row], {"clients": 341_000}, ONE_EPOCH).verdict is verdict
+
+
+def test_a_reading_is_of_the_whole_table():
+    # The first row alone also fits as many clients as all rounds have places.
+    sizes = {"clients": 3383 * 15, "places": 500 * 101}
+    row, training = Final.TABLE_4[1], final_noise.Training(500, 101 / 3383, 15)
+    alone, together = (final_noise.judge_noise(row, rows, sizes, training) for rows in ([row], Final.TABLE_4[1:]))
+    assert "m = places" in alone.finding
+    assert "m = places" not in together.finding
+    assert together.verdict is Verdict.QUALIFIED
 
 
 def test_delta_of_emnist():
