@@ -45,8 +45,8 @@ def calibrated_by_tail(row: Row, m: int) -> bool:
 
 
 @dataclass(frozen=True)
-class Training:
-    """What an accounting of a table's training takes."""
+class AccountedTraining:
+    """A table's training, as accountings take it."""
 
     rounds: int
     sampling: float
@@ -59,7 +59,7 @@ class Training:
 
 
 @cache
-def _agreeing(row: Row, m: int, training: Training) -> tuple[str, ...]:
+def _agreeing(row: Row, m: int, training: AccountedTraining) -> tuple[str, ...]:
     """Names of the accountings at δ = m^(−1.1) of which some σ that prints like the row's gives its ε."""
     more, less = (training.readings(float(sigma), m**-1.1) for sigma in rounding(row.noise))
     names = [name for name in more if name != _TAIL and less[name] <= float(row.analytical) <= more[name]]
@@ -74,7 +74,7 @@ def judge_no_noise(row: Row) -> Outcome:
     return conclude(holds(right), finding, noise=row.noise, analytical=row.analytical)
 
 
-def judge_noise(row: Row, rows: Sequence[Row], sizes: Mapping[str, int], training: Training) -> Outcome:
+def judge_noise(row: Row, rows: Sequence[Row], sizes: Mapping[str, int], training: AccountedTraining) -> Outcome:
     """Judge a printed pair of noise multiplier and analytical ε under every accounting and every meaning of m.
 
     A reading is one of the table's training, and must fit all its rows.
@@ -124,11 +124,11 @@ def judge_noise(row: Row, rows: Sequence[Row], sizes: Mapping[str, int], trainin
 
 def _judge_stackoverflow(row: Row) -> Outcome:
     sampling = Final.STACKOVERFLOW_COHORT / Final.STACKOVERFLOW_CLIENTS
-    return judge_noise(row, _NOISY_3, _STACKOVERFLOW, Training(Final.STACKOVERFLOW_ROUNDS, sampling, 1))
+    return judge_noise(row, _NOISY_3, _STACKOVERFLOW, AccountedTraining(Final.STACKOVERFLOW_ROUNDS, sampling, 1))
 
 
 def _judge_emnist(row: Row) -> Outcome:
-    training = Training(Final.EMNIST_ROUNDS, Final.EMNIST_COHORT / Final.EMNIST_USERS, Final.EMNIST_EPOCHS)
+    training = AccountedTraining(Final.EMNIST_ROUNDS, Final.EMNIST_COHORT / Final.EMNIST_USERS, Final.EMNIST_EPOCHS)
     return judge_noise(row, _NOISY_4, _EMNIST, training)
 
 

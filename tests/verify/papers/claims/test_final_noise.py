@@ -13,7 +13,7 @@ from canaryproof.verify.papers.claims import final_noise
 from canaryproof.verify.papers.claims.transcripts import Final
 
 NOISY_ROWS = (*Final.TABLE_3[1:], *Final.TABLE_4[1:])
-ONE_EPOCH = final_noise.Training(2048, 167 / 341_000, 1)
+ONE_EPOCH = final_noise.AccountedTraining(2048, 167 / 341_000, 1)
 EMNIST = {"users": 3383, "users × epochs": 3383 * 15}
 
 
@@ -43,7 +43,7 @@ def test_another_noise_has_another_verdict(noise, verdict):
 def test_a_reading_is_of_the_whole_table():
     # The first row alone also fits as many clients as all rounds have places.
     sizes = {"clients": 3383 * 15, "places": 500 * 101}
-    row, training = Final.TABLE_4[1], final_noise.Training(500, 101 / 3383, 15)
+    row, training = Final.TABLE_4[1], final_noise.AccountedTraining(500, 101 / 3383, 15)
     alone, together = (final_noise.judge_noise(row, rows, sizes, training) for rows in ([row], Final.TABLE_4[1:]))
     assert "m = places" in alone.finding
     assert "m = places" not in together.finding
