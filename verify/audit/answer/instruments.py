@@ -21,7 +21,7 @@ most the binomial's of the same mean (Hoeffding 1956).
 import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -60,6 +60,8 @@ _LEAST_STATES = 2**20
 _TOGETHER = 4
 # Noise leaves a number at the value that it has with another seed with this probability at most.
 _SAME = 1.0 / 16.0
+# Probability that two honest records are equal, up to which draws that are keyed by a record are as good as any.
+_EQUAL_RECORDS = 1e-4
 _TOLERANCE = rules.NumberRange("lie between 0 and 0.5", 0.0, 0.5)
 _RATE = rules.NumberRange("lie strictly between 0 and 1", 0.0, 1.0, open=True)
 MEMBERS = rules.NumberRange("be a whole number from 1 to 1e9", 1, 10**9, whole=True)
@@ -581,9 +583,10 @@ class SamplingTests:
     Notes
     -----
     Each number that is binomial under the claim becomes an exactly normal one, by its distribution function with a
-    uniform draw within its jump. The key of those draws is the digest of who was drawn: equal records give equal
-    p-values, and two members in three rounds have few of either. Sums of such numbers are exactly normal, and sums of
-    their squares have a χ² law.
+    uniform draw within its jump. Sums of such numbers are exactly normal, and sums of their squares have a χ² law. The
+    key of those draws is the digest of who was drawn, so that equal records give equal p-values. Where two honest
+    records are equal with a probability of more than 1e-4, as those of two members in three rounds, a p-value is 1
+    unless the test fails.
 
     Examples
     --------
@@ -670,7 +673,11 @@ class SamplingTests:
         -------
         The tests, each at level 1e-6.
         """
-        return tuple(self._tests(notices=notices)) if self.rounds else ()
+        tests = tuple(self._tests(notices=notices)) if self.rounds else ()
+        if self._equal_rounds**self.rounds <= _EQUAL_RECORDS:
+            return tests
+        # A record has one draw: that of a likely one would be the p-value of many trainings.
+        return tuple(test if test.has_failed else replace(test, p_value=1.0) for test in tests)
 
     def compare(self, other: "SamplingTests") -> InstrumentTest:
         """Compare this record with that of another training, round by round.
@@ -711,12 +718,10 @@ class SamplingTests:
             )
         pairs = list(zip(self._digests, other._digests, strict=False))
         same = sum(first == second for first, second in pairs)
-        # Each member is drawn in both rounds, or in neither.
-        chance = math.exp(self.members * math.log1p(-2.0 * self.rate * (1.0 - self.rate)))
         return InstrumentTest(
             "equal records",
             f"The same round of both trainings drew the same members in {same} of {len(pairs)} rounds.",
-            float(stats.binom.sf(same - 1, len(pairs), chance)) if pairs else None,
+            float(stats.binom.sf(same - 1, len(pairs), self._equal_rounds)) if pairs else None,
         )
 
     def _tests(self, *, notices: bool) -> Iterator[InstrumentTest]:
@@ -752,6 +757,11 @@ class SamplingTests:
         )
         if self.rounds > 1:
             yield self._again(rng, notices=notices)
+
+    @property
+    def _equal_rounds(self) -> float:
+        """Probability that each member is drawn in two rounds, or in neither."""
+        return math.exp(self.members * math.log1p(-2.0 * self.rate * (1.0 - self.rate)))
 
     @property
     def _deviation(self) -> float:

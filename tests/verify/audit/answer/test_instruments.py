@@ -662,17 +662,25 @@ def test_no_fault_is_named_where_none_is_noticed():
     assert set(said_of_sampling(3, 0.5, 1)) <= {"spread of batch sizes"}
 
 
-def test_p_values_of_two_members_are_not_too_small():
-    # Records are few, and each has one draw: of 64 equally likely ones some 5% have a p-value of at most .05.
+@pytest.mark.parametrize(("members", "rate", "rounds"), [(2, 0.5, 3), (3, 0.1, 2), (1, 0.5, 6)])
+def test_p_values_of_a_few_members_are_not_too_small(members, rate, rounds):
+    """In all records there are, each with its probability; draws that a record keys would favour some of them."""
     small = {}
-    for seed in range(400):
-        tests, rng = cp.SamplingTests(0.5, 2), np.random.default_rng(seed)
-        for _ in range(3):
-            tests.add(np.flatnonzero(rng.random(2) < 0.5))
-        for test in tests.tests():
-            small[test.name] = small.get(test.name, 0) + (test.p_value <= 0.05)
-    # A draw a record: 22 of 64 records and more have a probability below 1e-12 each.
-    assert max(small.values()) < 400 * 22 / 64
+    for drawn in itertools.product([False, True], repeat=members * rounds):
+        tests = cp.SamplingTests(rate, members)
+        for numbers in np.reshape(drawn, (rounds, members)):
+            tests.add(np.flatnonzero(numbers))
+        for test in tests.tests(notices=False):
+            chance = rate ** sum(drawn) * (1.0 - rate) ** (len(drawn) - sum(drawn))
+            small[test.name] = small.get(test.name, 0.0) + chance * (test.p_value <= 0.05)
+    assert len(small) == 4
+    assert max(small.values()) <= 0.05
+
+
+def test_a_gross_fault_of_a_few_draws_is_seen():
+    tests = cp.SamplingTests(0.001, 100)
+    tests.add(np.arange(100))
+    assert {test.name: test.has_failed for test in tests.tests(notices=False)}["batch size"]
 
 
 def test_each_test_of_the_sampling_says_what_it_saw_how_likely_that_is_and_what_it_notices(monkeypatch):
