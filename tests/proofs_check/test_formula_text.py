@@ -56,7 +56,7 @@ def test_no_two_lines_of_a_document_have_the_same_statement():
     assert [one for one in shown if shown.count(one) > 1] == []
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: line.id)
-def test_no_line_shows_code(line, quick_run):
-    finding = quick_run.results[line.id].finding
-    assert not re.search(r"\*|sqrt\(|gamma\(|\bpi\b|\boo\b|sigma|epsilon", f"{line.statement} {finding}")
+def test_no_line_shows_code(quick_run):
+    shown = {line.id: f"{line.statement} {quick_run.results[line.id].finding}" for line in LINES}
+    code = re.compile(r"\*|sqrt\(|gamma\(|\bpi\b|\boo\b|sigma|epsilon")
+    assert {name: text for name, text in shown.items() if code.search(text)} == {}
