@@ -1,6 +1,7 @@
 """The ledger's pages: what a document states and what holds of it; which findings come first; evidence as tables."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -122,8 +123,8 @@ def table_2(run: Run) -> ComparedTable | None:
     rows = [
         (
             f"{cell.epsilon:g}",
-            # The statement has the printed digits.
-            printed[f"{_TABLE_2}{name}"].partition("estimates ε as ")[2].partition(" over ")[0],
+            # The statement has the printed digits, whatever its words.
+            "".join(re.findall(r"[\d.]+ ± [\d.]+", printed[f"{_TABLE_2}{name}"])),
             *(
                 f"{estimate.mean:.3f} ± {estimate.deviation:.3f}"
                 for estimate in (cell.readings["fitted, both directions"], cell.readings["pinned"])
