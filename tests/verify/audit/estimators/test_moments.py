@@ -56,13 +56,15 @@ def test_moments_of_lots_are_joined_and_some_are_taken():
     assert (again.count, again.null_count, some.null_count) == (20, 20, 20)
 
 
-@pytest.mark.parametrize("count", range(9, 200))
-def test_the_kurtosis_is_about_bonetts_trimmed_mean(count):
-    scores = np.random.default_rng(count).exponential(size=count)
-    cut = int(count / (2.0 * math.sqrt(count - 4)))
-    trimmed = np.sort(scores)[cut : count - cut].mean()
-    expected = ((scores - trimmed) ** 4).mean() / scores.var() ** 2
-    assert shape_of(scores).kurtosis == pytest.approx(expected, rel=1e-10)
+def test_the_kurtosis_is_about_bonetts_trimmed_mean():
+    found, expected = {}, {}
+    for count in range(9, 200):
+        scores = np.random.default_rng(count).exponential(size=count)
+        cut = int(count / (2.0 * math.sqrt(count - 4)))
+        trimmed = np.sort(scores)[cut : count - cut].mean()
+        expected[count] = ((scores - trimmed) ** 4).mean() / scores.var() ** 2
+        found[count] = shape_of(scores).kurtosis
+    assert found == pytest.approx(expected, rel=1e-10)
 
 
 def test_eight_scores_have_a_shape_and_seven_have_none():
