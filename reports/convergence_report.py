@@ -25,8 +25,9 @@ _NOTES = (
     "Within: the share of ε by which 95 of 100 runs are off at most. Covers: how often the 95% interval has ε in it. "
     "RMSE is the root mean square error; what √k times it tends to for k → ∞ and k³ = o(d²) follows from Theorem 3.3 "
     "(`proofs_check.consistency`). The runs are of Algorithm 1 and drawn from the exact joint law of their cosines.",
-    "The least sizes, rounded up to two digits; a dash where no size is enough. They are predicted by the limit law of "
-    "a run's moments, with the moments' exact means: the curves of the picture, which the measured points lie on.",
+    "The least k, and the d from which on it holds, rounded up to two digits; a dash where there is none. They are "
+    "predicted by the limit law of a run's moments, with the moments' exact means: the curves of the picture, which "
+    "the measured points lie on.",
     "Distance: the certified total variation distance of √d times a canary's cosine from N(0, 1), if the canary took "
     "no part, and what is proven of it for all d. Tail: by how much the exact tail beyond the score at which the "
     "privacy loss is ε differs from the normal one. Correlation: of two canaries' inner products with the release. "

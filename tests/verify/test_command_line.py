@@ -752,7 +752,7 @@ def test_audit_prints_bounds_for_what_they_are(folder: Path) -> None:  # noqa: A
         assert " lower bound asymptotic " in text
         assert "bayesian 0 – " in text
         assert " posterior interval heuristic " in text
-        assert "A cap is a bound's value at perfect separation" in text
+        assert "A cap is the most that a bound can say" in text
         assert "andrew needs a threshold that is fixed in advance, half of α for each rate, rates drawn" in text
         assert "Those of one release depend on each other" in text
         assert "No proof covers a heuristic bound" in text

@@ -1,8 +1,8 @@
 """Claimed mechanisms: the ε of noise, rounds and sampling, and the attacker whom it is about.
 
 This module is ``canaryproof.accounting``. A ``Claim`` is made by ``gaussian``, ``poisson``, ``fixed_batches``,
-``shuffled``, ``epsilon_delta`` or ``from_event``; ``as_claim`` takes any of what an audit takes. Each ε is an upper
-bound, and ``Claim.basis`` names it. ``Claim.bracket`` has a lower one, too:
+``shuffled``, ``epsilon_delta``, ``from_event`` or ``best_of``; ``as_claim`` takes any of what an audit takes. Each ε
+is an upper bound, and ``Claim.basis`` names it. ``Claim.bracket`` has a lower one, too:
 
 - Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
 - One sampled round in which a record is removed has a closed form: δ(log(1 + q(e^ε − 1))) is q times δ(ε) of the round

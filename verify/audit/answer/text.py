@@ -806,7 +806,7 @@ def remarks(result: AuditResult) -> Iterator[str]:
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."
     if result.bounds:
-        yield "A cap is a bound's value at perfect separation of as many scores: it cannot be more, whatever leaks."
+        yield "A cap is the most that a bound can say with so many scores, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):
         of_release = coverage == Coverage.ASYMPTOTIC and result.has_canaries
         yield _COVERAGE[coverage] + of_release * _OF_RELEASE

@@ -323,7 +323,7 @@ class LowerBound:
     coverage
         What is known of its coverage for these inputs.
     cap
-        The value at perfect separation with as many scores, at these α and δ.
+        The largest value that as many scores can give, at these α and δ.
     upper
         Upper end of a posterior interval; None for a lower bound.
     """

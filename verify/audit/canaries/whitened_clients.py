@@ -49,7 +49,8 @@ class WhitenedClients(CanaryClients):
 
     Notes
     -----
-    It keeps all increments, 4·rounds·dim bytes in float32, or 8 for others. ``"known rounds"`` is the only score.
+    It keeps all increments: 4·rounds·dim bytes, or 8 where ``delta`` or ``known`` has double precision. ``"known
+    rounds"`` is the only score.
 
     Examples
     --------

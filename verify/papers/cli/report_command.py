@@ -33,7 +33,7 @@ def report_command(run: Path, form: str | None, show: bool, out: Path | None) ->
 
     RUN is a folder that "canaryproof verify --out" left. The reports are made from its results.json, or from run.sqlite
     if the run was interrupted, and nothing is computed again. If "canaryproof benchmark canife --data" left results in
-    the same folder, or "canaryproof train --out" in a folder in it, they become chapters of the report.
+    the same folder, or "canaryproof train --out" in a folder in it, they become chapters of report.html.
 
     The format md writes Markdown with pictures; begin with summary.md. The format html writes one report.html, and next
     to it the tables as CSV and LaTeX, the pictures as SVG and PNG, a badge, and BibTeX. The format json writes

@@ -53,12 +53,23 @@ class RunModel:
 
 def fewest_canaries(accuracy: float, error: Callable[[int], float]) -> int | None:
     """Return the least k, to a fiftieth, at which the error is as small as asked; None if no k up to 1e9 does."""
-    low = high = 2
+    low = high = best = 2
     while error(high) > accuracy:
         if high >= MOST_CANARIES:
-            return None
+            # The error falls, and then grows as canaries crowd: it is least between the neighbours of the best power.
+            low, high = max(2, best // 2), _optimum(error, max(2, best // 2), min(2 * best, MOST_CANARIES))
+            return _between(accuracy, error, low, high) if error(high) <= accuracy else None
         low, high = high, min(2 * high, MOST_CANARIES)
+        best = min(best, high, key=error)
     return _between(accuracy, error, low, high)
+
+
+def _optimum(error: Callable[[int], float], low: int, high: int) -> int:
+    """Return the whole number at which an error that falls and then grows is least, by thirds."""
+    while high - low > 2:
+        third = (high - low) // 3
+        low, high = (low, high - third) if error(low + third) <= error(high - third) else (low + third, high)
+    return min(range(low, high + 1), key=error)
 
 
 def least_dimension(accuracy: float, error: Callable[[int], float]) -> int | None:

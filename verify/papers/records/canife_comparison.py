@@ -166,7 +166,8 @@ def meaning(comparison: CanifeComparison) -> str:
     else:
         source = (
             "No network was trained: scores are drawn from their laws. CANIFE's canaries are those that it designed on "
-            f"{comparison.data}; seconds are as measured there, in proportion to d."
+            f"{comparison.data}; seconds are as measured there, in proportion to d. For random canaries they are "
+            "an upper limit: the time in which each is scored in 32 rounds."
         )
     return (
         "Estimates take the noise to be Gaussian and alike in all rounds; the bound, at 95%, does not. Random canaries "

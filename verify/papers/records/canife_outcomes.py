@@ -35,7 +35,8 @@ class ComparedOutcome:
     trainings
         Cost in trainings: the audited one, and trial rounds as a share of one.
     seconds
-        Cost without the trainings: scoring random canaries; designing CANIFE's and scoring its trial rounds.
+        Cost without the trainings: scoring random canaries, an upper limit where rounds are known; designing CANIFE's
+        and scoring its trial rounds.
     """
 
     budget: str

@@ -63,7 +63,7 @@ class EstimatorErrors(EstimatorMeasures):
 @set_module("canaryproof.typing")
 @dataclass(frozen=True)
 class NeededSize:
-    """The least sizes at which 95 of 100 runs are off by at most a share of ε; None where no size is enough.
+    """The least k, and the d from which on, 95 of 100 runs are off by at most a share of ε; None where there is none.
 
     Attributes
     ----------

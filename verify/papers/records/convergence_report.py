@@ -242,7 +242,7 @@ def sizes(report: ConvergenceReport) -> Table:
     """Lay out the sizes that accuracies take."""
     accuracies = [percent_up(needed.accuracy) for needed in report.settings[0].needed]
     name = report.settings[0].estimators[0].estimator
-    title = f"k or d that bring {name} so near to ε in 95 of 100 runs (–: no number does)"
+    title = f"k that brings {name} so near in 95 of 100 runs, and d from which on (–: none)"
     header = [*_where(report), *(f"k for {each}" for each in accuracies), *(f"d for {each}" for each in accuracies)]
     rows = [
         [

@@ -208,7 +208,7 @@ UNTOLD = "The variances are not told apart, so that adaptive is pinned, with the
 NULL = "A small p-value for the null law is expected where scores are maxima over rounds;"
 ANY = "Nobody knows the law of these scores without a leak:"
 STATED = "The claim is taken to be of adding or removing a record;"
-CAP = "A cap is a bound's value at perfect separation of as many scores:"
+CAP = "A cap is the most that a bound can say with so many scores, whatever leaks."
 ENOUGH = "So many canaries."
 BOUND = SimpleNamespace(name="fixed-sequence", coverage="asymptotic")
 OWN = SimpleNamespace(name="participations", coverage="asymptotic")

@@ -1,6 +1,7 @@
 """The convergence report: its numbers by second ways, its words, and its file."""
 
 import dataclasses
+import functools
 import json
 import math
 import textwrap
@@ -195,6 +196,11 @@ def test_needed_sizes_are_where_the_error_is_small_enough():
     assert error(10**6, count) <= 0.05 < error(10**6, int(0.97 * count))
     dim = accuracy.least_dimension(0.1, lambda d: error(d, 1000))
     assert error(dim, 1000) <= 0.1 < error(int(0.97 * dim), 1000)
+    # Only near the optimum, between two powers of 2.
+    narrow = accuracy.RunModel("pinned", 1e-6, 20.0, float(gaussian_mechanism.noise_multiplier(20.0, 1e-6)))
+    error_of_count = functools.partial(narrow.cached_error(), 18_635)
+    count = accuracy.fewest_canaries(0.1, error_of_count)
+    assert error_of_count(count) <= 0.1 < min(map(error_of_count, (64, int(0.95 * count), 128)))
     # Crowded: no number of canaries does.
     assert accuracy.fewest_canaries(0.05, lambda k: error(1000, k)) is None
     assert accuracy.least_dimension(0.001, lambda d: error(d, 1000)) is None
