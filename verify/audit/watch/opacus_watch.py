@@ -13,7 +13,6 @@ import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -358,10 +357,7 @@ class OpacusWatch(Watch):
         yield from super()._open_parts()
         give = "Give module to the watch."
         if not self._clipping.alone:
-            do = (
-                "Watch some steps with grad_sample_mode='hooks'." if self._is_ghost else "Try cp.replay with your step."
-            )
-            do = give if self._sampler is None else do
+            do = give if self._sampler is None else "Try cp.replay with your step."
             yield self._part(Question.CLIPPING, "whether the model mixes examples", do)
         if self._module is None:
             yield self._part(
@@ -550,6 +546,9 @@ class OpacusWatch(Watch):
                 self._observe(Question.CLIPPING, Status.CANNOT_SAY, "dropout", because, do)
             else:
                 entries += [("an example of the batch, by the norm of its gradient alone", each) for each in by_alone]
+                near = limit - 1.0
+                are_as_long = all(abs(float(norms[i]) - length) <= near * length for i, length in alone.items())
+                self._look_at_outputs(args, kwargs, count, near, are_as_long=are_as_long)
         self._rows += count
         self._note_trials([ShadowTrial(name, self.steps + 1, entry, limit) for name, entry in entries])
         self._note_lengths(on_host(lengths).astype(np.float64))
@@ -569,6 +568,34 @@ class OpacusWatch(Watch):
             because = f"an example could not be run alone: {type(error).__name__}: {error}"
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "alone", because[:200])
         return lengths
+
+    def _look_at_outputs(self, args: Any, kwargs: Any, count: int, near: float, *, are_as_long: bool) -> None:
+        """Compare the output of an example in a small batch with that of it alone; the gradients may be as long."""
+        torch, i = sys.modules["torch"], self._looks % _TOGETHER
+        if count < _TOGETHER:
+            return
+        try:
+            with self._state(), torch.no_grad(), self._without_hooks():
+                parts = _part(args, count, 0, _TOGETHER), _part(kwargs, count, 0, _TOGETHER)
+                together = _tensor(self._sampler._module(*parts[0], **parts[1]), _TOGETHER)[i].float()
+                alone = self._output_alone(args, kwargs, count, i)[0].float()
+        except Exception:
+            # A module that takes no part of a batch is not looked at.
+            return
+        length = max(float(alone.norm()), float(together.norm()))
+        apart = float((alone - together).norm()) / length if length else 0.0
+        if apart <= near:
+            self._count_alone(int(are_as_long))
+        elif not self._is_random(args, kwargs, count, _DRAWS):
+            self._note_mixture("output", apart)
+
+    def _note_mixture(self, what: str, apart: float) -> None:
+        because = (
+            f"an example's {what} depends on the others of its batch: alone it is {apart:.2g} of its length away "
+            f"(step {self.steps + 1})"
+        )
+        do = "Take out of the model what mixes examples, or what computes gradients of examples wrongly."
+        self._observe(Question.CLIPPING, Status.FAILED, "alone", because, do)
 
     # The gradient of an example alone.
 
@@ -606,7 +633,7 @@ class OpacusWatch(Watch):
         torch, module = sys.modules["torch"], self._module
         args, kwargs = self._inputs
         # Time may stand first, which no example has a row of.
-        if not count or _batch_size((args, kwargs)) != count or not getattr(self._sampler, "batch_first", True):
+        if count < _TOGETHER or _batch_size((args, kwargs)) != count or not getattr(self._sampler, "batch_first", True):
             return
         dropped = [each for each in module.modules() if type(each).__name__.startswith("Dropout") and each.training]
         try:
@@ -623,19 +650,15 @@ class OpacusWatch(Watch):
         finally:
             for each in dropped:
                 each.train()
-        self._clipping = replace(self._clipping, alone=self._clipping.alone + 1)
         if is_apart:
-            because = (
-                f"an example's gradient depends on the others of its batch: alone it is {apart:.2g} of its length away "
-                f"(step {self.steps + 1})"
-            )
-            do = "Take out of the model what mixes examples, or what computes gradients of examples wrongly."
-            self._observe(Question.CLIPPING, Status.FAILED, "alone", because, do)
+            self._note_mixture("gradient", apart)
+        else:
+            self._count_alone()
 
     def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
         """Return the relative distance of an example's gradient in a small batch from that alone."""
         torch, module, params = sys.modules["torch"], self._module, self._params
-        few = min(_TOGETHER, count)
+        few = _TOGETHER
         for p in params:
             p.grad, p.grad_sample = None, None
         output = _tensor(module(*_part(args, count, 0, few), **_part(kwargs, count, 0, few)), few)

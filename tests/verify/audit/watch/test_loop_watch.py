@@ -1,5 +1,8 @@
 """A watch over functions: honest trainings in JAX stay as they were, and faults of each function fail its question."""
 
+import os
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -74,6 +77,7 @@ def train(
     matrix=None,
     noise_multiplier=1.0,
     compiled=jax.jit,
+    put=lambda each: each,
     **options,
 ):
     """Train a linear model in plain JAX, and return its parameters and the watch."""
@@ -96,7 +100,7 @@ def train(
         drawn = held.pop(0)
         padded = np.append(drawn, np.full(128 - len(drawn), drawn[0] if copies else -1))
         padding = (np.arange(128) >= len(drawn)) & (not copies)
-        sums = total(params, x[padded], y[padded], is_padding_example=padding)
+        sums = total(params, put(x[padded]), put(y[padded]), is_padding_example=put(padding))
         noised, state = privatizer.update(sums, state)
         divisor = len(drawn) if by_drawn else RATE * MEMBERS
         params = jax.tree.map(lambda p, g, divisor=divisor: p - 0.1 / divisor * g, params, noised)
@@ -205,6 +209,34 @@ def test_correlated_noise_is_looked_at_with_its_matrix_alone():
     assert "may be correlated" in finding.because
     with pytest.raises(ValueError, match="matrix: must be lower triangular"):
         watch.noise(privatizer, matrix=np.ones((2, 2)))
+
+
+# The number of devices is decided before JAX is imported.
+ON_TWO_DEVICES = """
+import jax, numpy as np
+from tests.verify.audit.watch import test_loop_watch as t
+
+mesh = jax.sharding.Mesh(np.array(jax.devices()), ("rows",))
+rows = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("rows"))
+
+def put(each):
+    return jax.device_put(each, rows)
+
+assert len(put(np.zeros(128)).addressable_shards) == 2
+params, watch = t.train(put=put)
+without, _ = t.train(put=put, watched=False)
+assert all(map(np.array_equal, *map(jax.tree.leaves, (params, without))))
+print(watch.close().decision.outcome, t.failed(t.train(t.without_mean, put=put)[1]))
+"""
+
+
+@pytest.mark.deep
+def test_rows_may_be_on_several_devices():
+    environment = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    seen = subprocess.run(
+        [sys.executable, "-c", ON_TWO_DEVICES], check=False, env=environment, capture_output=True, text=True
+    )
+    assert seen.stdout == "PASSED ['clipping']\n", seen.stderr
 
 
 def test_donated_arguments_are_not_used_again():
