@@ -105,8 +105,9 @@ class LoopWatch(Watch):
         Raises
         ------
         ValueError
-            If the clip norm is not known, or out of its range.
+            If the clip norm is not known, or out of its range, or JAX is not imported.
         """
+        _refuse_without_jax("gradients")
         inner = getattr(clipped_gradients, "__wrapped__", clipped_gradients)
         bound = getattr(inner, "l2_norm_bound", None) if clip_norm is None else clip_norm
         if bound is None:
@@ -161,8 +162,9 @@ class LoopWatch(Watch):
         Raises
         ------
         ValueError
-            If the matrix is not lower triangular.
+            If the matrix is not lower triangular, or JAX is not imported.
         """
+        _refuse_without_jax("noise")
         strategy = None if matrix is None else np.asarray(matrix, dtype=np.float64)
         if strategy is not None and (strategy.ndim != 2 or not np.array_equal(strategy, np.tril(strategy))):
             raise ValueError("matrix: must be lower triangular")
@@ -444,6 +446,11 @@ def _is_key(leaf: Any) -> bool:
 def _is_of_keys(state: Any) -> bool:
     """Tell whether a state holds nothing but keys."""
     return all(map(_is_key, sys.modules["jax"].tree.leaves(state)))
+
+
+def _refuse_without_jax(name: str) -> None:
+    if "jax" not in sys.modules:
+        raise ValueError(f"{name}: wraps functions of JAX, which is not imported; hand each step over by watch.step")
 
 
 def _is_traced(given: Any) -> bool:

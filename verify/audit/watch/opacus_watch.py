@@ -589,9 +589,9 @@ class OpacusWatch(Watch):
         elif not self._is_random(args, kwargs, count, _DRAWS):
             self._note_mixture("output", apart)
 
-    def _note_mixture(self, what: str, apart: float) -> None:
+    def _note_mixture(self, part: str, apart: float) -> None:
         because = (
-            f"an example's {what} depends on the others of its batch: alone it is {apart:.2g} of its length away "
+            f"an example's {part} depends on the others of its batch: alone it is {apart:.2g} of its length away "
             f"(step {self.steps + 1})"
         )
         do = "Take out of the model what mixes examples, or what computes gradients of examples wrongly."

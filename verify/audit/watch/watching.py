@@ -646,7 +646,8 @@ class Watch:
             phase = (noise, self._rate)
             self._phases[phase] = self._phases.get(phase, 0) + 1
         looks = self._has_look_ahead()
-        if looks and self._has_clipping:
+        # Where nobody was drawn, there is nothing to clip.
+        if looks and (self._has_clipping or (numbers is not None and not len(numbers))):
             self._clipping = replace(self._clipping, looks=self._clipping.looks + 1)
         self._has_clipping = False
         self.steps += 1

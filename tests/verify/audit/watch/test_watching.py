@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -248,6 +249,23 @@ def test_steps_that_are_not_handed_over_leave_their_question_open(name, monkeypa
     finding = answer.finding(question)
     assert finding.status is Status.CANNOT_SAY
     assert words in finding.because
+
+
+def test_a_step_of_nobody_needs_no_clipping():
+    watch, rng = cp.watch(delta=1e-5, claim=CLAIM, members=MEMBERS), np.random.default_rng(0)
+    clipping = watch.clipping(clipped_sum, 1.0)
+    for t in range(8):
+        drawn = np.arange(100 if t % 2 else 0)
+        total = clipping(rng.normal(size=(100, DIM))) if len(drawn) else np.zeros(DIM)
+        watch.step(release=total + rng.normal(size=DIM), total=total, drawn=drawn, clip_norm=1.0)
+    assert watch.answer().finding("clipping").status is Status.AS_CLAIMED
+
+
+def test_functions_are_wrapped_in_jax_alone(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+    for wrap in (lambda watch: watch.gradients(clipped_sum, 1.0), lambda watch: watch.noise(SimpleNamespace())):
+        with pytest.raises(ValueError, match="wraps functions of JAX, which is not imported; hand each step over"):
+            wrap(cp.watch(delta=1e-5))
 
 
 def test_a_part_of_a_question_that_is_not_looked_at_is_said():
