@@ -98,7 +98,7 @@ def _by_method(
 _HEAD = ("mechanism", "null", "k", "ε")
 _BOTH = {
     "`andrew`, as printed": "v1.section5.limit",
-    "`jagielski`, as printed": "bounds.printed.jagielski",
+    "`jagielski`, our reading": "bounds.printed.jagielski",
     "`fixed-sequence`": "bounds.coverage.fixed-sequence",
 }
 

@@ -202,7 +202,7 @@ def test_table_2_stands_beside_both_estimators():
     }
     evidence = {"dim": 10**6, "count": 1000, "epsilon": 3.0, "delta": 1e-6, "noise_multiplier": 1.0, "runs": 20_000}
     evidence |= {"printed": {"mean": 3.1, "deviation": 0.5, "runs": 50}, "level": 1e-6, "power_against": {}}
-    words = "Algorithm 1 estimates ε as 3.10 ± 0.50 over 50 simulations"
+    words = "The random canary method outputs the estimate 3.10 ± 0.50 over 50 simulations"
     one = claim("final.table2.a", statement=words, **evidence, readings=readings)
     page = text(replace(RUN, results=(one,)), "final")
     assert "| 3 | 3.10 ± 0.50 | 1.500 ± 0.250 | 2.500 ± 0.125 |" in page
