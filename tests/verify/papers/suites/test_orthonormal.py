@@ -21,6 +21,7 @@ def test_data_of_which_fixed_transforms_make_least_are_unit_vectors():
         assert np.linalg.norm(vector) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("check", orthonormal.CHECKS[4:6], ids=lambda check: check.id)
-def test_other_seeds_hold_too(check):
+@pytest.mark.parametrize("name", ["orthonormal.estimates", "orthonormal.convergence"])
+def test_other_seeds_hold_too(name):
+    (check,) = (each for each in orthonormal.CHECKS if each.id == name)
     assert check.judge(CONTEXT).verdict is Verdict.CONFIRMED
