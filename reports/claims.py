@@ -123,13 +123,8 @@ def table_2(run: Run) -> ComparedTable | None:
     rows = [
         (
             f"{cell.epsilon:g}",
-<<<<<<< HEAD
             # The statement has the printed digits, whatever its words.
             "".join(re.findall(r"[\d.]+ ± [\d.]+", printed[f"{_TABLE_2}{name}"])),
-=======
-            # The statement has the printed digits.
-            printed[f"{_TABLE_2}{name}"].partition("outputs the estimate ")[2].partition(" over ")[0],
->>>>>>> de10422f (Show Table 2's printed numbers again, and call jagielski our reading)
             *(
                 f"{estimate.mean:.3f} ± {estimate.deviation:.3f}"
                 for estimate in (cell.readings["fitted, both directions"], cell.readings["pinned"])
