@@ -117,8 +117,8 @@ class AuditPlan:
         Number of canaries that shows, with probability 90%, whether they are there. Of a release, it is noticed if
         they are not (``misuse``). Of all rounds, the lower bound is above 0 if they are; None as for a fault.
     deciding
-        Number of canaries with which an honest audit decides with probability 90%: it notices the share of the noise
-        that is asked for. None as for a fault.
+        Number of canaries with which an honest audit decides on the leak with probability 90%: it notices the share of
+        the noise that is asked for. Whether the canaries are there takes ``present``. None as for a fault.
     count
         Number of canaries of the plan that take part, the largest of these; of all rounds as many more never do.
     noise_share
