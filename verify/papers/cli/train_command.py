@@ -2,7 +2,7 @@
 
 import errno
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,6 +102,8 @@ def train_command(
                 _say_cost(cost)
             with progress("canaryproof train", equal_parts=True) as advance:
                 record, timings = experiment.run(out, advance, workers)
+            # The page has a command that finds a file in a folder, too.
+            record = replace(record, name=config)
             _print(record)
             documents = {RESULTS: _json(to_document(record)), TIMINGS: _json(to_document(Timings(tuple(timings))))}
             files = {**documents, **training.render(record)}

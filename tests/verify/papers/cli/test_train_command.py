@@ -1,6 +1,7 @@
 import json
 import os
 import resource
+import shlex
 import shutil
 import signal
 import subprocess
@@ -75,7 +76,9 @@ def test_a_folder_gets_results_pages_and_pictures(done):
     ]
     assert (out / "results.md").read_text().startswith("# Tiny\n")
     document = json.loads((out / "results.json").read_text())
-    assert (document["name"], document["size"], document["seed"]) == ("tiny.toml", "quick", 0)
+    assert (document["name"], document["size"], document["seed"]) == (str(out.parent / "tiny.toml"), "quick", 0)
+    command = f"canaryproof train {shlex.quote(document['name'])} --size quick --out RESULTS"
+    assert command in (out / "results.md").read_text()
     made_by = json.loads((out / "experiment.json").read_text())
     assert made_by["configuration"]["name"] == "tiny.toml"
     assert {"source code", "jax"} <= made_by["made by"].keys()
@@ -90,10 +93,11 @@ def may_mount():
 
 
 def same(out, done):
-    # All but the seconds that it took, which run.json has too.
+    # All but the seconds that it took, which run.json has too. Results name the experiment's file beside them.
     others = {"timings.json", "run.json", ".lock"}
     for path in (path for path in done[1].rglob("*") if path.is_file() and path.name not in others):
-        assert (out / path.relative_to(done[1])).read_bytes() == path.read_bytes()
+        expected = path.read_bytes().replace(os.fsencode(done[1].parent), os.fsencode(out.parent))
+        assert (out / path.relative_to(done[1])).read_bytes() == expected
     assert sorted(path.name for path in out.iterdir()) == sorted(path.name for path in done[1].iterdir())
 
 
