@@ -166,7 +166,7 @@ def counts() -> str:
     found = Counter(places[0].verdict for places in statements.values())
     text = (
         f"{own - len(run.failures)} of {own} of this package's own checks hold. Of {len(statements)} statements in "
-        f"five documents, versions and reviews of the papers, {found[Verdict.CONFIRMED]} are confirmed, "
+        f"the papers' versions and reviews {found[Verdict.CONFIRMED]} are confirmed, "
         f"{found[Verdict.QUALIFIED]} hold only under a reading, condition or approximation that the text does not "
         "state, "
         f"{found[Verdict.REFUTED]} are refuted, {found[Verdict.INCONCLUSIVE]} are undecided, and "
