@@ -395,7 +395,7 @@ class _RoundsJudge(_ScoresJudge):
     def _has_open_mechanism(self) -> bool:
         # Known rounds have the larger ε, and neither options nor the record state the sampling.
         asked, configured = self.result.request, self.result.configured
-        claimed = self.result.claimed
+        claimed = None if asked.claim is None else self.result.claimed
         if configured is None or (claimed is not None and claimed.statement is None):
             return False
         return asked.participations is None and configured.rate is None
