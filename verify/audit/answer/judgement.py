@@ -36,7 +36,9 @@ WRONG_INPUT = frozenset(
     )
 )
 # … these that it may not be, …
-DOUBTFUL_INPUT = frozenset(("no-trace", "weak-trace", "null-law", "crowded", "zeros", "coarse-grid", "skipped-rounds"))
+DOUBTFUL_INPUT = frozenset(
+    ("no-trace", "weak-trace", "null-law", "crowded", "bare", "zeros", "coarse-grid", "skipped-rounds")
+)
 # … this is the finding on noise, and these leave the tests their meaning and their power, which is computed.
 NOISE_WARNINGS = frozenset(("less-noise", "dilution"))
 NOTES = frozenset(

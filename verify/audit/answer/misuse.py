@@ -4,8 +4,8 @@ Each test that withholds or accuses has a null hypothesis that holds in every ho
 for all ε. One of them is wrong with probability ``LEVEL`` at most, the sum of their levels. Half of it belongs to the
 test of the trace, which needs it most; the others share the rest evenly. Scores of any kind, such as losses, are the
 exception: nobody knows in which direction they lie, and who brings them the wrong way round would see no leak. For
-those one test is wrong with probability ``DIRECTION_LEVEL`` at most. Long data, few scores, a large δ and zeros are
-pointed out wherever they are, in honest audits too.
+those one test is wrong with probability ``DIRECTION_LEVEL`` at most. Long data, few scores, a large δ, zeros and hardly
+any noise are pointed out wherever they are, in honest audits too.
 
 The decisions depend on what is known.
 
@@ -108,6 +108,7 @@ class _Facts:
     near: int = 0  # Number of coordinates that are hardly larger
     is_sum: bool = True  # Whether the release is one noisy sum, and not a difference of models
     has_direction: bool = True  # Whether it is known that a canary's trace raises its score
+    crowd: float = 0.0  # Other canaries' share in the variance of a release without them
 
     @property
     def groups(self) -> list[tuple[str, Array]]:
@@ -159,6 +160,15 @@ class _Facts:
         return float(special.ndtr(-math.sqrt(self.null_count) * excess)) < EACH_LEVEL
 
     @cached_property
+    def coordinate_deviation(self) -> float:
+        """Deviation of a release's coordinates without its canaries, in canary norms; infinite without a release."""
+        if self.release_norm is None:
+            return math.inf
+        if self.dim is None or self.residual_norm is None:
+            return self.release_norm * (self.scale or 0.0)
+        return self.residual_norm / math.sqrt(self.dim)
+
+    @cached_property
     def deviations(self) -> Array:
         """Observed scores in the null's standard deviations; of a release's independent canaries without their own."""
         if self.residual_norm is not None and self.dim is not None:
@@ -189,6 +199,7 @@ def misuse(
     noise_multiplier: float | None = None,
     release_norm: float | None = None,
     residual_norm: float | None = None,
+    crowd: float = 0.0,
     zeros: int = 0,
     smallest: float = math.inf,
     near: int = 0,
@@ -213,11 +224,12 @@ def misuse(
         Of the audit.
     noise_multiplier
         Claimed standard deviation of the noise in the release, in units of the canary norm.
-    release_norm, residual_norm, zeros, smallest, near, release_dim
+    release_norm, residual_norm, crowd, zeros, smallest, near, release_dim
         Norm of the released vector in the same units, if the scores are its, the norm without all canaries (by default
-        as if all were orthogonal), the number of its coordinates that are exactly zero, the smallest absolute value of
-        the others, the number of those that are hardly larger, and of all of them. Without that it is ``dim``, or else
-        the number of scores. With ``dim``, each score is the cosine with the release less all other canaries.
+        as if all were orthogonal), the canaries' share in the variance that is left, the number of its coordinates that
+        are exactly zero, the smallest absolute value of the others, the number of those that are hardly larger, and of
+        all of them. Without that it is ``dim``, or else the number of scores. With ``dim``, each score is the cosine
+        with the release less all other canaries.
     record
         What a training loop recorded, if the scores are its.
     inserted
@@ -251,12 +263,13 @@ def misuse(
         near,
         is_sum,
         kind == "cosine" or record is not None,
+        crowd,
     )
     warnings: list[MisuseWarning] = [*_large_delta(facts, delta), *_too_few(facts, delta, confidence), *_coin(facts)]
     warnings += [] if record is None else _rounds(record)
     warnings += _zeros(facts)
     # Each test presupposes the null hypotheses of those before it.
-    for judge in (_outside, _repetition_warnings, _order, _null_law, _spread, _valleys, _trace):
+    for judge in (_bare, _outside, _repetition_warnings, _order, _null_law, _spread, _valleys, _trace):
         warnings += [_of_a_release(warning, facts) for warning in judge(facts)]
         if any(warning.withholds is not Withheld.NOTHING for warning in warnings):
             break
@@ -283,8 +296,20 @@ def _of_a_release(warning: MisuseWarning, facts: _Facts) -> MisuseWarning:
 
 def _crowd(facts: _Facts, inserted: int | None) -> Iterator[MisuseWarning]:
     """Warn of cosines of so many canaries in one release that the noise they are to each other hides the rest."""
-    # A released vector's other canaries are taken out of each score.
-    if not facts.is_single_release or facts.dim is None or facts.residual_norm is not None:
+    if not facts.is_single_release or facts.dim is None:
+        return
+    if facts.residual_norm is not None:
+        # A released vector's other canaries are taken out of each score, almost: neither the measured noise nor the
+        # scores' variance may be wrong by more than a tenth of a standard error.
+        if facts.crowd > 0.1 * math.sqrt(2.0 / max(facts.count, facts.dim)):
+            yield MisuseWarning(
+                "crowded",
+                f"Canaries of {facts.dim:,} coordinates are taken out of the release with the norm √d for their own. "
+                f"What that leaves is {number(100.0 * facts.crowd, 2)}% of the variance that is measured.",
+                "Audit fewer canaries, or with more noise.",
+                None,
+                withholds=Withheld.ESTIMATE,
+            )
         return
     if facts.inclusion == "independent":
         return
@@ -429,6 +454,29 @@ def _likeness(record: RoundsRecord) -> Iterator[MisuseWarning]:
             )
 
 
+def _bare(facts: _Facts) -> Iterator[MisuseWarning]:
+    """Warn of a release with hardly any noise, which all other tests of its scores presuppose."""
+    least = max(_LEAST_NOISE, 0.0 if facts.dim is None else _LEAST_ALONG / facts.dim)
+    if facts.coordinate_deviation >= least:
+        return
+    yield MisuseWarning(
+        "bare",
+        f"Without its canaries, a coordinate of the release has a deviation of {number(facts.coordinate_deviation, 2)} "
+        f"canary norms. Below {number(least, 2)}, scores do not show how much noise there is.",
+        "Check that noise is added, and that the release is in canary norms.",
+        None,
+        withholds=Withheld.ESTIMATE,
+    )
+    yield from _length(facts, facts.release_dim)
+
+
+# Deviation of noise below which it may be rounding in single precision.
+_LEAST_NOISE = 1e-5
+# A canary's cosine with itself and noise rises with its product with the noise, to this many of the product's
+# deviations below 0, if σd is at least this.
+_LEAST_ALONG = 4.0
+
+
 def _outside(facts: _Facts) -> Iterator[MisuseWarning]:
     if facts.cosines and any(max(-scores[0], scores[-1]) > 1.0 for _, scores in facts.groups):
         yield MisuseWarning(
@@ -500,8 +548,11 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
     Null hypothesis: scores of one kind are independent with one law, rounded to the digits that they have. A cosine's
     law has a density, at most that of the null. Its number of repeated scores is then no larger than a Poisson variable
     (negative association). Other scores may have any law, discrete ones too (``_pairs_p_value``), and where they take
-    many values, neighbouring ones are about as frequent (``_copies_p_value``).
+    many values, neighbouring ones are about as frequent (``_copies_p_value``). An audit computes a release's cosines
+    itself, once each; with little noise they are all near 1.
     """
+    if facts.release_norm is not None:
+        return
     values, counts = np.unique(
         _in_single_precision(np.concatenate([scores for _, scores in facts.groups])), return_inverse=True
     )

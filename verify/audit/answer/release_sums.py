@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 # Coordinates of canaries between two reports of progress; they take about a tenth of a second.
 _COORDINATES_AT_ONCE = 10**8
 _PIECE = 2**20
-# Coordinates of which the sum of all canaries is in memory, 8 MB.
+# Coordinates of which the sum of all canaries is in memory, 8 MB. Where these are all, the sum has the canaries' exact
+# norms: a canary is then held whole, and is made no more often for it.
 _SUMMED_AT_ONCE = 2**20
 # Other directions of orthonormal canaries that are scored at most, unless there are more canaries. With so many, the
 # null's moments err by less than a thousandth of a deviation.
@@ -90,12 +91,13 @@ class ReleaseSums:
     Attributes
     ----------
     products
-        Inner products with canaries; of independent ones with the release less all canaries' X_j/√d. Beside orthonormal
-        canaries, other directions follow them.
+        Inner products with canaries; of independent ones with the release less all of them. Beside orthonormal
+        canaries, other directions follow them. Beyond 2²⁰ coordinates X_j/√d is subtracted for X_j/‖X_j‖.
     square
         Squared norm, in the release's unit.
     along, canaries_square
-        Inner product with the sum of all independent canaries' X_j/√d, and its squared norm; 0 for orthonormal ones.
+        Inner product with the sum of all independent canaries that is subtracted, and its squared norm; 0 for
+        orthonormal ones.
     zeros
         Number of coordinates that are exactly zero.
     smallest
@@ -164,36 +166,44 @@ class ReleaseSums:
         along = float(self.products.products[:count].sum()) / self.canary_norm
         return math.sqrt(max(self.norm**2 - 2.0 * along + count, 0.0))
 
+    @property
+    def _lengths(self) -> NDArray[np.float64]:
+        """Length with which each independent canary was subtracted, in canary norms."""
+        squares = self.products.squares
+        assert squares is not None
+        return np.ones(len(squares)) if self.dim <= _SUMMED_AT_ONCE else np.sqrt(squares / self.dim)
+
     def cosines(self) -> NDArray[np.float64]:
         """Cosines of the canaries, shape (k,): of independent ones with the release less all others.
 
-        Others' norms are taken for √d. What that leaves of them has a variance of k/(2d²) in each coordinate. Given all
-        others, a canary that is not in the release has exactly the cosine of Theorem 3.1.
+        Given all others, a canary that is not in the release has exactly the cosine of Theorem 3.1.
         """
         squares = self.products.squares
         if squares is None:
             return self.products.cosines()
-        scale = self.canary_norm / math.sqrt(self.dim)
-        norms = np.sqrt(squares)
-        lengths = self.products.square + scale * (2.0 * self.products.products + scale * squares)
-        return np.clip((self.products.products / norms + scale * norms) / np.sqrt(lengths), -1.0, 1.0)
+        along, own = self.products.products / np.sqrt(squares), self.canary_norm * self._lengths
+        return np.clip((along + own) / np.sqrt(self.products.square + own * (2.0 * along + own)), -1.0, 1.0)
+
+    def crowd(self, count: int) -> float:
+        """Share of its ``count`` canaries in the variance of the release without them, which their √d leaves there."""
+        if self.products.squares is None or self.dim <= _SUMMED_AT_ONCE:
+            return 0.0
+        return count / (2.0 * self.dim * self.residual_norm(count) ** 2)
 
     def trace(self, count: int) -> tuple[float, float]:
         """Return the cosine of the release with the sum of its ``count`` canaries, and that sum's length.
 
-        Of independent canaries the sum is that of X_j/√d, and the length that which the true sum has along it, with an
-        error of √(k/2)/d: what data along a direction that does not depend on them would add to the noise.
+        Where independent canaries' X_j/√d are subtracted, the sum is theirs, and the length that which the true sum has
+        along it, with an error of √(k/2)/d: what data along a direction that does not depend on them would add to the
+        noise.
         """
-        squares = self.products.squares
-        if squares is None:
+        if self.products.squares is None:
             length = math.sqrt(count)
             along = float(self.products.products[:count].sum()) / length
         else:
-            norms = np.sqrt(squares / self.dim)
-            length = (self.canaries_square + float((norms - squares / self.dim).sum())) / math.sqrt(
-                self.canaries_square
-            )
-            along = self.along / math.sqrt(self.canaries_square)
+            norm, lengths = math.sqrt(self.canaries_square), self._lengths
+            length = norm + float((lengths - np.square(lengths)).sum()) / norm
+            along = self.along / norm
         return min(max(along / math.sqrt(self.square), -1.0), 1.0), length
 
 
@@ -323,13 +333,17 @@ def _digest(values: NDArray[np.floating]) -> str:
 def _products_of_rest(
     values: NDArray[np.floating], canaries: Canaries, start: int, canary_norm: float, advance: Callable[[int], None]
 ) -> tuple[PartialProducts, float, float]:
-    """Return products with a slice less all canaries' X_j/√d, that of their sum with the slice, and its square."""
-    root, products = math.sqrt(canaries.dim), []
+    """Return products with a slice less all canaries, that of their sum with the slice, and its square."""
+    products = []
     along = canaries_square = 0.0
     step = max(16, _COORDINATES_AT_ONCE // min(len(values), _SUMMED_AT_ONCE))
     for first in range(0, len(values), _SUMMED_AT_ONCE):
         part = values[first : first + _SUMMED_AT_ONCE]
-        total = canaries.gaussian_sum(slice(start + first, start + first + len(part))) / root
+        made = slice(start + first, start + first + len(part))
+        if canaries.dim <= _SUMMED_AT_ONCE:
+            total = canaries.sum(coordinates=made)
+        else:
+            total = canaries.gaussian_sum(made) / math.sqrt(canaries.dim)
         along += float((total * part).sum())
         canaries_square += float(np.square(total).sum())
         rest, done = part - canary_norm * total, 0

@@ -22,7 +22,7 @@ from canaryproof.verify.audit.answer.result import NOTICE, AuditResult, AuditRow
 from canaryproof.verify.audit.answer.shape import normality
 from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion
-from canaryproof.verify.audit.canaries.scores import Scores
+from canaryproof.verify.audit.canaries.scores import Scores, scores_of_release
 from canaryproof.verify.audit.estimators import epsilon_estimators
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.rules import NumberRange
@@ -438,9 +438,9 @@ def audit_release(
     cosines, count = sums.cosines(), canaries.count
     if isinstance(canaries, OrthonormalCanaries):
         # Many canaries lengthen the release, so that the others' cosines are smaller than N(0, 1/d): none is given.
-        scores = Scores(cosines[:count], cosines[count:])
+        scores = scores_of_release(cosines[:count], cosines[count:])
     else:
-        scores = Scores(cosines, dim=canaries.dim, inserted=1)
+        scores = scores_of_release(cosines, dim=canaries.dim)
     stored = release if isinstance(release, StoredRelease) else None
     slices = (sums.slices, sums.canary_norm) if isinstance(release, release_sums.ReleaseSums) else None
     request = Request(

@@ -492,8 +492,9 @@ def _bound_to_report(result: AuditResult) -> Iterator[str]:
     if row is None:
         yield "No lower bound on ε can be reported, because none of known coverage was computed."
     elif row.coverage == Coverage.HEURISTIC:
+        scores = "scores of one model" if result.scores.kind is ScoreKind.ANY else "cosines in so few dimensions"
         yield (
-            "No lower bound on ε can be reported, because nobody knows how the scores of one model depend on each "
+            f"No lower bound on ε can be reported, because nobody knows how the {scores} depend on each "
             "other unless a fair coin decides on each inclusion."
         )
     else:
@@ -766,8 +767,8 @@ _COVERAGE = {
     ),
     "heuristic": (
         "No proof covers a heuristic bound. Losses of one model whose members were fixed depend on each other in ways "
-        "that nobody knows: the bound may be above ε in any share of audits. If a fair coin decides for each record "
-        "whether it takes part, it is proven."
+        "that nobody knows, cosines in few dimensions by the length of the noise: the bound may be above ε in any "
+        "share of audits. If a fair coin decides for each record whether it takes part, it is proven."
     ),
 }
 _OF_RELEASE = " Those of one release depend on each other, ever less as the dimension grows."

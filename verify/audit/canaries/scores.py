@@ -299,6 +299,18 @@ def _rank(observed: NDArray[np.float64], unobserved: NDArray[np.float64]) -> lis
     return groups
 
 
+def scores_of_release(
+    observed: NDArray[np.float64], unobserved: NDArray[np.float64] | None = None, dim: int | None = None
+) -> Scores:
+    """Return the cosines that an audit has computed from a release, all equal if there is no noise in it."""
+    scores = Scores(np.array([0.0, 1.0]), dim=dim or 2, inserted=None if dim is None else 1)
+    for values in (observed, unobserved):
+        if values is not None:
+            values.flags.writeable = False
+    vars(scores).update(observed=observed, unobserved=unobserved, dim=dim)
+    return scores
+
+
 def _check(name: str, values: ArrayLike, kind: ScoreKind) -> NDArray[np.float64]:
     try:
         given = floats(values, whole=kind is ScoreKind.ANY)

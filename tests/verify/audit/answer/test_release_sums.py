@@ -18,7 +18,9 @@ from canaryproof.kernels import canaries as kernel
 from canaryproof.kernels import slices
 from canaryproof.kernels.canaries import Canaries, noise
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
+from canaryproof.verify.audit.accounting.accountant import gaussian
 from canaryproof.verify.audit.answer import release_sums as module
+from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.answer.release_sums import all_sums, as_source, release_sums
 from canaryproof.verify.audit.answer.run_audit import audit_release
 from canaryproof.verify.audit.engine.executors import call
@@ -80,10 +82,10 @@ def test_blocks_shards_and_processes_have_the_same_bits(kind: type, tmp_path: Pa
 
 
 def test_independent_canaries_are_scored_without_the_others() -> None:
-    """By the vectors of all canaries before they are normalised, each divided by √d, and mpmath's own sums."""
-    canaries, dim = Canaries(7, 5, 300), 300
+    """By the unit vectors of all canaries, and mpmath's own sums."""
+    canaries = Canaries(7, 5, 300)
     release = released(canaries)
-    vectors = [canaries.vector(j).astype(np.float64) * canaries.norms()[j] / math.sqrt(dim) for j in range(5)]
+    vectors = [canaries.vector(j).astype(np.float64) for j in range(5)]
     sums = all_sums(as_source(release), canaries)
     for j, cosine in enumerate(sums.cosines()):
         rest = [mpmath.mpf(float(x)) for x in release]
@@ -101,13 +103,91 @@ def test_the_trace_is_that_of_the_canaries_sum(kind: type) -> None:
     release = released(canaries)
     total, sums = canaries.sum(), all_sums(as_source(release), canaries)
     cosine, length = sums.trace(50)
-    # The sum's length errs by √(k/2)/d for independent canaries, and its direction by 1/√(2d).
+    assert length == pytest.approx(float(np.linalg.norm(total)), rel=1e-12)
+    expected = float(total @ release) / float(np.linalg.norm(total)) / float(np.linalg.norm(release))
+    assert cosine == pytest.approx(expected, abs=1e-7)
+    assert sums.residual_norm(50) == pytest.approx(float(np.linalg.norm(release - total)), rel=1e-6)
+    assert sums.crowd(50) == 0.0
+
+
+def test_beyond_the_coordinates_that_are_held_norms_are_taken_for_their_mean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SUMMED_AT_ONCE", 5000)
+    canaries = Canaries(7, 50, DIM)
+    release = released(canaries)
+    total, sums = canaries.sum(), all_sums(as_source(release), canaries)
+    cosine, length = sums.trace(50)
+    # The sum's length errs by √(k/2)/d, and its direction by 1/√(2d).
     assert length == pytest.approx(float(np.linalg.norm(total)), abs=6.0 * 5.0 / DIM)
     expected = float(total @ release) / float(np.linalg.norm(total)) / float(np.linalg.norm(release))
     assert cosine == pytest.approx(expected, abs=6.0 * 1.2 / math.sqrt(2.0 * DIM) / sums.norm)
     rest = float(np.linalg.norm(release - total))
-    # The canaries' norms are taken for their mean.
     assert sums.residual_norm(50) == pytest.approx(rest, rel=1e-4)
+
+
+def test_canaries_that_such_norms_leave_in_a_release_withhold_its_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SUMMED_AT_ONCE", 100)
+    canaries = Canaries(7, 1000, 200)
+    total, chance = canaries.sum(), np.random.default_rng(3).normal(size=200)
+    for noise_multiplier, share in ((0.1, 0.556), (3.0, 1.0 / 721.0)):
+        release = total + noise_multiplier * chance
+        sums = all_sums(as_source(release), canaries)
+        # The share of k/(2d²) in itself and the variance of the noise, which 200 coordinates leave to chance.
+        assert sums.crowd(1000) == pytest.approx(share, rel=0.5)
+        found = audit_release(release, canaries, DELTA)
+        assert ("crowded" in {warning.kind for warning in found.warnings}) == (share > 0.01)
+        assert (found.estimate is None) == (share > 0.01)
+
+
+def test_the_interval_keeps_its_promise_however_many_canaries_there_are() -> None:
+    """Where √d for each norm would leave ten times the variance of the noise, no interval reached ε."""
+    epsilon, covered = gaussian(0.1).epsilon(DELTA), 0
+    for seed in range(20):
+        canaries = Canaries(seed, 1000, 70)
+        release = canaries.sum() + 0.1 * np.random.default_rng([seed, 5]).normal(size=70)
+        estimate = audit_release(release, canaries, DELTA).estimate
+        assert estimate is not None
+        covered += estimate.low <= epsilon <= estimate.high
+    # At 95% each, 10 or fewer of 20 have a probability of 1.1e-8.
+    assert covered > 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("noise_multiplier", "dim", "count", "dtype", "asked"),
+    [
+        (0.0, 1000, 90, np.float64, {}),
+        (0.0, 1000, 90, np.float32, {"data_norm": 0.0}),
+        (0.001, 1000, 90, np.float32, {"difference": True}),
+        (0.0, 20, 8, np.float64, {"force": True}),
+    ],
+)
+def test_a_release_without_noise_is_not_passed(
+    kind: type, noise_multiplier: float, dim: int, count: int, dtype: type, asked: dict[str, Any]
+) -> None:
+    canaries = kind(7, count, dim)
+    release = (canaries.sum() + noise_multiplier * noise(3, dim)).astype(dtype)
+    sums = release_sums(release[: dim // 2], canaries), release_sums(release[dim // 2 :], canaries, dim // 2)
+    for given in (release, sums[0] + sums[1]):
+        found = audit_release(given, canaries, DELTA, noise_multiplier=1.0, **asked)
+        assert found.decision is not None
+        assert found.decision.outcome == "NOT PASSED"
+        finding = found.finding(Question.NOISE)
+        assert (finding.status, bool(finding.do)) == (Status.FAILED, True)
+        assert found.finding(Question.INPUT).status is not Status.FAILED
+        json.loads(found.to_json())
+    # Without a claim nothing fails, and hardly any noise is pointed out.
+    unclaimed = audit_release(release, canaries, DELTA)
+    assert ("bare" in {warning.kind for warning in unclaimed.warnings}) == (unclaimed.estimate is None)
+    assert unclaimed.estimate is None or noise_multiplier
+
+
+@pytest.mark.parametrize(("dim", "coverage"), [(3, "heuristic"), (49, "heuristic"), (50, "asymptotic")])
+def test_few_dimensions_prove_no_bound_of_one_release(dim: int, coverage: str) -> None:
+    canaries = Canaries(910, 300, dim)
+    release = canaries.sum() + np.random.default_rng(10).normal(size=dim)
+    found = audit_release(release, canaries, DELTA, noise_multiplier=1.0, bounds=("fixed-sequence",))
+    assert [row.coverage for row in found.bounds] == [coverage]
+    assert ("cosines in so few dimensions" in " ".join(str(found.details()).split())) == (coverage == "heuristic")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -198,10 +198,9 @@ def test_a_release_is_audited_through_its_canaries(monkeypatch: pytest.MonkeyPat
     found = audit_release(release, Canaries(7, 300, 5000), DELTA, 0.9, advance=steps.append)
     # A release says the shape of its cosines, which is tested where scores alone are given.
     assert found.shape.reason == ""
-    np.testing.assert_allclose(found.scores.observed, cosines, rtol=0.0, atol=1e-4)
+    np.testing.assert_allclose(found.scores.observed, cosines, rtol=0.0, atol=1e-7)
     assert found.release_norm == pytest.approx(np.linalg.norm(release), rel=1e-14)
-    # The canaries' norms are taken for their mean.
-    assert found.residual_norm == pytest.approx(np.linalg.norm(rest), rel=1e-4)
+    assert found.residual_norm == pytest.approx(np.linalg.norm(rest), rel=1e-12)
     for row, other in zip(found.estimates[:-1], scores.estimates, strict=True):
         assert (row.epsilon, row.low, row.high) == pytest.approx((other.epsilon, other.low, other.high), rel=1e-2)
     assert sum(steps) == 300
