@@ -767,10 +767,14 @@ _COVERAGE = {
     ),
     "heuristic": (
         "No proof covers a heuristic bound. Losses of one model whose members were fixed depend on each other in ways "
-        "that nobody knows, cosines in few dimensions by the length of the noise: the bound may be above ε in any "
-        "share of audits. If a fair coin decides for each record whether it takes part, it is proven."
+        "that nobody knows: the bound may be above ε in any share of audits. If a fair coin decides for each record "
+        "whether it takes part, it is proven."
     ),
 }
+_FEW_DIMENSIONS = (
+    "No proof covers a heuristic bound. In so few dimensions the length of a release's noise, which moves all cosines "
+    "together, is left to chance: with many canaries the bound may be above ε in any share of audits."
+)
 _OF_RELEASE = " Those of one release depend on each other, ever less as the dimension grows."
 
 
@@ -810,7 +814,8 @@ def remarks(result: AuditResult) -> Iterator[str]:
         yield "A cap is the most that a bound can say with so many scores, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):
         of_release = coverage == Coverage.ASYMPTOTIC and result.has_canaries
-        yield _COVERAGE[coverage] + of_release * _OF_RELEASE
+        is_few = coverage == Coverage.HEURISTIC and result.has_canaries
+        yield _FEW_DIMENSIONS if is_few else _COVERAGE[coverage] + of_release * _OF_RELEASE
     if result.null_law is not None:
         yield (
             "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "

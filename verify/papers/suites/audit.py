@@ -124,10 +124,8 @@ def _release(context: Context) -> Outcome:
     canaries = stream.Canaries(seed, count, dim)
     result = run_audit.audit_release(release, canaries, DELTA, confidence, noise_multiplier=sigma, force=True)
     vectors = np.array([canaries.vector(j) for j in range(count)], dtype=np.float64)
-    # In place of a canary's norm before normalising, √d is known without other coordinates.
-    made = vectors * canaries.norms()[:, np.newaxis] / math.sqrt(dim)
-    rest = release - made.sum(axis=0)
-    scored = rest + made
+    rest = release - vectors.sum(axis=0)
+    scored = rest + vectors
     cosines = (vectors * scored).sum(axis=1) / np.linalg.norm(scored, axis=1)
     length = float(np.linalg.norm(rest))
     tail = 0.5 - 0.5 * confidence

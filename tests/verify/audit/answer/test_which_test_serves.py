@@ -29,7 +29,7 @@ ROWS = {
     "lower bound above the claim": {"leak failed"},
     "less noise than claimed": {"noise failed"},
     "canaries are absent, or of another norm": {"absent", "no-trace", "weak-trace", "unseen"},
-    "the release is shorter than its noise, or longer": {"units", "less-noise", "dilution"},
+    "the release is shorter than its noise, or longer": {"units", "less-noise", "dilution", "bare"},
     "coordinates without noise": {"zeros", "coarse-grid"},
     "canaries are missing, or unequal": {"missing", "clusters"},
     "the null's law, or its variance": {"null-law", "narrow", "wide"},

@@ -36,7 +36,7 @@ BUILDS = {
     "good": Build(SUM + Z, 0),
     "float16": Build((SUM + Z).astype(np.float16), 0),
     "with data": Build(SUM + Z + DATA, 0),
-    "half of the noise": Build(SUM + 0.5 * Z, 1, ("noise",), "0.5"),
+    "half of the noise": Build(SUM + 0.5 * Z, 1, ("noise", "leak"), "0.5"),
     "80% of the noise": Build(SUM + 0.8 * Z, 1, ("noise",), "0.8"),
     "a third without noise": Build(SUM + KEPT * Z, 1, ("noise",), "times as long as its claimed noise"),
     "doubled canaries": Build(2.0 * SUM + Z, 4, ("input",), "norm 1.9"),
