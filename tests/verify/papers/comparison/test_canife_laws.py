@@ -49,6 +49,7 @@ def test_one_audit_at_its_cap_makes_most_of_the_composed_estimate():
     plan = canife.PRINTED.sizes(60_000, dim=1)
     assert len(plan.audited) == 4
     assert f"{composed((largest_round(100), 0.0, 0.0, 0.0), plan, 1e-5):.3f}" == "0.499"
+    assert f"{composed((0.0, 0.0, 0.0, largest_round(100)), plan, 1e-5):.3f}" == "0.488"
 
 
 def test_the_paper_s_setting_has_the_numbers_of_the_published_trainings(published):
