@@ -18,7 +18,7 @@ from canaryproof.verify.audit.markup.figures import BLUE, GREEN, GREY, ORANGE, S
 def draw(result: AuditResult, *, titled: bool = True) -> Figure:
     """Draw an audit, with its answer as the title or without."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+        figure = Figure(figsize=(5.2, 5.2), layout="constrained")
         above, below = figure.subplots(2, 1, height_ratios=(3.0, 1.0))
         _draw_scores(above, result)
         _draw_epsilon(below, result)
@@ -63,7 +63,7 @@ def _draw_scores(axes: Axes, result: AuditResult) -> None:
         axes.plot(x, fitted, color=BLUE, linestyle="--", label="observed, fitted")
     axes.set_xlabel(unit)
     axes.set_ylabel("density")
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)
 
 
 def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
@@ -93,4 +93,4 @@ def _draw_epsilon(axes: Axes, result: AuditResult) -> None:
         axes.set_xticks([])
         axes.text(0.5, 1.5, "estimates and bounds withheld", transform=axes.get_yaxis_transform(), ha="center")
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.55), ncols=3)
+        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(0.0, -0.75))
