@@ -126,12 +126,13 @@ def check_adapter(training: AdapterTraining) -> None:
     - the honest training is PASSED, but for questions that are left open, and each step is counted once, when it is
       taken, with its noise and its members;
     - each fault is NOT PASSED by its question, and twice as many steps as claimed by accounting;
-    - parameters, generators, and the attributes of all objects of the training are those of a run without a watch, bit
-      for bit, before and after the watch is closed, and whether or not somebody asks for an answer;
-    - a step costs the same after 200 steps as after 100, and no step keeps or copies the gradients of its examples;
+    - parameters and generators are those of a run without a watch, bit for bit, and so are the names and functions that
+      objects of the training have as attributes: when the watch is closed, and three steps later;
+    - a step makes hardly more calls after 200 steps than after 100, and no step keeps the gradients of its examples, or
+      takes as much memory besides, where these have half a megabyte or more;
     - the watch's file gives the same answer again.
 
-    It runs about twelve trainings, two of them for 256 steps.
+    It runs six trainings, two of them for 256 steps, and one more for each fault.
     """
     _check_case(training)
     # A first training makes caches and imports, which belong to no watch.

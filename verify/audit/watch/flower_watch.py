@@ -9,6 +9,7 @@ Nothing here imports Flower before a strategy runs.
 import copy
 import math
 import random
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -152,7 +153,9 @@ class FlowerWatch(Watch):
     def _look_at_clipping(self, server_round: int, received: list[Any], answered: list[Any], before: Array) -> None:
         """Run a copy of the strategy with one client's reply exchanged."""
         self._has_clipping = True
-        if self._clients_clip or not answered or not self.is_shadow_due:
+        # Flower's wrappers divide by the number of those who answered, and their noise is for those who were asked.
+        counts_more = len(answered) < getattr(self._strategy, "num_sampled_clients", 0)
+        if self._clients_clip or not answered or not (self.is_shadow_due or counts_more):
             return
         try:
             with _generators_put_back():
@@ -240,10 +243,13 @@ def _update(reply: Any, before: Array) -> Array:
 
 @contextmanager
 def _generators_put_back() -> Iterator[None]:
-    """Put the global generators of numpy and Python back."""
-    held = np.random.get_state(), random.getstate()  # noqa: NPY002
+    """Put the global generators of numpy, Python and torch back."""
+    torch = sys.modules.get("torch")
+    held = np.random.get_state(), random.getstate(), None if torch is None else torch.get_rng_state()  # noqa: NPY002
     try:
         yield
     finally:
         np.random.set_state(held[0])  # noqa: NPY002
         random.setstate(held[1])
+        if torch is not None:
+            torch.set_rng_state(held[2])

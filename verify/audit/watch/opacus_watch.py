@@ -516,6 +516,8 @@ class OpacusWatch(Watch):
     def _accumulate_and_look(self) -> None:
         """Replace the optimizer's ``accumulate``, which is called for each physical batch."""
         self._has_clipping = True
+        if self._rows == 0:
+            self._check_versions(None)
         passes, self._passes = self._passes, None
         norms = getattr(self._sampler, "_per_sample_gradient_norms", None)
         if passes is None or len(passes[2]) != 2 or norms is None or len(norms) != len(passes[2][0]):
@@ -687,8 +689,8 @@ class OpacusWatch(Watch):
         self._versions = [p._version for p in self._params]
         self._values = [p.detach().clone() for p in self._params]
 
-    def _check_versions(self, samples: list[Any]) -> None:
-        """Say which parameters moved since the last step, and whether along the unclipped gradient."""
+    def _check_versions(self, samples: list[Any] | None) -> None:
+        """Say which parameters moved since the last step, and whether along the unclipped gradient, if there is one."""
         # All tensors of a module take a while to find. A version only grows, so that none is missed.
         others = self._other_versions() if self._is_due() or self._has_look_ahead() else {}
         for name, version in others.items():
@@ -702,7 +704,10 @@ class OpacusWatch(Watch):
         self._versions, self._values = None, []
         if versions is None:
             return
-        moved = [i for i, p in enumerate(self._params) if p._version != versions[i]]
+        # A write to p.data leaves the version as it was.
+        pairs = zip(self._params, versions, values, strict=True)
+        equal = sys.modules["torch"].equal
+        moved = [i for i, (p, version, held) in enumerate(pairs) if p._version != version or not equal(p, held)]
         if not moved:
             return
         shown = ", ".join(names[i] for i in moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
@@ -710,11 +715,13 @@ class OpacusWatch(Watch):
         product = size = length = 0.0
         for i in moved:
             change = (self._params[i].detach() - values[i]).float()
-            gradient = samples[i].float().sum(dim=0)
-            product += float((change * gradient).sum())
             size += float(change.square().sum())
-            length += float(gradient.square().sum())
-        if not size:
+            if samples is not None:
+                gradient = samples[i].float().sum(dim=0)
+                product += float((change * gradient).sum())
+                length += float(gradient.square().sum())
+        # Numbers that are none are equal to no number.
+        if not size > 0.0:
             return
         if abs(product) > _ALONG * math.sqrt(size * length) > 0.0:
             because = f"parameters moved along the gradient without clipping and noise, {before}: {shown}"

@@ -6,6 +6,7 @@ It keeps counts and sums. Exact checks are made in each step. Statistical tests 
 
 import math
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from importlib.metadata import version
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from canaryproof.kernels.arrays import Array, Ints, floating, precision, slices, two_norm
+from canaryproof.kernels.arrays import Array, Ints, floating, is_of, precision, slices, two_norm
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import checked_path, short_repr, shorten
 from canaryproof.verify.audit import rules
@@ -217,7 +218,7 @@ class Watch:
         ----------
         clipped_sum
             Function of the examples' gradients, shape (n, dim), that returns the sum of the clipped ones, shape (dim,).
-            It adds no noise.
+            It adds no noise, and draws no random numbers.
         clip_norm
             Most that an example's gradient enters with.
 
@@ -241,7 +242,7 @@ class Watch:
 
                 def clipped_parts(parts: Parts) -> Parts:
                     given = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
-                    total = _vector("clipping", clipped_sum(given))
+                    total = _vector("clipping", clipped_sum(_like(gradients, given)))
                     assert total is not None
                     return np.split(total, np.cumsum(sizes)[:-1])
 
@@ -765,6 +766,13 @@ def _matrix(values: ArrayLike) -> NDArray[Any]:
     if rows.ndim != 2:
         raise ValueError(f"gradients: must be of the shape (n, dim), not {rows.shape}")
     return rows
+
+
+def _like(given: Any, rows: NDArray[Any]) -> Any:
+    """Return rows as an array of the library that what was given is of, on its device."""
+    if is_of("torch", "Tensor", given):
+        return sys.modules["torch"].from_numpy(rows).to(given.device)
+    return sys.modules["jax"].numpy.asarray(rows) if is_of("jax", "Array", given) else rows
 
 
 def _numbers(values: ArrayLike, members: int | None) -> Ints:

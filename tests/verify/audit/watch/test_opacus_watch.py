@@ -298,6 +298,11 @@ def plain_step(model):
             p -= 0.1 * p.grad_sample.mean(dim=0)
 
 
+def plain_step_of_data(model):
+    for p in model.parameters():
+        p.data -= 0.1 * p.grad_sample.mean(dim=0)
+
+
 def test_two_holes_and_a_fifth_of_the_rate_fail_the_expected_finding_in_three_seeds():
     for seed in range(3):
         model = nn.Sequential(nn.Linear(20, 20), Centred(), nn.ReLU(), nn.Linear(20, 3))
@@ -305,10 +310,11 @@ def test_two_holes_and_a_fifth_of_the_rate_fail_the_expected_finding_in_three_se
         watch = watch_of(made, engine, steps=4)
         train(made, steps=4)
         assert failed(watch.close()) == ["clipping"]
-        engine, made = private(seed)
-        watch = watch_of(made, engine)
-        train(made, before=lambda taken, made=made: plain_step(made[0]) if taken == 4 else None)
-        assert failed(watch.close()) == ["leak"]
+        for step in (plain_step, plain_step_of_data):
+            engine, made = private(seed)
+            watch = watch_of(made, engine)
+            train(made, before=lambda taken, made=made, step=step: step(made[0]) if taken == 4 else None)
+            assert failed(watch.close()) == ["leak"]
         engine, made = private(seed)
         watch = watch_of(made, engine, cp.accounting.poisson(1.0, rate=BATCH / MEMBERS / 5, rounds=STEPS))
         train(made)
@@ -464,17 +470,18 @@ def test_a_plain_step_on_the_side_fails_the_leak_and_other_moves_are_said():
     answer = watch.close()
     assert failed(answer) == ["leak"]
     assert "before step 5: 0.weight, 0.bias, 2.weight and 1 more" in answer.finding("leak").because
-    _, made = private()
-    watch = watch_of(made)
+    for mode in ("hooks", "ghost"):
+        _, made = private(grad_sample_mode=mode)
+        watch = watch_of(made)
 
-    def decay(_):
-        with torch.no_grad():
-            made[0]._module[0].weight *= 0.999
+        def decay(_, made=made):
+            with torch.no_grad():
+                made[0]._module[0].weight *= 0.999
 
-    train(made, after=decay)
-    answer = watch.close()
-    assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", [])
-    assert "moved by something else than the optimizer, before step 2: 0.weight" in answer.finding("leak").because
+        train(made, after=decay)
+        answer = watch.close()
+        assert (answer.decision.outcome, failed(answer)) == ("CANNOT SAY", [])
+        assert "moved by something else than the optimizer, before step 2: 0.weight" in answer.finding("leak").because
 
 
 @pytest.mark.parametrize("is_first", [True, False], ids=["before the watch", "after it"])

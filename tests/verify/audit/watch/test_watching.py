@@ -251,6 +251,14 @@ def test_steps_that_are_not_handed_over_leave_their_question_open(name, monkeypa
     assert words in finding.because
 
 
+def test_gradients_of_a_step_between_looks_may_be_left_out(monkeypatch):
+    step = LoopWatch.step
+    monkeypatch.setattr(
+        LoopWatch, "step", lambda self, **given: step(self, **given | ({"gradients": None} if self.steps == 2 else {}))
+    )
+    assert train(wraps=False).close().finding("clipping").status is Status.AS_CLAIMED
+
+
 def test_a_step_of_nobody_needs_no_clipping():
     watch, rng = cp.watch(delta=1e-5, claim=CLAIM, members=MEMBERS), np.random.default_rng(0)
     clipping = watch.clipping(clipped_sum, 1.0)
@@ -266,6 +274,23 @@ def test_functions_are_wrapped_in_jax_alone(monkeypatch):
     for wrap in (lambda watch: watch.gradients(clipped_sum, 1.0), lambda watch: watch.noise(SimpleNamespace())):
         with pytest.raises(ValueError, match="wraps functions of JAX, which is not imported; hand each step over"):
             wrap(cp.watch(delta=1e-5))
+
+
+def test_a_clipping_is_run_with_arrays_of_its_own_library():
+    """Neither function takes an array of numpy."""
+
+    def by_torch(rows):
+        return (rows / rows.norm(dim=1, keepdim=True).clamp(min=1.0)).sum(dim=0)
+
+    def by_jax(rows):
+        jnp = sys.modules["jax"].numpy
+        return rows.at[:].divide(jnp.maximum(jnp.linalg.norm(rows, axis=1, keepdims=True), 1.0)).sum(axis=0)
+
+    for clip, library in ((by_jax, "jax"), (by_torch, "torch")):
+        made = pytest.importorskip(library, reason=f"needs {library}")
+        watch, rows = cp.watch(delta=1e-5), getattr(made, "numpy", made).ones((3, 50))
+        assert np.linalg.norm(watch.clipping(clip, 1.0)(rows)) == pytest.approx(3.0)
+        assert watch._record().clipping.trials > 5
 
 
 def test_a_part_of_a_question_that_is_not_looked_at_is_said():
