@@ -58,7 +58,7 @@ class OrthonormalCanaries:
     The sum of any of them takes one product with M, and so do the scores of all. Canary j is the same whatever the
     count. Kept are, for a single block, 4·count bytes and a bit for each sign: layers·dim/8 bytes if dim is a power of
     two, and up to (2·layers + 1)·dim/8 if not. Scores take 4 bytes more for each coordinate of a block, 8 for a float64
-    vector, and sums 8; so much for the first call's rows too if count > dim/64.
+    vector, and sums 8; so much for the first call's rows too if count > dim/60.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class OrthonormalCanaries:
     def scores(self, vectors: ArrayLike, indices: ArrayLike | None = None) -> NDArray[np.float64]:
         """Inner products ⟨c_j, v⟩ of canaries and one vector or a block of them, nothing normalised.
 
-        With Gaussian noise of known scale these are exactly independent, where cosines share the release's norm.
+        With Gaussian noise of known scale these are independent, where cosines share the release's norm.
 
         Parameters
         ----------

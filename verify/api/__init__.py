@@ -23,7 +23,7 @@ With scores instead of a release, cosines or any others such as logits or negate
 In a training loop of your own, ``RoundScores`` keeps the scores, and ``CanaryClients`` the canaries too. ``watch``
 looks at all that passes by in a training by Opacus or in a loop of your own. The modules ``two_gaussians``,
 ``gaussian_mechanism``, ``null_cosine`` and ``exact_law`` compute the numbers, ``certified`` proves them, and ``bounds``
-has all lower bounds.
+has the lower bounds.
 ``canaryproof --help`` says what the command line does.
 """
 

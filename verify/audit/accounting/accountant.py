@@ -7,12 +7,13 @@ is an upper bound, and ``Claim.basis`` names it. ``Claim.bracket`` has a lower o
 - Known rounds with Gaussian noise are one Gaussian mechanism. Its ε is exact, but for the kernel's rounding.
 - One sampled round in which a record is removed has a closed form: δ(log(1 + q(e^ε − 1))) is q times δ(ε) of the round
   without sampling, and the other direction has less. Where ε ≥ 0, they differ by (1 − q)(e^ε − 1)(N₁(S) − N₀(S)).
-- Shuffled epochs have the ε of an attacker who knows the record's batch in each: no amplification is known to hold.
+- Shuffled epochs have the ε of an attacker who knows the record's batch in each, which counts on no amplification.
 - Sampled rounds of Gaussian noise have dominating pairs (Zhu, Dong and Wang 2022). ``loss_distribution`` composes
   them. Where the noise is so low that ε is in the thousands, rounds that the attacker knows, whose number is binomial,
-  or all rounds give less.
-- Any other event has the least ε of dp-accounting's two accountants. Its transforms round to floats, so that δ below
-  2e-14 a round is left to Rényi accounting.
+  or all rounds can give less.
+- Any other event has the least ε of dp-accounting's two accountants, of its pure ε if it has one, and of all rounds if
+  their noise is Gaussian. The library's transforms round to floats, so that δ below 2e-14 a round is left to its Rényi
+  accounting.
 
 Under replacement the pair of a Poisson-sampled round is (1 − q)N(0) + qN(±1). It dominates that of any two updates x
 and x′ in the unit ball. Given the others' data, a hockey-stick divergence is E[(c + qX − qe^ε·X′)₊], where X and X′ are

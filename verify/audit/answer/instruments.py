@@ -523,9 +523,9 @@ def seed_tests(
 
     Notes
     -----
-    The null hypothesis is independent noise that leaves a number at one value with a chance of 1/16 or less. Normal
-    noise does so if its deviation is five times the spacing of the number format or more. Where numbers of 16 bits are
-    trained, take those of 32 bits that the optimizer keeps.
+    The null hypothesis is independent noise that leaves a number at the same value with both seeds with a chance of
+    1/16 or less. Normal noise does so if its deviation is five times the spacing of the number format or more. Where
+    numbers of 16 bits are trained, take those of 32 bits that the optimizer keeps.
 
     Examples
     --------
@@ -682,8 +682,8 @@ class SamplingTests:
     def compare(self, other: "SamplingTests") -> InstrumentTest:
         """Compare this record with that of another training, round by round.
 
-        Independent draws are next to never equal. Equal ones are of a generator that every training sets to one state:
-        whoever knows it knows who takes part.
+        Independent draws of many members are hardly ever equal. Equal ones are of a generator that each training sets
+        to one state: whoever knows it knows who takes part.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ class Audit(AuditResult):
     findings
         The answers that it is made of, one a question.
     estimate, bound
-        The default estimate, and the best lower bound.
+        The default estimate, and the lower bound that is held against a claim. Either may be None.
     estimates, bounds
         All of both, as rows.
     warnings, withheld
@@ -97,7 +97,7 @@ class Audit(AuditResult):
         return pd.DataFrame([[getattr(row, name) for name in columns] for row in self._rows], columns=columns)
 
     def to_json(self) -> str:
-        """Return the audit as a JSON document, equal for equal input; infinite numbers are null."""
+        """Return the audit as JSON, on one machine the same for the same input; infinite numbers are null."""
         # This import loads what writes reports, which a summary does without; so below.
         from canaryproof.verify.audit.answer import report
         from canaryproof.verify.audit.files import json_records
@@ -105,7 +105,7 @@ class Audit(AuditResult):
         return json_records.dump(report.numbers(self))
 
     def plot(self) -> "Figure":
-        """Draw the scores, the estimate with its interval, the best lower bound and the claim.
+        """Draw the scores, the estimate with its interval, the lower bound and the claim.
 
         Returns
         -------
@@ -246,7 +246,8 @@ def audit(
         drawn by Poisson sampling at this rate, in so many rounds (by default those that were recorded), or a record
         takes part so often.
     notice
-        Share of the claimed noise, in (0, 1), that must be noticed with probability 90% for the claim to pass.
+        Share of the claimed noise, in (0, 1), that must be noticed with probability 90% for leak and noise to be as
+        claimed.
     ask
         Questions that must be answered as claimed for the claim to pass, of ``canaryproof.typing.Question``; by default
         input and leak, and of scores with a record also sampling and accounting.
@@ -339,8 +340,8 @@ def audit_release(
     canaries
         The canaries, all of which took part. Beside ``OrthonormalCanaries`` other directions of their transform are
         scored too, all or at least 2²⁰: they are unobserved canaries, and the null is fitted to them. Of more than
-        20,000 ``Canaries`` the first thousand are scored beforehand. If these are not in the release, the answer is
-        theirs, unless ``force``.
+        20,000 ``Canaries`` the first thousand are scored beforehand, unless the release is given by its sums. If these
+        are not in it, the answer is theirs, unless ``force``.
     delta, confidence, claim, noise_multiplier, bounds, force
         As for ``audit``. With a noise multiplier the noise is tested by the sum of all canaries, which assumes that
         nothing else in the release depends on them. It is so in one round. In a model that was trained for several,

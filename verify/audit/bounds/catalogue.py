@@ -1,4 +1,4 @@
-"""The catalogue of all bounds by name, the best first.
+"""The catalogue of lower bounds by name, and ``lower_bounds``, which computes them.
 
 For example:
 

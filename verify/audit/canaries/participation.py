@@ -249,7 +249,7 @@ class Schedule:
 def shuffled_epochs(clients: int, cohort: int, epochs: int, seed: Seed, canaries: Insertion = NO_CANARIES) -> Schedule:
     """Shuffle the clients in each epoch and let one cohort after the other take part.
 
-    Cohorts are as equal as can be: an epoch has ⌈clients/cohort⌉ rounds, of ``cohort`` clients or a few less. A canary
+    Cohorts are as equal as can be: an epoch has ⌈clients/cohort⌉ rounds, of at most ``cohort`` clients. A canary
     that does as clients do takes part once in each epoch.
 
     Parameters

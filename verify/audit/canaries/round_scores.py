@@ -127,9 +127,9 @@ class RoundScores:
     canaries
         All canaries to score, observed and unobserved; ``Canaries`` or ``OrthonormalCanaries``.
     block
-        Rounds to score at once, 1 ≤ block ≤ 2¹⁶. At 32 most is saved of what any block can save, and few deltas wait:
-        on the published performance page a round of 1,000 canaries of dimension 262,144 takes 9 ms, of some 30 ms
-        alone and 5.5 ms in a block of 64.
+        Rounds to score at once, 1 ≤ block ≤ 2¹⁶. A larger block saves time and takes memory: on the published
+        performance page a round of 1,000 canaries of dimension 262,144 takes 8 ms in a block of 32, and 5 ms in one
+        of 64.
     sampling
         How a canary's rounds are drawn, for ``likelihoods``; None if they are not asked for.
     memory

@@ -44,8 +44,8 @@ class ShardedCanaries:
 
     Notes
     -----
-    Each process has the scores of all coordinates, equal to those of a single process up to rounding. No process makes
-    or keeps more of a canary or of a vector than its slices. Rounds are scored one by one: waiting deltas would take
+    Each process has the scores of all coordinates, equal to those of a single process up to rounding. No process keeps
+    more of a canary or of a vector than its slices. Rounds are scored one by one: waiting deltas would take
     memory, which is why models are spread.
 
     Examples

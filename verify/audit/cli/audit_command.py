@@ -117,7 +117,7 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
     type=number_of(rules.SHARE),
     default=0.5,
     show_default=True,
-    help="Share of the claimed noise that must be noticed with probability 90% for the claim to pass.",
+    help="Share of the claimed noise that must be noticed with probability 90% for leak and noise to be as claimed.",
 )
 @click.option(
     "--ask",
@@ -183,7 +183,9 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
 )
 @click.option("--details", is_flag=True, help="Print all estimates, bounds, tests and blind spots too.")
 @click.option("--force", is_flag=True, help="Print estimates even where a warning makes them meaningless.")
-@click.option("--json", "as_json", is_flag=True, help="Print all as one JSON document, equal for equal input.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document, which on one machine depends on the input alone."
+)
 @click.option(
     "--plot",
     type=FilePath(),
@@ -226,24 +228,27 @@ def audit_command(
     with the arrays "observed" and, optionally, "unobserved". Or it is a .csv with one number a line, or with a header
     naming these columns. Or it is a .csv or .parquet with a line for each canary, whose columns --score and --member
     name, by default score and member, or with a column for each kind, as in and out, or train and test. Or it is a
-    .json that Scores.save of Python wrote, with the record of a training's rounds, whose noise is then measured. With
+    .json that Scores.save of Python wrote; if it has the record of a training's rounds, their noise is measured. With
     --canaries and --canary-seed it is the release itself, and its canaries are made again as "canaryproof canaries"
     makes them. It is a one-dimensional .npy, or a checkpoint: a .safetensors, or the .safetensors.index.json of
     several, whose coordinates stand in the order of the tensors' names. It is read in pieces, so that it may be larger
     than memory. Cosines and releases are floating-point numbers; scores of another kind may be whole ones.
 
-    The null hypothesis is N(0, 1/d), or a Gaussian fitted to the unobserved scores if there are any. The lower bounds
-    need no Gaussian: their null is the cosine's exact law, or the unobserved scores themselves.
+    A canary that took no part has scores of N(0, 1/d) for the estimates, or of a Gaussian fitted to the unobserved
+    scores if there are any. For the lower bounds its scores have the cosine's exact law, or are the unobserved ones
+    themselves.
 
     With --plan, options that are not given are those of the plan, and the seed is that of its secret, in the file
     next to it: "audit release.npy --plan plan.json" is the whole command.
 
     A .json that a watch of Python wrote is answered again: it says what is claimed, and the exit status is that of the
-    decision. --junit and --report write it too. --claim and --delta pin the claim, whatever the file says.
+    decision. --junit and --report write it too. --claim, with the file's own --delta, holds an epsilon of yours against
+    the record, whatever the training claimed.
 
     The decision comes first, then the findings that it rests on, and what to do; --details prints the rest. In
-    continuous integration, --claim EPSILON --fail-above-claim passes a job only where every question that is asked is
-    answered as claimed, and a share of its noise, --notice, would have been noticed.
+    continuous integration, --claim EPSILON --fail-above-claim passes a job only if every question that is asked is
+    answered as claimed, and no other one failed. Leak and noise are as claimed only if the audit would have noticed
+    that the share --notice of the noise was all there was.
     """
     if junit is not None:
         # This import loads a writer of XML, which an audit without the option does without; so below.

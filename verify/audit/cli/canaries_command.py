@@ -71,9 +71,10 @@ def canaries_command(
 ) -> None:
     """Write canaries for your own mechanism.
 
-    They are uniform unit vectors; the file is a float32 .npy array of shape (count, dim), a canary a row. With --add
-    they are inserted instead: OUT has the tensors of FILE, and those that --only and --skip choose have the sum of the
-    canaries added, in float32 or float64. Coordinates stand in the order of the tensors' names.
+    They are random unit vectors, uniform ones if their directions are independent. The file is a float32 .npy array of
+    shape (count, dim), a canary a row. With --add they are inserted instead: OUT has the tensors of FILE, and those
+    that --only and --skip choose have the sum of the canaries added, in float32 or float64. Coordinates stand in the
+    order of the tensors' names.
     """
     if add is not None:
         if dim is not None:

@@ -40,14 +40,13 @@ def check_report_command(
     plan: Path | None,
     watch: Path | None,
 ) -> int:
-    """Compute every number of an audit's report again, and say which differ.
+    """Compute an audit's report again, and say which of its numbers differ.
 
     REPORT is what "audit --report" or Audit.report of Python wrote, in any of its forms. The audit is repeated on the
     release, whose canaries are made again from the seed in the report, or on the scores; a watch's file is answered
-    again. The exit status is 0 if the
-    report is true, 1 if it was changed, or a number differs, or the file is another one than the audited, and 3 if
-    nobody can say: a report that was held against a plan needs the plan, and one that another minor version made is
-    only looked at for changes.
+    again. The exit status is 0 if the report is true, 1 if it was changed, or a number differs, or the file is another
+    one than the audited, and 3 if nobody can say: a report that was held against a plan needs the plan, and one that
+    another minor version made is only looked at for changes.
     """
     if sum(each is not None for each in (release, scores, watch)) != 1:
         raise InputError("--release, --scores or --watch: must be given, and one of them alone")

@@ -128,9 +128,9 @@ def design_canary(
     ----------
     gradients
         Function of the parameters and the sample that returns two gradients of the loss of this one sample, new arrays
-        each: by the parameters, shape (dim,), and by the sample, in its shape. It is called three times a step, also
-        with parameters next to ``params``, and decides what the sample's numbers mean: pixels, embeddings, or pixels
-        and the logits of a soft label.
+        each: by the parameters, shape (dim,), and by the sample, in its shape. It is called three times a step and once
+        at the end, also with parameters next to ``params``, and decides what the sample's numbers mean: pixels,
+        embeddings, or pixels and the logits of a soft label.
     params
         The frozen model's parameters as one vector, shape (dim,), at least float32.
     updates

@@ -42,9 +42,9 @@ def claims_command(
     """List the documents' statements and the verdicts on them, or judge one or some of them.
 
     Without ID, you see the verdicts that are under version control. A terminal shows how many there are of each, and
-    what is refuted. A pipe, or --all, gets a line for each statement. With ID, the statement is judged anew, at the
-    quick level with seed 0, and printed with its evidence. An ID may end early: final.table2 is Table 2, with the
-    printed and the true numbers side by side.
+    the refuted ones that matter most. A pipe, or --all, gets a line for each statement. With ID, the statement is
+    judged anew, at the quick level with seed 0, and printed with its evidence. An ID may end early: final.table2 is
+    Table 2, with the printed and the true numbers side by side.
 
     The document own is about this package: sentences of its pages and its help, each with what shows that it holds.
     """

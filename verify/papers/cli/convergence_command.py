@@ -55,9 +55,9 @@ def convergence_command(
     """Report how accurate the estimate is at your d and k, and how fast it converges.
 
     The answer says how close to epsilon 95 of 100 runs are, whether the dimension or the number of canaries limits the
-    accuracy, and how many canaries would bring it to 20, 10 and 5%. The tables show the error and the coverage of each
-    estimator, how far cosines are from normal and how much they depend on each other, and how fast all of this
-    converges, next to what the theorems say.
+    accuracy, and how many canaries would bring it within 5%. The tables have that number for 20 and 10% too, the error
+    and the coverage of each estimator, how far cosines are from normal and how much they depend on each other, and how
+    fast all of this converges, next to what the theorems say.
 
     D, K, epsilon and the noise multiplier may be given several times. By default they are those of Table 2 of the
     paper (arXiv:2302.03098), which takes about 20 seconds.

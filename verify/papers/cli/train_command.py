@@ -72,8 +72,9 @@ def train_command(
     If the experiment takes more than about a minute, it first measures some pieces, and prints on stderr what the whole
     will cost.
 
-    With --resume, a stopped experiment goes on and ends with the same results.json. At most half a minute and
-    a round of work are lost, or with --engine dask the trainings that were not done.
+    With --resume, a stopped experiment goes on and ends with the same results.json. A training is saved after the round
+    in which half a minute has passed, and each audit by CANIFE when it is done: what came later is done again. With
+    --engine dask, a training that was not done begins anew.
     """
     configuration = read(config, size)
     missing = [name for name in _EXTRA if find_spec(name) is None]
