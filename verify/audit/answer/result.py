@@ -356,13 +356,16 @@ class AuditResult:
     def estimate(self) -> EstimateRow | None:
         """The default estimate; None if it is withheld, or means nothing for these scores.
 
-        The estimators take scores for normal. So there is none where the scores' shape is another one. There is none of
-        scores that are no cosines: a rising function of them would do as well, and give another estimate.
+        The estimators take scores for normal. So there is none where the scores' shape is another one, and none of the
+        largest cosines over rounds, whose shape few of them do not show. There is none of scores that are no cosines: a
+        rising function of them would do as well, and give another estimate.
         """
         if not self.estimates:
             return None
-        first = self.estimates[0]
-        means = first.name == COMPOSED or (self.scores.kind is ScoreKind.COSINE and not self.shape.reason)
+        first, record = self.estimates[0], self.scores.record
+        is_largest = record is not None and record.score is Score.LARGEST and record.rounds > 1
+        is_normal = self.scores.kind is ScoreKind.COSINE and not self.shape.reason and not is_largest
+        means = first.name == COMPOSED or is_normal
         assumes_wrong = self.is_contradicted or self.has_unequal_noise or self.has_no_common_noise
         return first if means and not assumes_wrong else None
 

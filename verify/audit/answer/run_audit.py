@@ -397,6 +397,8 @@ def audit_release(
 
     if not isinstance(canaries, Canaries | OrthonormalCanaries):
         raise ValueError(f"canaries: must be Canaries or OrthonormalCanaries, not {type(canaries).__name__}")
+    if canaries.count < 2:
+        raise ValueError("canaries: an audit needs at least 2")
     names = rules.bounds(bounds, METHODS)
     is_scored = isinstance(release, release_sums.ReleaseSums)
     if isinstance(canaries, Canaries) and canaries.count > _MANY and not force and not is_scored:

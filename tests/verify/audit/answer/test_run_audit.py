@@ -235,6 +235,26 @@ def test_beside_orthonormal_canaries_all_other_directions_are_unobserved() -> No
         audit_release(release, canaries, DELTA, bounds=("normal-scores",))
 
 
+def test_a_release_of_one_canary_is_refused() -> None:
+    canaries = Canaries(7, 1, 500)
+    with pytest.raises(ValueError, match="canaries: an audit needs at least 2"):
+        audit_release(canaries.vector(0) + 1.0, canaries, DELTA)
+
+
+@pytest.mark.parametrize("rounds", [1, 8])
+def test_the_largest_cosines_over_rounds_have_no_estimate_though_so_few_look_normal(rounds: int) -> None:
+    clients = CanaryClients(Canaries(6, 80, 500), shuffled_epochs(40, 40 // rounds, 1, 6, Insertion(80, observed=40)))
+    rng = np.random.default_rng(6)
+    for t in range(rounds):
+        clients.add(clients.total(t, 1.0) + rng.normal(size=500), t)
+    found = audit(clients.scores("largest"), 1e-5, claim=4.4)
+    assert found.shape.reason == ""
+    assert (found.estimate is None) == (rounds > 1)
+    assert ("Algorithm 3" in no_estimate(found)) == (rounds > 1)
+    # The details have it.
+    assert found.estimates
+
+
 @pytest.mark.parametrize("scale", [1.1e-12, 0.9e15])
 def test_a_release_of_nearly_absurd_size_is_audited(scale: float) -> None:
     assert np.isfinite(

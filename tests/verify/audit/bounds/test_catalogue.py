@@ -62,6 +62,11 @@ def test_the_default_is_monotone_on_a_hundred_thousand_random_audits():
             checked += audits
 
 
+@pytest.mark.parametrize(("count", "delta", "cap"), [(1, 1e-5, np.inf), (1, 0.04, 0.0), (5, 0.04, np.inf)])
+def test_an_exact_null_leaves_the_default_no_cap_unless_delta_explains_all_scores(count, delta, cap):
+    assert METHODS[DEFAULT].bound(prepare(SEEN[:count], null=NULL), delta, 0.05).cap == cap
+
+
 def test_bounds_with_coins_are_proven_for_coins_alone():
     scores = [prepare(SEEN, UNSEEN, inclusion=inclusion) for inclusion in ("fixed", "independent", "coin")]
     for name in ("one-run", "one-run-gaussian"):
