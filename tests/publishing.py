@@ -8,6 +8,7 @@ get what was judged, too. Read the diff.
 """
 
 import json
+import signal
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -262,4 +263,7 @@ def main(names: tuple[str, ...], check: bool) -> None:
 
 
 if __name__ == "__main__":
+    # A shell starts what is in the background without interrupts, and whoever ends it there sends SIGTERM.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     main()
