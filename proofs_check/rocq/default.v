@@ -7,7 +7,7 @@
    Values of epsilon are given by E = e^epsilon, which rises with it. *)
 
 From mathcomp Require Import all_ssreflect all_algebra.
-From canaryproof Require Import probability private_pair band precedence pooled_order ladders one_run fixed_sequence.
+From canaryproof Require Import probability private_pair band precedence pooled_order ladders one_run claimed_curve fixed_sequence.
 Import Order.Theory GRing.Theory Num.Theory.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -46,8 +46,8 @@ by apply: le_trans (nested_level i); apply: band => //; apply: lt_le_trans ltr01
 Qed.
 
 (* The default where each canary has a coin of its own. For each E i there are numbers of guesses that are fixed in
-   advance, of several kinds (at both ends, or at one), each with its share of alpha and its critical number of right
-   guesses, at which the p-value is at most the share. *)
+   advance, of several kinds (at both ends, or at one, or a few that must all be right), each with its critical number of
+   right guesses, at which the p-value is at most its share of alpha. Shares may be others for each E i. *)
 Section Coins.
 Variables (m : nat) (S : finType).
 
@@ -72,34 +72,66 @@ Qed.
 
 Definition joint (M : coins m -> law R S) := Law (joint_ge0 M) (joint_sum M).
 
-Theorem default_with_coins (kinds n : nat) (delta : R) (E : nat -> R) (share : 'I_kinds -> R)
+(* There are never more right guesses than guesses. *)
+Lemma never_more (M : coins m -> law R S) (guess : S -> 'I_m -> option bool) (r v : nat) :
+  (forall s, \sum_(j < m) (guess s j != None) = r)%N -> (r < v)%N ->
+  average (fun c => Pr (M c) (fun s => v <= right guess c s)%N) = 0.
+Proof.
+move=> exact_number r_v; rewrite /average big1 ?mul0r // => c _; rewrite /Pr big_pred0 // => s.
+by apply/negbTE; rewrite -ltnNge; apply: leq_ltn_trans r_v; apply: right_le.
+Qed.
+
+Theorem default_with_coins (kinds n : nat) (delta alpha : R) (E : nat -> R) (share : nat -> 'I_kinds -> R)
     (number : nat -> 'I_kinds -> nat) (guess : nat -> 'I_kinds -> S -> 'I_m -> option bool)
     (critical : nat -> 'I_kinds -> nat) :
   (forall i, 0 < E i) -> (forall i j, (i <= j)%N -> E i <= E j) ->
   (forall i kind s, \sum_(j < m) (guess i kind s j != None) = number i kind)%N ->
   (forall i kind, (0 < critical i kind)%N) ->
   (forall i kind, (critical i kind <= number i kind)%N ->
-    p_value m (number i kind) (critical i kind) (E i) delta <= share kind) ->
-  (forall kind, 0 <= share kind) ->
+    p_value m (number i kind) (critical i kind) (E i) delta <= share i kind) ->
+  (forall i kind, 0 <= share i kind) ->
+  (forall i, \sum_kind share i kind <= alpha) -> 0 <= alpha ->
   forall (M : coins m -> law R S) (true_E : R), 0 <= true_E -> private_in_every_coin true_E delta M ->
   Pr (joint M) (fun cs => true_E < bound E n (fun i =>
-    [exists kind, critical i kind <= right (guess i kind) cs.1 cs.2]%N)) <= \sum_kind share kind.
+    [exists kind, critical i kind <= right (guess i kind) cs.1 cs.2]%N)) <= alpha.
 Proof.
-move=> E_gt0 E_rises exact_number critical_gt0 small share_ge0.
-apply: (@fixed_sequence R _ _ joint (fun e M => private_in_every_coin e delta M)) => //; last exact: sumr_ge0.
+move=> E_gt0 E_rises exact_number critical_gt0 small share_ge0 shares alpha_ge0.
+apply: (@fixed_sequence R _ _ joint (fun e M => private_in_every_coin e delta M)) => //.
   move=> e e' M ee' private c j A; apply: le_trans (private c j A) _.
   by rewrite ler_add2r; apply: ler_wpmul2r; rewrite ?Pr_ge0.
-move=> i M private.
+move=> i M private; apply: le_trans (shares i).
 (* The union bound over the kinds. *)
 apply: (@le_trans _ _ (\sum_kind Pr (joint M) (fun cs => critical i kind <= right (guess i kind) cs.1 cs.2)%N)).
   exact: Pr_exists.
 apply: ler_sum => kind _; rewrite /Pr (joint_average M (fun c s => critical i kind <= right (guess i kind) c s)%N).
 case: (leqP (critical i kind) (number i kind)) => [critical_le|critical_gt]; last first.
-  (* More right guesses than guesses: never. *)
-  rewrite (_ : average _ = 0) // /average big1 ?mul0r // => c _; rewrite /Pr big_pred0 // => s.
-  by apply/negbTE; rewrite -ltnNge; apply: leq_ltn_trans critical_gt; apply: right_le (exact_number i kind) c s.
+  by rewrite (never_more _ (exact_number i kind)).
 apply: le_trans (small i kind critical_le).
 by apply: one_run; rewrite ?critical_gt0.
+Qed.
+
+(* The bound on mu of a Gaussian trade-off curve. For each mu i there is a number of guesses that is fixed in advance, and
+   the number of right ones at which probabilities would sum to more than 1, were it reached with probability alpha. *)
+Theorem gaussian_with_coins (n : nat) (mu : nat -> R) (line : R -> R -> R -> Prop) (curve : R -> R -> R)
+    (number : nat -> nat) (guess : nat -> S -> 'I_m -> option bool) (critical : nat -> nat) (alpha : R) :
+  (0 < m)%N -> (forall i j, (i <= j)%N -> mu i <= mu j) ->
+  (forall t, curve_of_lines (line t) (curve t)) ->
+  (forall t t', t <= t' -> forall M : coins m -> law R S, on_curve (line t) M -> on_curve (line t') M) ->
+  (forall i s, \sum_(j < m) (guess i s j != None) = number i)%N ->
+  (forall i, (critical i <= number i)%N ->
+    (number i)%:R / m%:R < least_total (curve (mu i)) (number i) (critical i)
+      (alpha * (critical i)%:R / m%:R) (alpha * (number i - critical i)%:R / m%:R)) ->
+  0 <= alpha ->
+  forall (M : coins m -> law R S) (true_mu : R), 0 <= true_mu -> on_curve (line true_mu) M ->
+  Pr (joint M) (fun cs => true_mu < bound mu n (fun i => critical i <= right (guess i) cs.1 cs.2)%N) <= alpha.
+Proof.
+move=> m_gt0 mu_rises curves nested exact_number beyond alpha_ge0.
+apply: (@fixed_sequence R _ _ joint (fun t M => on_curve (line t) M)) => //.
+  by move=> t t' M tt'; apply: nested.
+move=> i M private; rewrite /Pr (joint_average M (fun c s => critical i <= right (guess i) c s)%N).
+case: (leqP (critical i) (number i)) => [critical_le|critical_gt].
+  exact: ltW (curve_of_coins (exact_number i) (curves (mu i)) private m_gt0 critical_le (beyond i critical_le)).
+by rewrite (never_more _ (exact_number i)).
 Qed.
 
 End Coins.

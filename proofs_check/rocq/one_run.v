@@ -273,6 +273,27 @@ Hypothesis E_gt0 : 0 < E.
 (* P(W = u), W the number of right guesses. *)
 Let p (u : nat) := average (fun c => Pr (M c) (fun s => right c s == u)).
 
+Lemma right_mass_ge0 u : 0 <= p u.
+Proof. by rewrite /p /average divr_ge0 ?ler0n //; apply: sumr_ge0 => c _; apply: Pr_ge0. Qed.
+
+Lemma right_tail w : \sum_(w <= j < r.+1) p j = average (fun c => Pr (M c) (fun s => w <= right c s)%N).
+Proof.
+rewrite /p /average -big_distrl exchange_big /=; congr (_ / _); apply: eq_bigr => c _.
+rewrite [RHS]/Pr (eq_bigr (fun u => \sum_s (if right c s == u then M c s else 0))); last first.
+  by move=> u _; rewrite /Pr big_mkcond.
+rewrite exchange_big [RHS]big_mkcond; apply: eq_bigr => s _ /=.
+case: leqP => [w_right|right_w]; last first.
+  rewrite big_nat_cond; apply: big1 => u /andP[/andP[w_u _] _]; rewrite ltn_eqF //; exact: leq_trans w_u.
+have right_r : (right c s < r.+1)%N by rewrite ltnS right_le.
+rewrite (bigD1_seq (right c s)) ?iota_uniq ?mem_index_iota ?w_right //= eqxx big1 ?addr0 // => u.
+by rewrite eq_sym => /negbTE ->.
+Qed.
+
+Lemma right_mass_sum : \sum_(0 <= j < r.+1) p j = 1.
+Proof.
+by rewrite right_tail /average (eq_bigr (fun=> 1)) => [|c _]; [apply: average_const | apply: Pr_all].
+Qed.
+
 (* Privacy in the coin of canary j: it is guessed right, with u others, or wrong with u others. *)
 Lemma one_canary j (U : pred nat) :
   average (fun c => Pr (M c) (fun s => (guess s j == Some (c j)) && U (right c s).-1)) <=
@@ -364,21 +385,9 @@ Theorem one_run (m r v : nat) (S : finType) (guess : S -> 'I_m -> option bool) (
 Proof.
 move=> number E_gt0 private v_ok.
 pose p (u : nat) := average (fun c => Pr (M c) (fun s => right guess c s == u)).
-have sum_p w : \sum_(w <= j < r.+1) p j = average (fun c => Pr (M c) (fun s => w <= right guess c s)%N).
-  rewrite /p /average -big_distrl exchange_big /=; congr (_ / _); apply: eq_bigr => c _.
-  rewrite [RHS]/Pr (eq_bigr (fun u => \sum_s (if right guess c s == u then M c s else 0))); last first.
-    by move=> u _; rewrite /Pr big_mkcond.
-  rewrite exchange_big [RHS]big_mkcond; apply: eq_bigr => s _ /=.
-  case: leqP => [w_right|right_w]; last first.
-    rewrite big_nat_cond; apply: big1 => u /andP[/andP[w_u _] _]; rewrite ltn_eqF //; exact: leq_trans w_u.
-  have right_r : (right guess c s < r.+1)%N by rewrite ltnS; apply: right_le.
-  rewrite (bigD1_seq (right guess c s)) ?iota_uniq ?mem_index_iota ?w_right //= eqxx big1 ?addr0 // => u.
-  by rewrite eq_sym => /negbTE ->.
-have p_ge0 j : 0 <= p j.
-  by rewrite /p /average divr_ge0 ?ler0n //; apply: sumr_ge0 => c _; apply: Pr_ge0.
-have p_sum : \sum_(0 <= j < r.+1) p j = 1.
-  by rewrite sum_p /average (eq_bigr (fun=> 1)) => [|c _]; [apply: average_const | apply: Pr_all].
-rewrite -sum_p /p_value.
+have p_ge0 : forall j, 0 <= p j by exact: right_mass_ge0.
+have p_sum : \sum_(0 <= j < r.+1) p j = 1 by exact: right_mass_sum number M.
+rewrite -(right_tail number) /p_value.
 have -> : beta E r v = \sum_(v <= i < r.+1) point E r i by [].
 have gt0 := point_gt0 E_gt0; have ge0 := point_ge0 r E_gt0; have sum1 := point_sum r E_gt0.
 set bt := \sum_(v <= i < r.+1) point E r i.

@@ -12,8 +12,8 @@ from canaryproof.proofs_check.rounding import gappa
 
 # Each file stands after those that it needs. The statistics need Mathematical Components alone.
 STATISTICS = (
-    *("probability", "binomial", "private_pair", "band", "precedence", "thresholds", "sides", "pooled_order"),
-    *("ladders", "one_run", "fixed_sequence", "default", "monotone"),
+    *("probability", "binomial", "private_pair", "any_dependence", "band", "precedence", "thresholds", "sides"),
+    *("pooled_order", "ladders", "one_run", "claimed_curve", "fixed_sequence", "default", "monotone"),
 )
 # Rounding rests on the terms that Gappa writes, limits on real analysis, single numbers on arithmetic with intervals.
 _OTHERS = {

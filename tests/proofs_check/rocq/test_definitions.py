@@ -28,7 +28,7 @@ from canaryproof.verify.audit.bounds import (
 from canaryproof.verify.audit.bounds.lower_bound import discrete_null, prepare
 from tests.verify.audit.bounds.test_guesses import orders
 
-_DEFINITION = re.compile(r"^Definition (\w+)((?: \([^()]* : \w+\))*) : \w+ :=\s(.*?)\.$", re.MULTILINE | re.DOTALL)
+_DEFINITION = re.compile(r"^Definition (\w+)((?: \([^()]* : [\w >-]+\))*) : \w+ :=\s(.*?)\.$", re.MULTILINE | re.DOTALL)
 _TOKEN = re.compile(r"\\sum_|'C|%:R|\^-1|\^\+|\.\+1|<=|==|\|\||[\w.]+|\S")
 
 
@@ -187,6 +187,22 @@ def test_p_value_and_its_parts():
         assert one_run.p_value(total, number, right, float(epsilon), float(delta)) == pytest.approx(
             float(exact), rel=1e-12
         )
+
+
+def test_the_least_total_that_a_curve_allows():
+    rng = np.random.default_rng(3)
+    for _ in range(50):
+        number, mu, alpha = int(rng.integers(1, 30)), rational(rng, 0.1, 4), rational(rng, 1e-3, 1)
+        right, total = int(rng.integers(1, number + 1)), int(rng.integers(number, 60))
+        curve = one_run.gaussian_curve(float(mu))
+        y, x = alpha * right / total, alpha * (number - right) / total
+        for j in reversed(range(right)):
+            p = DEFINED["least_next"](lambda value: Fraction(curve(float(value))), number - j, y, x)  # noqa: B023
+            y, x = y + j * p, x + (number - j) * p
+        least = float((y + x) * total / number) - 1.0
+        excess = one_run.excess_of_curve(total, number, right, curve, float(alpha))
+        # The code stops where enough is shown.
+        assert excess == pytest.approx(least, rel=1e-9, abs=1e-12) or 0.01 < excess <= least
 
 
 def test_lower_limits_of_clopper_and_pearson():
