@@ -18,7 +18,7 @@ from canaryproof.kernels.refusals import short_repr
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours, as_claim, gaussian, poisson
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, is_carried_over, misuse, products_with_rest
-from canaryproof.verify.audit.answer.recorded import apply_record, recorded_mechanism, sampling_test
+from canaryproof.verify.audit.answer.recorded import apply_noise, apply_record, recorded_mechanism, sampling_test
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     COMPOSED_BOUND,
@@ -151,7 +151,8 @@ class ScoresInput:
 
     def sampling(self, result: AuditResult) -> tuple["SamplingTest | None", Claim | None]:
         """Return the test of how rounds were drawn, and the mechanism in the rounds that were recorded."""
-        return None, result.configured
+        # All noise in a released vector is no less than that of a round.
+        return None, apply_noise(result.configured, result.noise_multiplier)
 
     def estimates(self, result: AuditResult, moments: Moments) -> tuple[EstimateRow, ...]:
         """Return all estimates of ε."""
@@ -297,7 +298,8 @@ class _RoundsInput(ScoresInput):
 
     def sampling(self, result: AuditResult) -> tuple["SamplingTest | None", Claim | None]:
         record, level = self.record, result.side_level
-        test, drawn = sampling_test(result.configured, record, level), apply_record(result.configured, record)
+        stated = apply_noise(result.configured, result.noise_multiplier)
+        test, drawn = sampling_test(result.configured, record, level), apply_record(stated, record)
         # The rounds of a record with a larger rate than claimed are held against that one.
         again = test if drawn == result.configured else sampling_test(drawn, record, level)
         sampled = again is not None and again.is_as_claimed(level, self.request.notice)

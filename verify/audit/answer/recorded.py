@@ -90,13 +90,19 @@ def _critical_count(trials: int, rate: float, level: float, *, exact: bool) -> i
     return high
 
 
+def apply_noise(claim: Claim | None, noise: float | None) -> Claim | None:
+    """Return a claimed mechanism with a noise multiplier that is stated next to it, where that is smaller."""
+    if claim is None or claim.noise_multiplier is None or noise is None:
+        return claim
+    return claim.with_noise_multiplier(noise) if _is_above(claim.noise_multiplier, noise) else claim
+
+
 def apply_record(claim: Claim | None, record: RoundsRecord) -> Claim | None:
     """Return a claimed mechanism with the noise and the rate that the loop was given, where they are less private."""
     if claim is None or claim.noise_multiplier is None or claim.event is not None:
         return claim
-    noise, rate = record.noise_multiplier, record.rate
-    if noise is not None and _is_above(claim.noise_multiplier, noise):
-        claim = claim.with_noise_multiplier(noise)
+    claim, rate = apply_noise(claim, record.noise_multiplier), record.rate
+    assert claim is not None
     if claim.rate is not None and rate is not None and _is_above(rate, claim.rate):
         claim = replace(claim, rate=rate)
     return claim

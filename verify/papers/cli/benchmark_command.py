@@ -70,7 +70,7 @@ def canife_command(
     with equal numbers of canaries, and with equal seconds. It takes less than a minute.
 
     With --data, networks are trained, in the setting of Section 5.4 of arXiv:2302.03098, and audited by CANIFE, by
-    Algorithms 2 and 3, and by all lower bounds. This needs the extra "federated".
+    Algorithms 2 and 3, and by lower bounds. This needs the extra "federated".
     """
     setting = {
         "dim": dim, "canaries": canaries, "epsilon": epsilon, "rounds": rounds, "delta": delta, "seed": seed

@@ -238,6 +238,11 @@ def test_a_claim_of_more_noise_than_the_loop_was_given_fails_its_accounting():
     result = audit(trained(0), DELTA, claim=claim)
     assert ruling(result) == "NOT PASSED: accounting"
     assert result.recorded == HONEST
+    # The same if the audit is given the noise, and the loop was not.
+    scores = trained(0)
+    record = replace(scores.record, noise_multiplier=None)
+    unsaid = cp.Scores(scores.observed, scores.unobserved, kind="any", record=record)
+    assert has_failed(audit(unsaid, DELTA, claim=claim, noise_multiplier=1.0), "accounting")
     less = accountant.poisson(0.98, rate=RATE, rounds=ROUNDS)
     assert audit(trained(0), DELTA, claim=less).recorded == less
 

@@ -411,6 +411,11 @@ def test_no_gate_passes_a_claim_that_its_own_noise_contradicts(neighbours: Neigh
         )
         assert ruling(found) == ("PASSED" if passes else "NOT PASSED: accounting")
         assert (f"ε = {number(least)} follows from noise multiplier {sigma:g}" in answer(found)) != passes
+    # Nor does a claim of more noise than is said to be in the release, which is then its own.
+    found = audit_release(release, canaries, DELTA, claim=accountant.gaussian(1.1 * sigma), noise_multiplier=sigma)
+    assert has_failed(found, "accounting")
+    found = audit_release(release, canaries, DELTA, claim=accountant.gaussian(sigma), noise_multiplier=sigma)
+    assert not has_failed(found, "accounting", "noise")
 
 
 def test_rounds_whose_noise_is_measured_too_large_notice_less() -> None:
