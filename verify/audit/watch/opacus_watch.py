@@ -56,8 +56,8 @@ class OpacusWatch(Watch):
     claim
         A ``Claim``, an ε, or None for what is configured.
     module
-        The module that it returns. With it, parameters have names, an example's gradient is also computed alone, and
-        what trains outside of the optimizer is seen.
+        The module that it returns. With it, parameters have names, an example's gradient is also computed alone, and a
+        change of what the optimizer does not train is seen.
     engine
         The engine, whose ε is compared with that of the recorded steps.
     insert
