@@ -24,6 +24,7 @@ from canaryproof.verify.audit.answer.result import (
     COMPOSED_BOUND,
     EQUAL_ROUNDS,
     ESTIMATE,
+    FEWEST_DIMENSIONS,
     PARTICIPATIONS,
     AuditResult,
     AuditRow,
@@ -555,17 +556,12 @@ def _bounds(
     sample = prepare(scores.observed, scores.unobserved, null, inclusion=inclusion)
     # Losses of one model depend on each other in a way that no dimension makes vanish; cosines of one release by the
     # length of its noise, which few dimensions leave to chance.
-    few = scores.dim is not None and scores.dim < _FEWEST_DIMENSIONS
+    few = scores.dim is not None and scores.dim < FEWEST_DIMENSIONS
     one_model = scores.record is None and (scores.kind is ScoreKind.ANY or few)
     return tuple(
         _bound_row(bound, coverage_of_one_model(bound, inclusion) if one_model else bound.coverage)
         for bound in lower_bounds(sample, delta, confidence, names)
     )
-
-
-# With fewer, bounds of 10⁴ to 10⁶ scores of noise whose length is at its lower 2.5% point exceed ε: at σ = 1 and
-# δ = 10⁻⁵, those of 10⁶ scores in 20 dimensions are 4.7 for 4.4.
-_FEWEST_DIMENSIONS = 50
 
 
 def _bound_row(bound: LowerBound, coverage: Coverage) -> AuditRow:

@@ -245,6 +245,9 @@ _DOUBT = 1e-3
 _OTHER_TRACE = 1e-4
 # Number of scores from which on a look at 1% sees Laplace's tails, or Student's with three degrees.
 _SHOW_TAILS = 100
+# With fewer dimensions, bounds of 10⁴ to 10⁶ scores of noise whose length is at its lower 2.5% point exceed ε: at σ = 1
+# and δ = 10⁻⁵, those of 10⁶ scores in 20 dimensions are 4.7 for 4.4.
+FEWEST_DIMENSIONS = 50
 # Share of a test's level that the record's participations, or the length of a release, take from the test of the noise.
 SIDE = 0.01
 
@@ -401,8 +404,10 @@ class AuditResult:
     @property
     def level(self) -> float:
         """Level of each test that may decide on the claim: together they have what the confidence leaves."""
-        tests = 2.0 if self.mechanism is not None and self.mechanism.claimed is not None else 1.0
-        return (1.0 - self.confidence) / tests
+        sampling = None if self.scores.record is None or self.configured is None else self.configured.sampling
+        is_drawn = sampling is not None and sampling.rate is not None
+        has_noise = self.mechanism is not None and self.mechanism.claimed is not None
+        return (1.0 - self.confidence) / (2.0 if has_noise or is_drawn else 1.0)
 
     @property
     def usual_questions(self) -> tuple[Question, ...]:

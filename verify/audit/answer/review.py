@@ -62,9 +62,9 @@ class Opinion(StrEnum):
     """The opinion on a reported ε; the first that applies."""
 
     AT_ITS_CAP = "at its cap"  # it says how many canaries there were
-    SUPPORTED = "supported"  # a proven bound is as large
+    SUPPORTED = "supported"  # a bound that is not heuristic, and needs no Gaussian curve, is as large
     CONDITIONAL = "supported under a condition"  # a bound with one more condition is as large
-    IMPOSSIBLE = "impossible"  # none from so many canaries can be as large without a Gaussian trade-off curve
+    IMPOSSIBLE = "impossible"  # none from so many canaries can be as large where neither curve nor null is known
     UNSUPPORTED = "not supported"  # none is as large
     NOT_JUDGED = "not judged"  # no ε is reported, or what would decide is missing
 
@@ -632,8 +632,9 @@ def _answer(reviewed: Review) -> str:
             text = f"{subject} is supported only if {clauses} ({bound.name})."
         case Opinion.IMPOSSIBLE:
             text = (
-                f"{subject} is impossible as a lower bound without a Gaussian trade-off curve: so many records give "
-                f"at most {round_down(max(reviewed.caps.values()))} then, whatever leaks."
+                f"{subject} is impossible as a lower bound with {percent(reviewed.confidence)} confidence, unless the "
+                "trade-off curve is Gaussian or the law of scores without a leak is known: so many records give at "
+                f"most {round_down(max(reviewed.caps.values()))} otherwise, whatever leaks."
             )
         case Opinion.UNSUPPORTED:
             choice = next((each for each in reviewed.choices if reported <= each.epsilon * (1.0 + _CLOSE)), None)

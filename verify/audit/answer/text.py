@@ -22,6 +22,7 @@ from canaryproof.verify.audit.answer.judgement import NOISE_WARNINGS, clause
 from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, MisuseWarning
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
+    FEWEST_DIMENSIONS,
     NOTICE,
     PARTICIPATIONS,
     AuditResult,
@@ -29,6 +30,7 @@ from canaryproof.verify.audit.answer.result import (
     EstimateRow,
     MechanismTest,
 )
+from canaryproof.verify.audit.answer.shape import LEVEL as SHAPE_LEVEL
 from canaryproof.verify.audit.answer.shape import GoodnessOfFit, normality
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT
 from canaryproof.verify.audit.bounds.lower_bound import Coverage
@@ -276,6 +278,8 @@ def _level(result: AuditResult) -> str:
     tests = "by the test of the claim's curve" if result.has_curve_test else "by the bound"
     if result.mechanism is not None and result.mechanism.claimed is not None:
         tests += " or the test of the noise"
+    elif result.sampling_test is not None:
+        tests += " or the test of the sampling"
     # Who negates scores because an audit asks for it has two chances.
     twice = (
         f", and {percent(DIRECTION_LEVEL)} more if you negated the scores because an audit asked for it"
@@ -765,15 +769,14 @@ _COVERAGE = {
         "A bound of asymptotic coverage is proven for scores that are independent once all is known that the run draws "
         "only once, such as the scale of its noise."
     ),
-    "heuristic": (
-        "No proof covers a heuristic bound. Losses of one model whose members were fixed depend on each other in ways "
-        "that nobody knows: the bound may be above ε in any share of audits. If a fair coin decides for each record "
-        "whether it takes part, it is proven."
-    ),
+    "heuristic": "No proof covers a heuristic bound: it may be above ε in any share of audits.",
 }
+_ONE_MODEL = (
+    " Losses of one model whose members were fixed depend on each other in ways that nobody knows. If a fair coin "
+    "decides for each record whether it takes part, the bound one-run is proven."
+)
 _FEW_DIMENSIONS = (
-    "No proof covers a heuristic bound. In so few dimensions the length of a release's noise, which moves all cosines "
-    "together, is left to chance: with many canaries the bound may be above ε in any share of audits."
+    " In so few dimensions the length of a release's noise, which moves all cosines together, is left to chance."
 )
 _OF_RELEASE = " Those of one release depend on each other, ever less as the dimension grows."
 
@@ -793,12 +796,13 @@ def remarks(result: AuditResult) -> Iterator[str]:
     if result.estimates and result.shape.reason:
         yield (
             f"{result.shape.reason} The estimates and their intervals are of ε of two Gaussians with the scores' means "
-            "and variances, which is not the mechanism's."
+            "and variances, which need not be the mechanism's."
         )
     elif result.is_not_normal:
+        by_chance = " Up to 1% of normal scores look otherwise, too." if result.shape.p_value < SHAPE_LEVEL else ""
         yield (
             f"{result.shape.reason} The estimators take scores for normal, and their intervals miss the ε of other "
-            "scores more often than they say: they are withheld. 1% of normal scores look otherwise, too."
+            f"scores more often than they say: they are withheld.{by_chance}"
         )
     elif result.estimates and result.can_hide_a_tail:
         yield "So few scores may hide a heavy tail; if there is one, the intervals miss ε more often than they say."
@@ -814,8 +818,10 @@ def remarks(result: AuditResult) -> Iterator[str]:
         yield "A cap is the most that a bound can say with so many scores, whatever leaks."
     for coverage in dict.fromkeys(row.coverage for row in result.bounds):
         of_release = coverage == Coverage.ASYMPTOTIC and result.has_canaries
-        is_few = coverage == Coverage.HEURISTIC and result.has_canaries
-        yield _FEW_DIMENSIONS if is_few else _COVERAGE[coverage] + of_release * _OF_RELEASE
+        is_heuristic = coverage == Coverage.HEURISTIC
+        one_model = is_heuristic and not result.has_canaries and result.scores.inclusion == "fixed"
+        few = is_heuristic and result.has_canaries and (result.dim or math.inf) < FEWEST_DIMENSIONS
+        yield _COVERAGE[coverage] + of_release * _OF_RELEASE + one_model * _ONE_MODEL + few * _FEW_DIMENSIONS
     if result.null_law is not None:
         yield (
             "A small p-value for the null law is expected where scores are maxima over rounds; for cosines with a "

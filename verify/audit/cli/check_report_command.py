@@ -115,7 +115,7 @@ def _say_check(report: Path, file: Path, check: "ReportCheck", answer: str, coun
         _say(f"{report} is true: all {others}.")
     if check.rounding:
         named = ", ".join(check.rounding[:3]) + (", …" if len(check.rounding) > 3 else "")
-        _say(f"Numbers that other versions or processors round otherwise, by less than 1e-9: {named}.")
+        _say(f"Numbers that other versions or processors round otherwise, by less than 1e-9 of their size: {named}.")
     return _UNDECIDED if check.undecided else 0
 
 

@@ -159,6 +159,27 @@ def test_known_rounds_with_a_binomial_number_are_its_mean(sigma, rate, rounds):
     assert mean(found * (1.0 - 1e-5)) > delta * (1.0 - 1e-6)
 
 
+def test_noise_too_low_for_a_grid_costs_up_to_a_fifth():
+    from dp_accounting.pld import privacy_loss_distribution as losses
+
+    claim = poisson(0.1, rate=1e-4, rounds=100)
+    assert claim.basis(1e-5).startswith("rounds that the attacker knows")
+    below, above = (
+        losses.from_gaussian_mechanism(
+            0.1,
+            sampling_prob=1e-4,
+            pessimistic_estimate=high,
+            value_discretization_interval=1e-2,
+            use_connect_dots=high,
+        )
+        .self_compose(100)
+        .get_epsilon_for_delta(1e-5)
+        for high in (False, True)
+    )
+    # Both ends are 1% apart.
+    assert 1.18 * above < claim.epsilon(1e-5) < 1.22 * below
+
+
 def test_blocks_of_many_numbers_bound_their_mean():
     claim = poisson(40.0, rate=0.3, rounds=20_000)
     found = accountant._by_known_rounds(claim, 1e-6)

@@ -127,6 +127,7 @@ TABLE = {
         ("release", np.zeros(50), "release: the release must not be the zero vector"),
         *(("release", scale * RELEASE, "largest coordinate must lie between") for scale in (1e-14, 1e16)),
         ("release", release_sums(RELEASE[:30], CANARIES, 10), "must have 50 coordinates, as the canaries have, not 30"),
+        ("canaries", cp.Canaries(7, 1, 50), "canaries: an audit needs at least 2"),
         *(
             ("canaries", bad, f"canaries: must be Canaries or OrthonormalCanaries, not {kind}")
             for bad, kind in ((None, "NoneType"), ("canaries", "str"), (cp.Canaries, "type"))

@@ -358,8 +358,9 @@ ANSWERS = {
     (Opinion.SUPPORTED, 1.111): "The reported ε = 1.111 is supported: the proven bound is 1.23 with 82% confidence at "
     "δ = 2e-05.",
     (Opinion.CONDITIONAL, 2.222): f"The reported ε = 2.222 is supported only if a condition (second). {VALID}",
-    (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound without a Gaussian trade-off "
-    f"curve: so many records give at most 7.89 then, whatever leaks. {VALID}",
+    (Opinion.IMPOSSIBLE, 9.876): "The reported ε = 9.876 is impossible as a lower bound with 82% confidence, unless "
+    "the trade-off curve is Gaussian or the law of scores without a leak is known: so many records give at most 7.89 "
+    f"otherwise, whatever leaks. {VALID}",
     (Opinion.UNSUPPORTED, 3.333): "The reported ε = 3.333 is not supported: choosing the threshold on the same "
     f"scores reaches it. {VALID}",
     (Opinion.UNSUPPORTED, 4.444): "The reported ε = 4.444 is not supported: no choice made on the scores explains it "

@@ -641,6 +641,9 @@ def test_noise_that_a_claim_gives_each_round_is_held_against_no_one_multiplier()
     assert "the claimed rounds have no Gaussian noise of one multiplier" in no_estimate(found)
     assert found.finding("noise").because.startswith("the claimed rounds have no noise of one multiplier")
     assert found.finding("noise").do == "Claim the least noise for all rounds."
+    # The bound and the test of the sampling share the level.
+    assert found.sampling_test is not None
+    assert found.level + found.side_level < 0.05
     with pytest.raises(
         ValueError, match="noise_multiplier: must not be given with a claim whose rounds have no common"
     ):

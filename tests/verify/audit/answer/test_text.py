@@ -157,7 +157,13 @@ def stub(**changes):
     record, kind = changes.pop("record", None), changes.pop("kind", ScoreKind.COSINE)
     neighbours, ranked = changes.pop("of", "add-or-remove"), changes.pop("ranked", False)
     scores = SimpleNamespace(
-        observed=observed, unobserved=unobserved, record=record, kind=kind, neighbours=neighbours, ranked=ranked
+        observed=observed,
+        unobserved=unobserved,
+        record=record,
+        kind=kind,
+        neighbours=neighbours,
+        ranked=ranked,
+        inclusion="fixed",
     )
     shown = {
         "scores": scores,
@@ -189,7 +195,7 @@ def stub(**changes):
         "variance_p_value": 0.25,
         "has_equal_variances": True,
         "standardised_mean": 1.0,
-        "shape": SimpleNamespace(reason=""),
+        "shape": SimpleNamespace(reason="", p_value=1.0),
         "estimates": (SimpleNamespace(name="adaptive"),),
         "estimate": SimpleNamespace(name="adaptive"),
         "bounds": (),
@@ -226,7 +232,7 @@ REMARKS = [
         [UNTOLD, "The observed mean is not above the null's, so that pinned is 0: it sees no trace."],
     ),
     (
-        {"shape": SimpleNamespace(reason="They are odd."), "estimates": (), "is_not_normal": True},
+        {"shape": SimpleNamespace(reason="They are odd.", p_value=1.0), "estimates": (), "is_not_normal": True},
         ["They are odd. The estimators take scores for normal, and their intervals miss the ε of other scores"],
     ),
     (
@@ -269,6 +275,25 @@ def test_remarks_are_made_where_they_belong_and_nowhere_else(changes, said, monk
     found = list(text.remarks(stub(**changes)))
     assert len(found) == len(said)
     assert all(sentence.startswith(begin) for sentence, begin in zip(found, said, strict=True))
+
+
+def test_an_unproven_bound_is_heuristic_for_its_own_reason():
+    """Of losses the members were fixed, of cosines the dimensions are few; other bounds have no proof anywhere."""
+    rng, coins = np.random.default_rng(0), "If a fair coin decides"
+    losses = [Scores(rng.normal(0.7, 1.0, 50), rng.normal(size=50), kind="any", inclusion=i) for i in ("fixed", "coin")]
+    few, many = (Scores(*rng.normal(size=(2, 50)) / math.sqrt(dim), dim=dim) for dim in (20, 10**6))
+    for scores, said in ((losses[0], coins), (losses[1], ""), (few, "In so few dimensions"), (many, "")):
+        (found,) = (line for line in text.remarks(audit(scores, DELTA, bounds=("canife",))) if "heuristic" in line)
+        assert found.startswith("No proof covers a heuristic bound: it may be above ε in any share of audits.")
+        assert [part for part in (coins, "In so few dimensions") if part in found] == [said][: bool(said)]
+
+
+def test_scores_too_few_for_a_shape_are_not_said_to_look_unusual():
+    look = "Up to 1% of normal scores look otherwise"
+    rng = np.random.default_rng(0)
+    for observed, said in ((rng.normal(size=5), False), (rng.laplace(size=500) ** 3, True)):
+        scores = Scores(observed, rng.normal(size=500), kind="any", inclusion="coin")
+        assert any(look in line for line in text.remarks(audit(scores, DELTA))) is said
 
 
 HIDDEN = "The lists above allow for what hides the claimed noise:"

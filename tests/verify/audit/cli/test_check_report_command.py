@@ -327,7 +327,7 @@ def test_other_versions_and_their_rounding_are_said_and_no_reason_to_fail():
     assert first.endswith(f"the versions numpy 1.0 (here {np.__version__}).")
     assert decision == document["answer"]
     assert f"\nThe other {count - 1:,} values are derived anew from scores.npz and are the same.\n" in text
-    rounded = "Numbers that other versions or processors round otherwise, by less than 1e-9: audit.variance_p_value.\n"
+    rounded = "otherwise, by less than 1e-9 of their size: audit.variance_p_value.\n"
     assert text.endswith(rounded)
 
 
