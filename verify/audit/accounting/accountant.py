@@ -9,7 +9,8 @@ is an upper bound, and ``Claim.basis`` names it. ``Claim.bracket`` has a lower o
   without sampling, and the other direction has less. Where ε ≥ 0, they differ by (1 − q)(e^ε − 1)(N₁(S) − N₀(S)).
 - Shuffled epochs have the ε of an attacker who knows the record's batch in each, which counts on no amplification.
 - Sampled rounds of Gaussian noise have dominating pairs (Zhu, Dong and Wang 2022). ``loss_distribution`` composes
-  them. Where the noise is very low, rounds that the attacker knows, whose number is binomial, or all rounds can give less.
+  them. Where the noise is very low, rounds that the attacker knows, whose number is binomial, or all rounds can give
+  less.
 - Any other event has the least ε of dp-accounting's two accountants, of its pure ε if it has one, and of all rounds if
   their noise is Gaussian. The library's transforms round to floats, so that δ below 2e-14 a round is left to its Rényi
   accounting.
