@@ -1,58 +1,40 @@
-"""Show what is seen of a training whose privacy is broken: ``python examples/broken_privacy.py opacus``.
+"""Show what is seen of trainings whose privacy is broken: ``python examples/broken_privacy.py opacus flower``.
 
-The other names are ``jax_privacy``, ``flower`` and ``ddp``, which is Opacus in two processes. Markdown tables have each
-fault of that example, and who notices it in three seeds.
+The names are ``opacus``, ``jax_privacy``, ``flower`` and ``ddp``, which is Opacus in two processes. Without one, all
+four train. Each training is watched for 16 steps, with three seeds. The first Markdown table has a row a fault and a
+column a framework: the finding that fails in the trainings of all seeds, and after how many steps. A table a framework
+has what the watch says of the first seed.
 
-A training is watched for 16 steps. The first table has the finding that fails in all three seeds, after how many steps,
-and what the watch says of the first seed.
+The last column is about attackers who see less than a watch. In trainings by Opacus, 200 canaries are inserted. Whoever
+has the final model, or the largest cosine of each canary, notices a fault if all of the interval of ε̂ is above the
+claimed ε, or if no estimate can be made. A wrong ε is no fault of a training, so that none of them can.
 
-Attackers have canaries, but for ``ddp``. Trainings without data have more and more of them. The last table has the
-first number of canaries with which all three audits notice the fault. An audit of cosines does if all of its interval
-is above the claimed ε, or if it refuses to estimate. At known rounds it does if the claim is exceeded or refuted.
-Evidence does by its alarm; the cell has the last round of the three. ``plan_rounds`` predicts how many canaries are
-needed at known rounds.
-
-``honest`` as a second word trains 24 times without a fault, and counts the trainings in which anything is noticed.
+``honest`` before the names trains 24 times without a fault, and counts the trainings that are passed or not.
 """
 
-import math
 import multiprocessing
 import sys
 import tempfile
 import time
+from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from types import SimpleNamespace
 
 import numpy as np
 
-from canaryproof import (
-    accounting,
-    audit,
-    plan,
-    plan_rounds,
-    shuffled_epochs,
-    watch,
-)
+from canaryproof import Scores, accounting, audit, shuffled_epochs, watch
 
-COUNTS, SEEDS, HONEST_SEEDS, STEPS = (10, 100), range(3), range(100, 124), 16
-# Probability with which an honest training is ever stopped by its evidence, and the confidence in 24 honest ones.
-LEVEL, CONFIDENCE = 1e-3, 0.9999
+SEEDS, HONEST_SEEDS, STEPS, CANARIES = range(3), range(100, 124), 16, 200
+# Poisson sampling at rate 1/8; Flower's rounds are fixed.
 NOISE_MULTIPLIER, BATCHES = 1.0, 8
-# Poisson sampling at rate 1/8 for 64 steps; Flower's rounds are fixed.
-SETTING = {"noise_multiplier": NOISE_MULTIPLIER, "batches": BATCHES, "epochs": 8}
-# A fault makes the noise's deviation in what is released less by this factor.
-SHARES = {
-    "noise-per-microbatch": lambda batch: 0.5,  # noqa: ARG005
-    "noise-per-client": lambda batch: batch**-0.5,
-    "dropped-clients": lambda batch: 0.8**0.5,  # noqa: ARG005
-    "batch-twice": lambda batch: 1 / batch,
-    "sensitivity-apart": lambda batch: 4.8e-5,  # noqa: ARG005
-}
+# Faults of what is claimed. The training itself is honest.
+WRONG_CLAIMS = ("accounted-steps", "accounted-delta")
 
 
-def opacus(example, fault, seed):
+def opacus(example, fault, seed, insert=None):
     """Train with Opacus under a watch, which is told the ε that the accountant states, or the mechanism."""
     import torch
 
@@ -61,11 +43,11 @@ def opacus(example, fault, seed):
         example.perceptron(), example.digits()[0], BATCHES, NOISE_MULTIPLIER, fault
     )
     claim = accounting.poisson(NOISE_MULTIPLIER, rate=1 / BATCHES, rounds=STEPS)
-    if fault in ("accounted-steps", "accounted-delta"):
+    if fault in WRONG_CLAIMS:
         stating = example.PrivacyEngine(accountant="prv")
         stating.accountant.history = [(NOISE_MULTIPLIER, 1 / BATCHES, STEPS)]
         claim = example.accounted(stating, fault)
-    watched = watch(optimizer, loader, delta=example.DELTA, claim=claim, module=model)
+    watched = watch(optimizer, loader, delta=example.DELTA, claim=claim, module=model, insert=insert, seed=seed)
     while True:
         for x, y in loader:
             optimizer.zero_grad()
@@ -82,7 +64,7 @@ def jax_privacy(example, fault, seed):
     x, y = example.digits()[0]
     params, batch = example.first_parameters(jax.random.key(seed)), -(-len(x) // BATCHES)
     claim = accounting.poisson(NOISE_MULTIPLIER, rate=batch / len(x), rounds=STEPS)
-    if fault in ("accounted-steps", "accounted-delta"):
+    if fault in WRONG_CLAIMS:
         claim, _ = example.analytical(NOISE_MULTIPLIER, STEPS, len(x), batch, False, fault)
     watched = watch(delta=example.DELTA, claim=claim, members=len(x), rate=batch / len(x))
     summed = watched.gradients(example.gradients(fault), example.CLIP_NORM)
@@ -154,15 +136,14 @@ def ddp(_, fault, seed):
         yield SimpleNamespace(has_failed=each, close=lambda: answer)
 
 
-# The training of each framework with a watch.
+# The training of each framework with a watch, and the framework's name.
 WATCHED = {
     "opacus": ("opacus_training", opacus),
     "jax_privacy": ("jax_privacy_training", jax_privacy),
     "flower": ("flower_app", flower),
     "ddp": ("distributed_training", ddp),
 }
-# Examples of a training without data.
-FEW = 400
+TITLES = {"opacus": "Opacus", "jax_privacy": "jax_privacy", "flower": "Flower", "ddp": "Opacus in two processes"}
 
 
 def watched(train, example, fault, seed):
@@ -178,7 +159,7 @@ def watched(train, example, fault, seed):
 def by_watch(train, example, fault):
     """Return the cells of a watch: the first finding that fails in all seeds, after how many steps, and its words."""
     steps, answers = zip(*(watched(train, example, fault, seed) for seed in SEEDS), strict=True)
-    print(fault, steps, [answer.decision.outcome for answer in answers], file=sys.stderr, flush=True)
+    print(fault, steps, [str(answer.decision.outcome) for answer in answers], file=sys.stderr, flush=True)
     failed = [[finding for finding in answer.findings if finding.status == "failed"] for answer in answers]
     common = [
         first for first in failed[0] if all(first.question in [each.question for each in other] for other in failed)
@@ -186,117 +167,64 @@ def by_watch(train, example, fault):
     return (common[0].question, max(steps), common[0].because) if common else ("–", "–", answers[0].decision.outcome)
 
 
-def trained(example, count, **options):
-    """Train without data."""
-    return example.no_data(count, **options, **({} if example.__name__ == "flower_app" else SETTING))
-
-
-def above(audited):
-    """Tell whether an audit of cosines notices something: its interval is above the claim, or it estimates nothing."""
-    return not audited.estimates or bool(audited.estimates[0].low > audited.claim)
-
-
-def alarms(training, level=LEVEL):
-    """Return whether each attacker notices something; for evidence the round of its alarm, from 1 on."""
-    known = training.known_rounds
-    evidence = known.mechanism.traces.log_evidence(training.noise) > -math.log(level)
-    noticed = known.decision.rule in ("failed", "wrong-input")
-    rounds = int(np.argmax(evidence)) + 1 if evidence.any() else 0
-    return above(training.final), above(training.largest), noticed, rounds
-
-
-def surely(example, training):
-    """Audit a training's scores again, at a confidence at which 24 honest ones raise no alarm."""
-    for audited, claim in (
-        ("final", {"claim": training.final.claim}),
-        ("largest", {"claim": training.largest.claim}),
-        ("known_rounds", {"noise_multiplier": training.noise}),
-    ):
-        setattr(training, audited, audit(getattr(training, audited).scores, example.DELTA, CONFIDENCE, **claim))
-    return alarms(training, 1.0 - CONFIDENCE)
-
-
-def first(raised):
-    """Name the first number of canaries with which all trainings raise an alarm, and the last round of evidence."""
-    for count, each in raised.items():
-        if all(each):
-            return str(count) if isinstance(each[0], bool) else f"{count}, by round {max(each)}"
-    return "none"
-
-
-def predicted(example, fault, batch):
-    """Say how many canaries plans ask for, by the nearest row that is no worse: final parameters, known rounds."""
-    if fault not in SHARES:
-        return "none"
-    clean, share = trained(example, 10), SHARES[fault](batch)
-    final = plan(clean.sigma, clean.dim, delta=example.DELTA, claim=clean.epsilon * (1 + 1e-3))
-    rows = [row for row in final.faults if row.name == "less-noise" and row.value >= share]
-    rate = clean.claim.rate
-    law = {"rate": rate} if rate else {"participations": clean.claim.participations}
-    rounds = clean.known_rounds.mechanism.traces.rounds
-    known = plan_rounds(clean.noise, clean.dim, rounds, delta=example.DELTA, **law)
-    planned = [row for row in known.shares if row.share >= share]
-    return f"{rows[-1].count}; {planned[-1].count_of_known} (at {rows[-1].value:g})"
-
-
 def by_attackers(example, fault):
-    """Return the first number of canaries with which each attacker notices a fault."""
-    raised = {}
-    for count in COUNTS:
-        trainings = [trained(example, count, fault=fault, seed=seed) for seed in SEEDS]
-        raised[count] = [*zip(*map(alarms, trainings), strict=True)]
-        print(f"  {fault}: {count} canaries, {raised[count]}", file=sys.stderr, flush=True)
-        if fault and all(map(all, raised[count])):
-            break
-    return [first({count: each[i] for count, each in raised.items()}) for i in range(4)]
+    """Name the attackers who notice a fault of a training by Opacus, and in how many trainings if not in all."""
+    claimed = accounting.poisson(NOISE_MULTIPLIER, rate=1 / BATCHES, rounds=STEPS).epsilon(example.DELTA)
+    noticed = Counter()
+    for seed in () if fault in WRONG_CLAIMS else SEEDS:
+        *_, watching = islice(opacus(example, fault, seed, CANARIES), STEPS)
+        watching.close()
+        canaries, largest = watching.canaries, watching.canaries.scores("largest", known=False)
+        final = Scores(canaries.final()[0], dim=canaries.dim)
+        for name, scores in (("final model", final), ("largest cosine", Scores(largest.observed, largest.unobserved))):
+            estimates = audit(scores, example.DELTA).estimates
+            noticed[name] += not estimates or bool(estimates[0].low > claimed)
+    shares = ("" if count == len(SEEDS) else f" ({count} of {len(SEEDS)})" for count in noticed.values())
+    return ", ".join(f"{name}{share}" for (name, count), share in zip(noticed.items(), shares, strict=True) if count)
 
 
-def honest(example, train):
-    """Print in how many honest trainings something is noticed."""
-    count = len(HONEST_SEEDS)
-    outcomes = [str(watched(train, example, None, seed)[1].decision.outcome) for seed in HONEST_SEEDS]
-    print(f"Of {count} honest trainings, {outcomes.count('PASSED')} are PASSED,", end=" ")
-    print(f"and {outcomes.count('NOT PASSED')} NOT PASSED.", flush=True)
-    if not hasattr(example, "no_data"):
-        return
-    trainings = [trained(example, COUNTS[-1], seed=seed) for seed in HONEST_SEEDS]
-    names = ("final parameters", "all rounds", "known rounds", "evidence")
-    for attacker, each in zip(
-        names, zip(*(surely(example, training) for training in trainings), strict=True), strict=True
-    ):
-        print(f"Audits of {attacker} with {COUNTS[-1]} canaries raise {sum(map(bool, each))} alarms.")
+def tables(names):
+    """Print which finding fails for each fault in each framework, and what the watches say."""
+    titles, cells, seen = {}, {}, {}
+    for name in names:
+        module, train = WATCHED[name]
+        example = import_module(module)
+        for fault, title in ({None: "none"} | example.FAULTS).items():
+            titles.setdefault(fault, title)
+            cells[fault, name] = (title, *by_watch(train, example, fault))
+            if name == "opacus":
+                seen[fault] = by_attackers(example, fault) or "none"
+    print(
+        "| fault |", " | ".join(TITLES[name] for name in names), "| attackers |\n|---" + "|---" * len(names) + "|---|"
+    )
+    for fault, title in titles.items():
+        row = [cells.get((fault, name), ("", "", "", "")) for name in names]
+        shown = (f"{finding}, step {step}" if finding not in ("", "–") else words for _, finding, step, words in row)
+        print("|", " | ".join([title, *shown, seen.get(fault, "")]), "|")
+    for name in names:
+        print(f"\n### {TITLES[name]}\n\n| fault | what the watch says |\n|---|---|")
+        for (_, of_name), (title, _, _, words) in cells.items():
+            if of_name == name:
+                print(f"| {title} | {words} |")
 
 
-def batch_of(name, example):
-    """Return the number of examples or clients of a step."""
-    return example.CLIENTS if name == "flower" else FEW // BATCHES
+def honest(names):
+    """Print how many honest trainings of each framework are passed or not."""
+    for name in names:
+        module, train = WATCHED[name]
+        example = import_module(module)
+        outcomes = [str(watched(train, example, None, seed)[1].decision.outcome) for seed in HONEST_SEEDS]
+        passed, failed = outcomes.count("PASSED"), outcomes.count("NOT PASSED")
+        print(f"{TITLES[name]}: of {len(outcomes)} honest trainings, {passed} are PASSED, and {failed} NOT PASSED.")
 
 
-def tables(name, example, train):
-    """Print what the watch notices, and then what attackers do."""
-    faults, watched_by = {None: "none"} | example.FAULTS, {}
-    print("| fault | finding | steps | what the watch says |\n|---|---|---|---|")
-    for fault, title in faults.items():
-        finding, step, words = by_watch(train, example, fault)
-        watched_by[fault] = "none" if finding == "–" else f"{finding}, step {step}"
-        print(f"| {title} | {finding} | {step} | {words} |", flush=True)
-    if not hasattr(example, "no_data"):
-        return
-    columns = ("plan", "final parameters", "all rounds", "known rounds", "evidence", "watch")
-    print("\n| fault |", " | ".join(columns), "|\n|---" + "|---" * len(columns) + "|")
-    for fault, title in faults.items():
-        planned = predicted(example, fault, batch_of(name, example)) if fault else "none"
-        print("|", " | ".join([title, planned, *by_attackers(example, fault), watched_by[fault]]), "|", flush=True)
-
-
-def main(name, second=""):
-    """Print the tables of an example, or how many honest trainings are not passed."""
-    module, train = WATCHED[name]
-    example, start = import_module(module), time.monotonic()
-    if second == "honest":
-        honest(example, train)
+def main(*names):
+    """Print the tables of some frameworks, or how many of their honest trainings are passed."""
+    start = time.monotonic()
+    if names[:1] == ("honest",):
+        honest(names[1:] or tuple(WATCHED))
     else:
-        tables(name, example, train)
+        tables(names or tuple(WATCHED))
     print(f"{time.monotonic() - start:.0f} s", file=sys.stderr)
 
 

@@ -288,8 +288,9 @@ fault that leaves ‖ρ‖ unchanged leaves every estimate and every bound uncha
 (`proofs_check/blind_spots.md`)."""
 _MAPPED = """\
 A cell has the number of rounds, or of replayed steps, after which the column notices the fault in nine of ten simulated
-trainings, each test at level 1e-6. *Residual*, *canaries*, *sampling record* and *replay* are parts of a self-test. The
-*audits* are an attacker's at known rounds. The documentation's map of faults has these rows and others."""
+trainings, each test at level 1e-6. A *watch* takes every step of a training, and *residual*, *sampling record* and
+*replay* look at one thing each. The *audits* are an attacker's at known rounds. The documentation's map of faults has
+these rows and others."""
 _LEADING = "Scores have exactly their joint law{exact}, and the leading order of it where k is {leading}."
 
 

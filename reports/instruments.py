@@ -12,14 +12,15 @@ _TITLE = "Which instrument sees which fault of a training"
 _ABOUT = """\
 {provenance}. Each simulated training has
 {members:,} members, Poisson sampling at rate {rate:g}, clip norm 1, noise multiplier {sigma:g} and {dim:,} coordinates.
-It has one fault. Ten canaries are members with updates of ten clip norms."""
+It has one fault."""
 _READING = """\
 A cell has the number of rounds after which the instrument notices the fault in at least {seen:.0%} of the trainings. A
 replay runs one step twice. "–" says that the instrument does not notice it within {most} rounds."""
 _NOTE = """\
-The *residual* is what a round releases less all that was summed. *Canaries* are drawn and clipped by the training
-itself. The *sampling record* says who took part. An *audit* is an attacker's: its canaries join the clipped sum, and it
-knows their rounds and all members' updates. Each test has level 1e-6, so that honest trainings raise no alarm."""
+A *watch* takes every step of the training, and runs its clipping with members of its own making. The *residual* is what
+a round releases less all that was summed. The *sampling record* says who took part. An *audit* is an attacker's: its
+canaries join the clipped sum, and it knows their rounds and all members' updates. Each test has level 1e-6, so that
+honest trainings raise no alarm."""
 
 
 def text(run: Run) -> str:

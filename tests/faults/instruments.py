@@ -76,20 +76,6 @@ FAULTS = (
         lambda f: lambda vector: 1e-9 * f(vector),
         "tests.verify.audit.answer.test_replay:test_four_members_are_very_long_and_differ",
     ),
-    _fault(
-        "short-canaries",
-        "canaries of an inspection are no longer than the clip norm",
-        "inspection:Inspection.update",
-        lambda f: lambda inspection, member: 0.1 * f(inspection, member),
-        "tests.verify.audit.answer.test_inspection:test_a_canary_that_is_not_clipped_is_seen",
-    ),
-    _fault(
-        "unclipped-others",
-        "an inspection adds up others' updates as they are",
-        "inspection:Inspection.clipped_sum",
-        lambda f: lambda inspection, updates: np.sum(updates, axis=0),  # noqa: ARG005
-        "tests.verify.audit.answer.test_inspection:test_others_updates_are_clipped_apart_from_the_training",
-    ),
 )
 
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-# Two trainings with other seeds, parts of a self-test, and attackers' audits at known rounds, with all others' data.
-INSTRUMENTS = ("two seeds", "residual", "canaries", "sampling record", "replay")
-AUDITS = {"audit, 100 canaries": 100, "audit, 10 canaries": 10}
-# A watch takes every step of a training, and has the residual, the sampling record and the clipping with it.
+# A watch takes every step of a training, and has the residual and the sampling record with it. The other instruments
+# look at one thing each, by hand. Audits are those of attackers at known rounds, with all others' data.
 WATCH = "watch"
-COLUMNS = (*INSTRUMENTS, WATCH, *AUDITS)
+INSTRUMENTS = (WATCH, "two seeds", "residual", "sampling record", "replay")
+AUDITS = {"audit, 100 canaries": 100, "audit, 10 canaries": 10}
+COLUMNS = (*INSTRUMENTS, *AUDITS)
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MappedFault:
 
     @property
     def instrument(self) -> str | None:
-        """The instrument that notices it first, a replay before the others; None if none does."""
+        """The instrument that notices it first, and of several the one that looks at the least; None if none does."""
         return min(
             (name for name in reversed(INSTRUMENTS) if name in self.rounds), key=self.rounds.__getitem__, default=None
         )

@@ -39,7 +39,7 @@ def findings_of(record: WatchRecord, pinned: float | None = None) -> tuple[Findi
     """Return the findings, one a question; ε is also held against one that somebody else than the training claims."""
     judge = _Judge(record, pinned)
     findings = (judge.noise(), judge.clipping(), judge.sampling(), judge.accounting(), judge.leak())
-    return tuple(map(judge.with_open_parts, findings))
+    return tuple(judge.with_open_parts(judge.with_alarm(finding)) for finding in findings)
 
 
 @dataclass(frozen=True)
@@ -70,6 +70,14 @@ class _Judge:
             if seen.question is question and seen.status is status:
                 return Finding(question, status, seen.because, do=seen.do)
         return None
+
+    def with_alarm(self, finding: Finding) -> Finding:
+        """Return a finding that stays failed where it was when a training asked."""
+        for alarm in self.record.alarms:
+            if alarm.question is finding.question and finding.status is not Status.FAILED:
+                because = f"{alarm.because} (at the look after {_steps(alarm.step)}, where it had failed)"
+                return replace(finding, status=Status.FAILED, because=because, do=alarm.do)
+        return finding
 
     def with_open_parts(self, finding: Finding) -> Finding:
         """Return a finding that says as well which part of its question was not looked at."""
@@ -167,6 +175,10 @@ class _Judge:
             words.append(f"alone, {examples} the same gradients")
         because = "; ".join(words)
         due = self.record.looked.bit_length()
+        if seen.looks is None:
+            of_file = "the file is of an earlier version, and does not say at which looks the clipping was handed over"
+            because = f"{of_file}; {because}"
+            return Finding(Question.CLIPPING, Status.CANNOT_SAY, because, do="Watch again.", numbers=numbers)
         if seen.looks < due:
             because = f"the clipping was handed over at {seen.looks} of {due} looks, and not at the others; {because}"
             do = "Hand the clipping over in each step."

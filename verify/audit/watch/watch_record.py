@@ -111,7 +111,7 @@ class ClippingRecord:
     worst
         The one with the largest change, as a share of its limit.
     looks
-        Looks after the steps 1, 2, 4, … at which the clipping was handed over.
+        Looks after the steps 1, 2, 4, … at which the clipping was handed over; None in a file of a version before.
     """
 
     gradients: Count = 0
@@ -122,7 +122,7 @@ class ClippingRecord:
     alone: Count = 0
     trials: Count = 0
     worst: ShadowTrial | None = None
-    looks: Count = 0
+    looks: Count | None = None
 
 
 @dataclass(frozen=True)
@@ -195,6 +195,8 @@ class WatchRecord:
         Exact checks that failed, reasons why something cannot be said, and parts of questions not looked at.
     attackers
         What attackers learn who see less, where canaries were inserted.
+    alarms
+        Findings that had failed when a training asked for them at a look: they stay failed.
     """
 
     schema: str
@@ -215,6 +217,7 @@ class WatchRecord:
     results: tuple[LookTest, ...]
     observations: tuple[Observation, ...]
     attackers: tuple[AttackerEstimate, ...]
+    alarms: tuple[Observation, ...] = ()
 
 
 def poisson_rate(claim: Claim) -> float | None:
@@ -295,10 +298,13 @@ def _rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
         yield "results", "be of steps that were looked at", 1 <= result.step <= record.looked
     for seen in record.observations:
         yield "observations", "have failed, or say what cannot be said or was not looked at", seen.status in _OBSERVED
+    for alarm in record.alarms:
+        is_of_look = 1 <= alarm.step <= record.looked
+        yield "alarms", "have failed at a step that was looked at", alarm.status is Status.FAILED and is_of_look
     for each in record.attackers:
         yield "attackers", "have ordered intervals", each.low <= each.epsilon <= each.high
     words = [record.version, *(each.attacker for each in record.attackers)]
-    words += [word for seen in record.observations for word in (seen.because, seen.do)]
+    words += [word for seen in (*record.observations, *record.alarms) for word in (seen.because, seen.do)]
     words += [word for result in record.results for word in (result.observed, result.noticed)]
     words += [] if record.clipping.worst is None else [record.clipping.worst.member]
     yield "texts", "be printable lines", all(word.isprintable() for word in words)
@@ -331,7 +337,7 @@ def _clipping_rules(record: WatchRecord) -> Iterator[tuple[str, str, bool]]:
         "be above 1 where gradients are long, and only there",
         (seen.longest > 1.0) == (seen.long > 0),
     )
-    yield "clipping.looks", "be at most those after 1, 2, 4, … steps", seen.looks <= record.looked.bit_length()
+    yield "clipping.looks", "be at most those after 1, 2, 4, … steps", (seen.looks or 0) <= record.looked.bit_length()
     yield "clipping.sums", "be at most the steps", seen.sums <= record.steps + 1
     yield "clipping.worst", "be there where there are trials, and only there", (seen.worst is None) == (not seen.trials)
     if seen.worst is not None:

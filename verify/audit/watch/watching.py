@@ -131,7 +131,7 @@ class Watch:
         self._counts = np.zeros(0 if self._members is None else self._members, np.int64)
         self._noise_record: NoiseRecord | None = None
         self._sampling_record: SamplingRecord | None = None
-        self._clipping = ClippingRecord()
+        self._clipping = ClippingRecord(looks=0)
         self._results: dict[tuple[Question, str], LookTest] = {}
         self._observations: dict[tuple[Question, str], Observation] = {}
         self._was_apart = False
@@ -140,8 +140,9 @@ class Watch:
         self._closed = False
         self._closed_record: WatchRecord | None = None
         self._canaries: InsertedCanaries | None = None
-        # The last look whose findings were asked for, and whether one has failed.
-        self._judged, self._has_failed = 0, False
+        # The last look whose findings were asked for, and those that failed when they were: of each question the first.
+        self._judged = 0
+        self._alarms: dict[Question, Observation] = {}
         # The part of the training before a resume.
         self._earlier: WatchRecord | None = None
         self._undone_at_close: list[Callable[[], object]] = []
@@ -403,6 +404,7 @@ class Watch:
         self._phases = {(phase.noise_multiplier, phase.rate): phase.steps for phase in record.phases}
         self._noise_record, self._sampling_record, self._clipping = record.noise, record.sampling, record.clipping
         self._results = {(result.question, result.name): result for result in record.results}
+        self._alarms = {alarm.question: alarm for alarm in record.alarms}
         for seen in record.observations:
             if seen.status is not Status.NOT_LOOKED_AT:
                 self._observations[seen.question, f"{seen.status} before {seen.because}"] = seen
@@ -417,14 +419,20 @@ class Watch:
 
     @property
     def has_failed(self) -> bool:
-        """Whether an exact check of any step has failed, or a finding at the last look."""
+        """Whether an exact check of any step has failed, or a finding at a look at which this was asked.
+
+        It stays so, and the answer says it, whatever later steps show.
+        """
         if self._judged != self._looks:
             # An ε takes longer than a step.
             self._judged = self._looks
-            self._has_failed = any(finding.status is Status.FAILED for finding in self.answer().findings)
+            for finding in self.answer().findings:
+                if finding.status is Status.FAILED:
+                    alarm = Observation(finding.question, Status.FAILED, self._looked, finding.because, finding.do)
+                    self._alarms.setdefault(finding.question, alarm)
         worst = self._clipping.worst
         return (
-            self._has_failed
+            bool(self._alarms)
             or any(seen.status is Status.FAILED for seen in self._observations.values())
             or (worst is not None and worst.is_excessive)
         )
@@ -492,6 +500,7 @@ class Watch:
             tuple(self._results.values()),
             (*self._observations.values(), *self._open_parts()),
             self._attackers(),
+            tuple(self._alarms.values()),
         )
 
     # Adapters call these.
@@ -649,7 +658,8 @@ class Watch:
         looks = self._has_look_ahead()
         # Where nobody was drawn, there is nothing to clip.
         if looks and (self._has_clipping or (numbers is not None and not len(numbers))):
-            self._clipping = replace(self._clipping, looks=self._clipping.looks + 1)
+            before = self._clipping.looks
+            self._clipping = replace(self._clipping, looks=None if before is None else before + 1)
         self._has_clipping = False
         self.steps += 1
         if looks:

@@ -1,7 +1,7 @@
 """Instruments of an auditor, on simulated trainings with one fault each: what each one sees, and after how many rounds.
 
 A training is a sum of clipped updates with noise, by Poisson sampling. Its members' updates do not change, since no
-instrument looks at what the model learns. Canaries go the whole way, as in ``verify.audit.answer.inspection``.
+instrument looks at what the model learns.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,15 +11,17 @@ from functools import cache
 import numpy as np
 from scipy import stats
 
-from canaryproof.kernels.arrays import Array, Ints
+from canaryproof.kernels.arrays import Array, Ints, precision
 from canaryproof.kernels.canaries import Canaries
-from canaryproof.verify.audit.answer.inspection import Inspection
+from canaryproof.verify.audit.accounting.accountant import Claim, poisson
+from canaryproof.verify.audit.answer.instruments import InstrumentTest, ResidualTests, SamplingTests
 from canaryproof.verify.audit.answer.replay import replay
-from canaryproof.verify.audit.blindspots.fault_map import AUDITS, fault_map
+from canaryproof.verify.audit.blindspots.fault_map import AUDITS, WATCH, fault_map
 from canaryproof.verify.audit.canaries.canary_clients import CanaryClients
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.files.json_records import to_document
 from canaryproof.verify.audit.levels import LEVEL
+from canaryproof.verify.audit.watch.entry import watch
 from canaryproof.verify.papers.check.power import visible_share
 from canaryproof.verify.papers.check.results import Check, Context, Effort, Outcome, Subject
 from canaryproof.verify.papers.check.verdicts import conclude, holds, shares_hold
@@ -28,18 +30,14 @@ from canaryproof.verify.papers.records.evidence import FaultInspected, Instrumen
 # Each training claims this, with a clip norm of 1.
 MEMBERS, DIM, RATE, NOISE_MULTIPLIER = 1000, 2048, 1 / 8, 1.0
 LAYERS = (1024, 896, 128)
-POPULATION = MEMBERS + Inspection.canaries
-EXPECTED = RATE * POPULATION
+EXPECTED = RATE * MEMBERS
+DELTA = 1e-5
 # An instrument sees a fault after so many rounds if it does in this share of the trainings.
 SEEN = 0.9
 # Numbers of rounds after which the full level looks.
 _ROUNDS = (1, 2, 4, 8, 16, 32)
-# Tests of an inspection by instrument; all others are of the residual.
-_TESTS = {
-    "canaries": ("clipping", "divisor"),
-    "sampling record": ("drawn once", "batch size", "spread of batch sizes", "participations", "returns"),
-}
-_INSPECTED = ("residual", *_TESTS)
+# Instruments that take a record of each round.
+_RECORDS = ("residual", "sampling record")
 _SPLITS = np.cumsum(LAYERS)[:-1]
 
 Vectors = Array
@@ -60,11 +58,15 @@ def _rng(seed: int, number: int, purpose: int) -> np.random.Generator:
 
 
 def _drawn(number: int, seed: int) -> Ints:
-    return np.flatnonzero(_rng(seed, number, 1).random(POPULATION) < RATE)
+    return np.flatnonzero(_rng(seed, number, 1).random(MEMBERS) < RATE)
 
 
 def _noise(number: int, seed: int) -> Array:
     return NOISE_MULTIPLIER * _rng(seed, number, 2).normal(size=DIM)
+
+
+def _claim(rounds: int) -> Claim:
+    return poisson(NOISE_MULTIPLIER, rate=RATE, rounds=rounds)
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,8 @@ class SimulatedTraining:
     # Factors of the noise and of the release, by the number of members who were drawn.
     scale: Callable[[int], float] = lambda _size: 1.0
     weight: Callable[[int], float] = lambda _size: 1.0
+    # The claim of so many rounds.
+    claim: Callable[[int], Claim | float] = _claim
 
     def release(self, updates: Vectors, noise: Array, joined: Array | float = 0.0) -> Array:
         """Return what a round releases of some updates, and of what has joined their clipped sum."""
@@ -89,7 +93,7 @@ class SimulatedTraining:
 
 
 def _fixed(number: int, seed: int) -> Ints:
-    return np.asarray(_rng(seed, number, 1).choice(POPULATION, round(EXPECTED), replace=False))
+    return np.asarray(_rng(seed, number, 1).choice(MEMBERS, round(EXPECTED), replace=False))
 
 
 def _batch(epoch: Ints, number: int) -> Ints:
@@ -98,16 +102,16 @@ def _batch(epoch: Ints, number: int) -> Ints:
 
 
 def _shuffled(number: int, seed: int) -> Ints:
-    return _batch(_rng(seed, number // 8, 1).permutation(POPULATION), number)
+    return _batch(_rng(seed, number // 8, 1).permutation(MEMBERS), number)
 
 
 def _in_turn(number: int, _seed: int) -> Ints:
-    return _batch(np.arange(POPULATION), number)
+    return _batch(np.arange(MEMBERS), number)
 
 
 def _favoured(number: int, seed: int) -> Ints:
-    rates = np.where(np.arange(POPULATION) < POPULATION // 10, 2.0 * RATE, 8.0 / 9.0 * RATE)
-    return np.flatnonzero(_rng(seed, number, 1).random(POPULATION) < rates)
+    rates = np.where(np.arange(MEMBERS) < MEMBERS // 10, 2.0 * RATE, 8.0 / 9.0 * RATE)
+    return np.flatnonzero(_rng(seed, number, 1).random(MEMBERS) < rates)
 
 
 def _mean_clipped(updates: Vectors) -> Array:
@@ -189,32 +193,49 @@ def _updates() -> Vectors:
     return np.asarray(lengths * (0.3 * common + rng.normal(size=(MEMBERS, DIM))) / np.sqrt(1.09 * DIM))
 
 
-def _inspections(training: SimulatedTraining, rounds: int, seed: int) -> Iterator[Inspection]:
-    """Run a training, and yield its inspection after each round."""
-    inspection = Inspection(
-        members=MEMBERS, dim=DIM, noise_multiplier=NOISE_MULTIPLIER, clip_norm=1.0, rate=RATE, divisor=EXPECTED,
-        layers=LAYERS, seed=seed,
-    )  # fmt: skip
-    population = np.concatenate([_updates(), [inspection.update(MEMBERS + j) for j in range(inspection.canaries)]])
+def _by_round(training: SimulatedTraining, rounds: int, seed: int) -> Iterator[tuple[ResidualTests, SamplingTests]]:
+    """Run a training, and yield its records after each round."""
+    residuals, sampling = ResidualTests(NOISE_MULTIPLIER, DIM, LAYERS), SamplingTests(RATE, MEMBERS)
     for t in range(rounds):
         drawn = training.drawn(t, seed)
-        release = training.release(population[drawn], training.noise(t, seed))
-        inspection.add(release.astype(np.float32), drawn, _sum(population[drawn[drawn < MEMBERS]]) / EXPECTED)
-        yield inspection
+        updates = _updates()[drawn]
+        release = training.release(updates, training.noise(t, seed)).astype(np.float32)
+        spacing = precision(release) * float(np.abs(release).max()) * EXPECTED
+        residuals.add(release.astype(np.float64) * EXPECTED - _sum(updates), spacing)
+        sampling.add(drawn)
+        yield residuals, sampling
 
 
-def inspected(training: SimulatedTraining, rounds: Sequence[int], seed: int) -> dict[int, dict[str, float]]:
-    """Run a training, and return the smallest p-value of each instrument after some numbers of rounds."""
-    inspections = enumerate(_inspections(training, max(rounds), seed), start=1)
-    return {t: _smallest(inspection) for t, inspection in inspections if t in rounds}
+def smallest_p_values(training: SimulatedTraining, rounds: Sequence[int], seed: int) -> dict[int, dict[str, float]]:
+    """Run a training, and return the smallest p-value of each record after some numbers of rounds."""
+    p_values = {}
+    for t, (residuals, sampling) in enumerate(_by_round(training, max(rounds), seed), start=1):
+        if t in rounds:
+            pair = _smallest(residuals.tests()), _smallest(sampling.tests())
+            p_values[t] = dict(zip(_RECORDS, pair, strict=True))
+    return p_values
 
 
-def _smallest(inspection: Inspection) -> dict[str, float]:
-    p_values = {name: [1.0] for name in _INSPECTED}
-    for test in inspection.tests():
-        name = next((name for name, tests in _TESTS.items() if test.name in tests), _INSPECTED[0])
-        p_values[name].append(1.0 if test.p_value is None else test.p_value)
-    return {name: min(values) for name, values in p_values.items()}
+def _smallest(tests: Sequence[InstrumentTest]) -> float:
+    return min(1.0 if test.p_value is None else test.p_value for test in tests)
+
+
+def round_of_failure(training: SimulatedTraining, rounds: int, seed: int) -> int | None:
+    """Run a training under a watch, and return the round after which a finding failed; None if none did."""
+    seen = watch(delta=DELTA, claim=training.claim(rounds), members=MEMBERS, divisor=EXPECTED, rate=RATE)
+    clip = seen.clipping(training.total, 1.0)
+    for t in range(rounds):
+        drawn = training.drawn(t, seed)
+        rows, size = _updates()[drawn], len(drawn)
+        total = clip(rows) if size else np.zeros(DIM)
+        noised = total + training.scale(size) * training.noise(t, seed)
+        release = np.float32(training.weight(size) * noised / EXPECTED)
+        seen.step(
+            release=release, total=total, gradients=rows, drawn=drawn, clip_norm=1.0, noise_multiplier=NOISE_MULTIPLIER
+        )
+        if seen.has_failed:
+            return t + 1
+    return None
 
 
 def audited(training: SimulatedTraining, count: int, rounds: Sequence[int], seed: int) -> dict[int, float]:
@@ -225,7 +246,7 @@ def audited(training: SimulatedTraining, count: int, rounds: Sequence[int], seed
     schedule = bernoulli(0, RATE, max(rounds), seed, Insertion(count, observed=count))
     clients = CanaryClients(Canaries(seed, count, DIM), schedule)
     for t in range(max(rounds)):
-        updates = _updates()[np.setdiff1d(training.drawn(t, seed), MEMBERS + np.arange(Inspection.canaries))]
+        updates = _updates()[training.drawn(t, seed)]
         release = training.release(updates, training.noise(t, seed), clients.total(t, 1.0))
         clients.add(release.astype(np.float32), t, known=_sum(updates) / EXPECTED)
     evidence = clients.evidence(NOISE_MULTIPLIER)
@@ -260,13 +281,17 @@ def sights(name: str, training: SimulatedTraining, context: Context) -> dict[str
     seeds = _seeds(context, name, context.pick(8, 20))
     rounds = [training.rounds] if quick else _ROUNDS
     if training.sees != "replay" or not quick:
-        runs = [inspected(training, rounds, seed) for seed in seeds]
-        for instrument in _INSPECTED if not quick else [training.sees]:
+        runs = [smallest_p_values(training, rounds, seed) for seed in seeds]
+        for instrument in _RECORDS if not quick else [training.sees]:
             noticed = ((t, sum(run[t][instrument] <= LEVEL for run in runs)) for t in rounds)
             seen[instrument] = tuple(InstrumentSight(t, number, len(runs)) for t, number in noticed)
     if training.sees == "replay" or not quick:
         few = seeds[: context.pick(1, 3)]
         seen["replay"] = (InstrumentSight(1, sum(replayed(training, seed) for seed in few), len(few)),)
+    if not quick:
+        first = [round_of_failure(training, max(rounds), seed) for seed in seeds]
+        noticed = ((t, sum(each is not None and each <= t for each in first)) for t in rounds)
+        seen[WATCH] = tuple(InstrumentSight(t, number, len(seeds)) for t, number in noticed)
     for audit, count in () if quick else AUDITS.items():
         p_values = [audited(training, count, rounds, seed) for seed in seeds]
         noticed = ((t, sum(each[t] <= LEVEL for each in p_values)) for t in rounds)
@@ -305,16 +330,21 @@ def _level(context: Context) -> Outcome:
     small: dict[str, int] = {}
     refuted = 0
     for seed in _seeds(context, "honest", runs):
-        *_, inspection = _inspections(HONEST, 6, seed)
-        for test in inspection.tests():
+        *_, records = _by_round(HONEST, 6, seed)
+        for test in (test for record in records for test in record.tests()):
             small[test.name] = small.get(test.name, 0) + (test.p_value is not None and test.p_value <= share)
             refuted += test.has_failed
     honest = replayed(HONEST, 0)
+    watches = context.pick(1, 20)
+    stopped = sum(round_of_failure(HONEST, 32, seed) is not None for seed in _seeds(context, "watched", watches))
     p_values = {name: float(stats.binom.sf(number - 1, runs, share)) for name, number in small.items()}
     visible = _visible(runs, share, len(p_values))
     outcome = shares_hold(p_values, runs, f"at most {share:.0%} of p-values are below {share}", visible)
-    finding = f"{outcome.finding}; {refuted} tests and {int(honest)} of 1 replay refute an honest training"
-    verdict = outcome.verdict if not refuted and not honest else holds(False)
+    finding = (
+        f"{outcome.finding}; {refuted} tests, {int(honest)} of 1 replay and {stopped} of {watches} watches refute an "
+        "honest training"
+    )
+    verdict = outcome.verdict if not refuted and not honest and not stopped else holds(False)
     return conclude(verdict, finding, outcome.design, runs=runs, refuted=refuted, small=small)
 
 
@@ -322,14 +352,14 @@ CHECKS = (
     Check(
         "blindspots.instruments.level",
         Subject.IMPLEMENTATION,
-        "verify.audit.answer.inspection",
+        "verify.audit.answer.instruments",
         "no instrument refutes an honest training, and its p-values are not too small",
         _level,
     ),
     Check(
         "blindspots.instruments.power",
         Subject.IMPLEMENTATION,
-        "verify.audit.answer.inspection",
+        "verify.audit.watch.watching",
         f"each of {len(FAULTS)} faults of a training is seen by an instrument after the stated number of rounds",
         _power,
     ),

@@ -1,4 +1,4 @@
-"""What audits, plans, reviews, replays, tests and inspections refuse."""
+"""What audits, plans, reviews, replays and tests refuse."""
 
 import math
 import tempfile

@@ -81,14 +81,12 @@ def test_what_notices_a_row_of_the_atlas_is_told_in_a_few_words():
     assert (unnoticed.instrument, unnoticed.detector) == (None, "none")
     assert replace(unnoticed, setting="2").detector == "none (2)"
     # The first that notices it, and of several the one that is later in the table.
-    rounds = {"residual": 3, "canaries": 2, "sampling record": 2, "audit, 100 canaries": 1}
+    rounds = {"residual": 3, "watch": 2, "sampling record": 2, "audit, 100 canaries": 1}
     assert replace(unnoticed, rounds=rounds).detector == "sampling record"
 
 
 def test_each_row_without_a_reason_is_simulated_and_no_other():
-    simulated = (
-        set(FAULTS) | set(measuring.MORE) | set(measuring.STEPS) | set(measuring.PAIRS) | set(measuring.EXAMPLES)
-    )
+    simulated = {*FAULTS, *measuring.MORE, *measuring.STEPS, *measuring.PAIRS, *measuring.CLAIMS, *measuring.EXAMPLES}
     assert simulated == {fault.name for fault in fault_map().values() if not fault.reason}
 
 
@@ -133,14 +131,14 @@ def test_two_seeds_and_examples_show_what_the_map_says():
 
 def test_a_watch_notices_after_as_many_rounds_as_the_map_says_and_passes_the_honest_training():
     # One training a fault, and nine of ten notice it by then.
-    named = {**FAULTS, **measuring.MORE, **measuring.PAIRS}
+    named = {**FAULTS, **measuring.MORE, **measuring.PAIRS, **measuring.CLAIMS}
     missed = []
     for name, training in named.items():
         rounds = fault_map()[name].rounds.get("watch")
-        if measuring.watched(training, rounds or 8, 100) is None and rounds:
+        if rounds and measuring.round_of_failure(training, rounds, 100) is None:
             missed.append(name)
     assert len(missed) <= 2, missed
-    assert measuring.watched(measuring.HONEST, 32, 100) is None
+    assert measuring.round_of_failure(measuring.HONEST, 32, 100) is None
 
 
 def test_examples_show_what_the_map_says():

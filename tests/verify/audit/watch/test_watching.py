@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -514,6 +515,45 @@ def test_whoever_asks_after_each_step_changes_nothing_and_can_stop(monkeypatch):
     asked.clear()
     train(steps=16)
     assert not any(asked)
+
+
+def test_an_alarm_stays_whatever_later_steps_show(tmp_path):
+    # Noise whose upper limit is 0.99 of the claim: ε is 2% too large by then, and no test of the noise fails.
+    options, dim = {"delta": 1e-5, "members": MEMBERS, "rate": RATE}, 20_000
+    rng = np.random.default_rng(0)
+
+    def trained(asks):
+        watch = cp.watch(**options)
+        for share in (0.9685, 0.99):
+            noise = rng.normal(size=dim)
+            noise *= 0.3 * share * math.sqrt(dim) / np.linalg.norm(noise)
+            watch.step(release=noise, total=np.zeros(dim), noise_multiplier=0.3, clip_norm=1.0)
+            if asks:
+                assert watch.has_failed
+        return watch
+
+    assert not failed(trained(asks=False).close())
+    watch = trained(asks=True)
+    for answer in (watch.answer(), watch.close()):
+        assert failed(answer) == [Question.LEAK]
+        assert answer.finding("leak").because.endswith("(at the look after 1 step, where it had failed)")
+    assert watch.has_failed
+    watch.save(tmp_path / "watch.json")
+    again = cp.watch(**options)
+    again.resume(tmp_path / "watch.json")
+    assert again.has_failed
+    assert failed(again.close()) == [Question.LEAK]
+
+
+def test_a_file_of_an_earlier_version_is_not_told_that_the_clipping_was_missing():
+    record = train()._record()
+    old = replace(record, clipping=replace(record.clipping, looks=None))
+    finding = answer_of(old).finding("clipping")
+    assert finding.status is Status.CANNOT_SAY
+    assert finding.because.startswith("the file is of an earlier version, and does not say at which looks")
+    document = json_records.to_document(record)
+    del document["clipping"]["looks"], document["alarms"]
+    assert json_records.read(WatchRecord, document) == old
 
 
 def test_looks_cost_at_most_two_and_a_half_times_the_steps_of_any_rule_of_their_level():
