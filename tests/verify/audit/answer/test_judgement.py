@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.accounting.accountant import gaussian, poisson
 from canaryproof.verify.audit.answer.run_audit import Audit, audit
+from canaryproof.verify.audit.bounds.catalogue import METHODS
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.bounds.one_run import curve_p_value, gaussian_curve
 from canaryproof.verify.audit.canaries.scores import Scores
@@ -38,6 +40,20 @@ def test_half_of_the_claimed_noise_is_refuted_where_the_bound_is_below_the_claim
     assert "at most 5% of honest runs are not passed by chance, by the test of the claim's curve" in " ".join(
         str(audited).lower().split()
     )
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(("trace", "refuted", "above"), [(2.0, 0.999, 0.011), (1.5, 0.59, 0.0)])
+def test_the_curve_refutes_less_noise_as_often_as_the_page_says(trace: float, refuted: float, above: float) -> None:
+    rng, seen, audits = np.random.default_rng(11), np.zeros(2), 200
+    for _ in range(audits):
+        took_part = rng.random(2000) < 0.5
+        every = rng.normal(trace * took_part)
+        drawn = prepare(every[took_part], every[~took_part], inclusion="coin")
+        bound = METHODS["one-run"].values(drawn, 1e-5, 0.05)[0][0]
+        seen += curve_p_value(drawn, gaussian_curve(1.0)) <= 0.05, bound > EPSILON
+    for count, share in zip(seen, (refuted, above), strict=True):
+        assert stats.binomtest(int(count), audits, share).pvalue > 1e-6
 
 
 def test_the_claimed_noise_is_not_refuted_and_its_curve_would_notice_more_than_a_bound() -> None:
