@@ -268,8 +268,8 @@ class _ReleaseJudge(_ScoresJudge):
         warning = _find(result, "less-noise")
         if whole and warning is not None and (warning.p_value or 0.0) < result.side_level:
             because = (
-                f"the release is {length:.3g} times as long as its claimed noise alone, so that its noise "
-                f"multiplier is at most {round_up(most, 3)}, claimed {claimed:.4g}"
+                f"without its canaries, the release is {length:.3g} times as long as its claimed noise, so that its "
+                f"noise multiplier is at most {round_up(most, 3)}, claimed {claimed:.4g}"
             )
             do = (
                 "Check that release and multiplier are in canary norms. Audit the change of a model, which weight "
@@ -281,7 +281,7 @@ class _ReleaseJudge(_ScoresJudge):
             return _refuted_noise(result, numbers)
         if result.request.data_norm is None or not whole:
             alone = " a difference of models may be shorter, and" if not whole else ""
-            long = f"the release is {number(length)} times as long as its claimed noise alone"
+            long = f"without its canaries, the release is {number(length)} times as long as its claimed noise"
             because = f"{long}, but{alone} others' data could stand in for missing noise"
             do = "" if not whole else "State the most that others' data can sum to (--data-norm), or audit the rounds."
             return Finding(Question.NOISE, Status.CANNOT_SAY, because, noticed, do, numbers)
