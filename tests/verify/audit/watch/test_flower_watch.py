@@ -30,7 +30,7 @@ def wrapped(kind=DifferentialPrivacyServerSideFixedClipping, noise_multiplier=1.
     return kind(inner(fraction_evaluate=0.0), noise_multiplier, CLIP_NORM, CLIENTS)
 
 
-def train(strategy, watched=True, claim=None, answers=lambda _: CLIENTS):
+def train(strategy, watched=True, claim=None, answers=lambda _: CLIENTS, heavy=()):
     """Train for some rounds with so many clients, and return the final arrays, a next random number, and the watch."""
     claim = cp.accounting.gaussian(1.0, participations=ROUNDS) if claim is None else claim
     watch = cp.watch(strategy, delta=DELTA, claim=claim) if watched else None
@@ -40,6 +40,9 @@ def train(strategy, watched=True, claim=None, answers=lambda _: CLIENTS):
     grid, config = example.GridInProcess(CLIENTS), example.ConfigRecord({"client-rate": 0.1})
     for number in range(1, ROUNDS + 1):
         replies = grid.send_and_receive(list(strategy.configure_train(number, arrays, config, grid)))
+        for i in heavy:
+            (metrics,) = replies[i].content.metric_records.values()
+            metrics["num-examples"] *= 3
         arrays, _ = strategy.aggregate_train(number, replies[: answers(number)])
     return arrays.to_numpy_ndarrays(), np.random.random(), watch  # noqa: NPY002
 
@@ -75,6 +78,13 @@ def test_a_client_counts_for_more_where_others_drop_out(rounds):
     _, _, watch = train(wrapped(), answers=lambda number: CLIENTS - 4 * (number in rounds))
     assert failed(watch) == ["clipping"]
     assert "by 1.25 clip norms" in watch.answer().finding("clipping").because
+
+
+def test_a_client_that_reports_more_examples_fails_the_clipping_where_it_is_exchanged():
+    _, _, watch = train(wrapped(), heavy=range(0, CLIENTS, 2))
+    # Round t exchanges the client t − 1, and in the rounds 1, 2, 4 and 8 one is exchanged.
+    assert "clipping" in failed(watch)
+    assert "by 1.5 clip norms" in watch.answer().finding("clipping").because
 
 
 class Unclipped(DifferentialPrivacyServerSideFixedClipping):
