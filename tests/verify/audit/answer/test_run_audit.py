@@ -775,6 +775,8 @@ def test_scores_of_known_rounds_decide_by_the_measured_noise() -> None:
     assert "97.5% confidence" in " ".join(str(result).split())
     refuted = audit(faulty, 1e-5, claim=claim)
     assert ruling(refuted) == "NOT PASSED: noise"
+    # The record measures the noise whatever the score is.
+    assert ruling(audit(trained(0.6, 3).scores("largest"), 1e-5, claim=claim)) == "NOT PASSED: noise"
     assert refuted.mechanism is not None
     assert refuted.mechanism.measured.high < 1.0
     # The same noise as an argument is the same claim.
