@@ -182,8 +182,9 @@ class OrthonormalCanaries:
         -------
         Scores, shape (k,) or (n, k). With u = 2⁻²⁴ or 2⁻⁵³ and m = log₂ n, the root mean square of the rounding errors
         of all dim scores is at most 1.01·K·u·‖v‖/√dim, where K is L·(m + 2), or (2L + 1)(m + 2) + 5 if dim is no power
-        of two: proven, underflow apart. No single error above 20·L·u·‖v‖/√dim was found (searched up to dim = 2²⁰). Of
-        several blocks no score errs by more than the blocks' errors added up, each times √(d_b/dim).
+        of two: proven, underflow apart. Of noise, no single error above 20·L·u·‖v‖/√dim was found (searched up to dim =
+        2²⁰); of a canary itself, none above 2·L·u. Of several blocks no score errs by more than the blocks' errors
+        added up, each times √(d_b/dim).
 
         Raises
         ------

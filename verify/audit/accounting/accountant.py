@@ -618,7 +618,7 @@ def shuffled(noise_multiplier: float, *, batches: int, epochs: int = 1, neighbou
     shuffling. ``Claim.attained_epsilon`` is below it, and holds, too: against the worst gradients that are known (Chua
     et al. 2024, arXiv 2403.17673), 1 for the record and −1 for all others, by the largest sum of each epoch or by the
     sum of all. Where the noise is low, both ends nearly meet. The ε of Poisson sampling, which is often stated in their
-    place, lies below both.
+    place, may lie below both.
 
     Raises
     ------
@@ -812,8 +812,8 @@ def from_event(event: "DpEvent", *, neighbours: Neighbours = "add-or-remove") ->
     Parameters
     ----------
     event
-        A ``dp_accounting.DpEvent``. Compositions of Gaussian and of Poisson-sampled Gaussian events are understood; any
-        other event has the ε that an accountant of dp-accounting gives it.
+        A ``dp_accounting.DpEvent``. Compositions of Gaussian events, and of those that are sampled, have this package's
+        accountings; any other event has what the module's documentation says.
     neighbours
         ``add-or-remove`` or ``replace``. For ``replace`` an event's noise multiplier is per clip norm, as dp-accounting
         defines it, and the sum moves by two.

@@ -117,10 +117,10 @@ class SampledTrace:
 class RoundScores:
     """Running scores over rounds of the cosines between canaries and model deltas.
 
-    Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products.
-    The block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, 2e-6 of 1/√dim. Memory
-    is 4·block·dim + 9·block·count + 96·count bytes; ``memory`` sets the block to what fits, without
-    a table, which takes 4·rounds·count bytes.
+    Deltas wait in a buffer until a block of rounds is full, since making the canaries costs more than the products. The
+    block decides speed and memory; results differ by what ``Canaries.block_cosines`` rounds, of noise some 2e-6
+    of 1/√dim. Memory is 4·block·dim + 9·block·count + 96·count bytes; ``memory`` sets the block to what fits, without a
+    table, which takes 4·rounds·count bytes.
 
     Parameters
     ----------
