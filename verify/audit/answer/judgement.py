@@ -92,12 +92,8 @@ class _ScoresJudge:
 
     def _sound_input(self) -> Finding:
         result = self.result
-        scores = result.scores
-        noun = "cosines" if scores.kind is ScoreKind.COSINE else "scores"
-        share = f"at most {result.input_level:g} of honest audits look wrong"
-        # Near-duplicates among members that were chosen turn the order of losses over more often.
-        if scores.kind is ScoreKind.ANY and scores.record is None and scores.inclusion == "fixed":
-            share = f"{share}, if scores are independent"
+        noun = "cosines" if result.scores.kind is ScoreKind.COSINE else "scores"
+        share = f"at most {result.input_level:g} of honest audits look wrong{result.input_condition}"
         because = f"nothing looks wrong with the {result.count:,} {noun} ({share})"
         return Finding(Question.INPUT, Status.AS_CLAIMED, because)
 

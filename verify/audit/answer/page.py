@@ -167,7 +167,8 @@ def _sections(result: AuditResult, document: dict[str, Any]) -> Iterator[ReportS
     if (evidence := document["evidence"]) is not None:
         yield _evidence(evidence)
     warnings = [(warning.kind, f"{warning.message} {warning.what_to_do}") for warning in result.warnings]
-    honest = f"No sign of misuse: an honest audit is warned with a probability of at most {result.input_level:g}."
+    level = f"{result.input_level:g}{result.input_condition}"
+    honest = f"No sign of misuse: an honest audit is warned by chance with a probability of at most {level}."
     none = () if warnings else (honest,)
     yield ReportSection("Signs of misuse", none, ("sign", "what is wrong, and what to do"), warnings)
     yield ReportSection("Tests of what the numbers assume", (), ("test", "result"), _checks(result))
@@ -195,9 +196,9 @@ def findings_section(findings: Sequence[Finding], decision: Decision | None) -> 
         rule = next(rule for rule in RULES if rule.name == decision.rule)
         words.append(f"{decision.outcome}, as {rule.applies}. Asked: {', '.join(decision.asked)}.")
         words.append(
-            f"All tests together have the level {decision.level:.4g}: an honest run is not passed with a probability "
-            f"of at most that. {percent(decision.notice)} of the claimed noise must be noticed with probability "
-            f"{POWER:.0%}."
+            f"All tests together have the level {decision.level:.4g}: an honest run is {GateOutcome.NOT_PASSED} with a "
+            f"probability of at most that. {percent(decision.notice)} of the claimed noise must be noticed with "
+            f"probability {POWER:.0%}."
         )
     header = ("question", "answer", "because", "noticed nine times out of ten", "what to do")
     return ReportSection("What was found", tuple(words), header, rows)
@@ -238,7 +239,7 @@ def _curve(result: AuditResult, curve: dict[str, Any]) -> ReportSection:
     rows += [(f"ε at δ = {each['delta']:g}", "", round_down(float(each["low"]))) for each in curve["epsilon"]]
     words = (
         f"All lower limits hold at once with {percent(result.confidence)} confidence, if scores are independent. "
-        "So they are lower than a bound for one δ alone.",
+        "So they are mostly lower than a bound for one δ alone.",
     )
     return ReportSection("Trade-off curve", words, ("of the attack by these scores", "estimate", "lower limit"), rows)
 

@@ -427,6 +427,12 @@ class AuditResult:
         return DIRECTION_LEVEL if self.has_unknown_direction else LEVEL
 
     @property
+    def input_condition(self) -> str:
+        """The condition of ``input_level``, to append: near-duplicates of chosen members turn the order over, too."""
+        is_fixed = self.has_unknown_direction and self.scores.inclusion is Inclusion.FIXED
+        return ", if scores are independent" if is_fixed else ""
+
+    @property
     def side_level(self) -> float:
         """Level of the test of the record's participations, and of that of a release's length."""
         return SIDE * self.level

@@ -308,7 +308,8 @@ def drawn_contradictions(result: Audit) -> Iterator[str]:
     page_words = " ".join(page_of_html.split())
     if answer not in page_words:
         yield "the page has another answer"
-    honest = f"No sign of misuse: an honest audit is warned with a probability of at most {result.input_level:g}."
+    level = f"{result.input_level:g}{result.input_condition}"
+    honest = f"No sign of misuse: an honest audit is warned by chance with a probability of at most {level}."
     if (honest in page_words) != (not result.warnings):
         yield "the page has other signs of misuse"
     for finding in result.findings:
