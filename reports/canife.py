@@ -114,8 +114,8 @@ def _headline(record: BenchmarkRecord) -> str:
     return (
         f"The analytical ε is {three_digits(_analytical(scenario))}: {strongest}CANIFE as printed gives "
         f"{spread(few.at_delta.epsilon)}, {100.0 * few.at_delta.epsilon.mean / few.at_delta.cap:.1f}% of the "
-        f"{three_digits(few.at_delta.cap)} that {few.scores} scores a round can show at most. With unlimited scores "
-        f"its canaries would give {spread(limit)}; {others}."
+        f"{three_digits(few.at_delta.cap)} that is the largest finite value from {few.scores} scores a round, half of "
+        f"them with the canary. With unlimited scores its canaries would give {spread(limit)}; {others}."
     )
 
 
@@ -206,7 +206,8 @@ def _designs(record: BenchmarkRecord) -> Section:
         "pixels have: uniform on [0, 1] is our reading, and normal the other. Section 5.4 does not say whether a "
         "design begins with such pixels, as in Section 4.2 of Maddock et al., or with a mock client's image, which "
         "their Section 4.3 tries, too. They assign a class where Section 5.4 has a soft label. The canary is in half "
-        "of the trials in their Section 4.1, and by a coin in each in their Section 3.4, which moves the cap a little. "
+        "of the trials in their Section 4.1, and by a coin in each in their Section 3.4, where each audit has a cap of "
+        "its own. "
         "Every other row changes one thing, and the redesign, which is this "
         f"package's and not the paper's, all: {_redesign(record)}. A canary is poor if its loss is above 2% of what a "
         "sample without any gradient has, and restarts begin anew until it is not. The accuracy is the attack's at its "
@@ -337,7 +338,12 @@ def _gap(design: DesignedRecord) -> str:
     mean, cap = few.at_delta.epsilon.mean, few.at_delta.cap
     # Without an audit below its cap, ε̂ differs from it by rounding at most.
     same = few.capped == few.audits
-    only = ", in every audit, so that it tells how many scores there were, and nothing of the training" if same else ""
+    only = (
+        ", in every audit, so that it says how many scores there were, and of the training only that each audit tells "
+        "its scores apart with an error or none"
+        if same
+        else ""
+    )
     gap = ""
     if limit > cap:
         share = 0.0 if same else 100.0 * max(0.0, cap - mean) / (limit - mean)

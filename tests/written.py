@@ -215,8 +215,9 @@ _FAULTS = {
 _METHODS = {
     "CANIFE redesigned, 100 scores": ("canife",),
     "CANIFE redesigned, unlimited scores": ("canife-law",),
-    "Algorithm 3: `fitted`, `pinned`": ("algorithm-3", "algorithm-3-pinned"),
-    "Algorithm 2 on the change: `pinned`": ("change",),
+    "Algorithm 3: `fitted`, `pinned`, `fixed-threshold`": ("algorithm-3", "algorithm-3-pinned", "bound"),
+    "Algorithm 2 on the change: `fitted`, `pinned`": ("change-fitted", "change"),
+    "Algorithm 2 on the final model: `fitted`, `pinned`": ("final-fitted", "final"),
 }
 
 

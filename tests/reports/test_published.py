@@ -9,12 +9,15 @@ import math
 import re
 from datetime import date
 
+import numpy as np
 import pytest
 
 from canaryproof.reports import canife, pages, training
 from canaryproof.verify.audit.markup.markdown import without_tags
 from canaryproof.verify.papers.check.results import Context, Effort, Subject, perform
 from canaryproof.verify.papers.check.verdicts import is_fixed
+from canaryproof.verify.papers.claims.clipping_range import written_direction
+from canaryproof.verify.papers.claims.final_bounds import largest_cosine
 from canaryproof.verify.papers.claims.needs_data import NeedsData
 from canaryproof.verify.papers.records.benchmark_record import BenchmarkRecord
 from canaryproof.verify.papers.records.report_input import read_record
@@ -94,6 +97,19 @@ def test_quoted_numbers_of_the_benchmark_are_published():
         digits = [len(number.partition(".")[2]) for number in numbers]
         rounded = {tuple(round(n, d) for n, d in zip(found, digits, strict=True)) for found in published}
         assert tuple(map(float, numbers)) in rounded, numbers
+
+
+def test_one_direction_of_algorithm_3_gives_the_quoted_numbers():
+    record = read_record(BenchmarkRecord, PUBLISHED / "canife.json")
+    runs, delta = record.scenarios[0].runs, record.setting.delta
+    quoted = []
+    for audits in ([run.oneshot["all"]["unobserved"] for run in runs], [run.seen for run in runs]):
+        alone = [written_direction(delta, np.array(audit.distance), np.array(audit.ratio)) for audit in audits]
+        quoted.append(f"{np.mean(alone):.2f} ± {np.std(alone, ddof=1):.2f}")
+    # In a shuffled epoch each canary has one round.
+    (unseen, scale, _), (seen, width, _) = (largest_cosine(record.setting.rounds, at) for at in (0.0, 5.0))
+    limit = written_direction(delta, np.array((seen - unseen) / scale), np.array(width / scale))
+    assert [*quoted, f"{limit:.2f}"] == ["1.90 ± 0.02", "4.10 ± 0.14", "3.43"]
 
 
 def test_published_statements_are_those_of_the_code():

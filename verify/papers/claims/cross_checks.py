@@ -586,6 +586,16 @@ CHECKS = (
     ),
     *(
         _finding(
+            f"estimates.momentum.{name}",
+            f"the estimates {', '.join(row.estimate_all for row in rows)} from all rounds ({_TABLE_NAMES[name]}) are "
+            f"not all such as noise and canaries alone give with a momentum of {model_changes.MOMENTUM:g}",
+            partial(model_changes.judge_not_alone, rows, rounds, delta, f"{name}.momentum"),
+        )
+        for name in _APART
+        for rows, rounds, delta, _ in [(_BESIDE[name][0][1:], *_BESIDE[name][1:])]
+    ),
+    *(
+        _finding(
             f"estimates.less-separable.{name}",
             f"by the final model's estimates ({_TABLE_NAMES[name]}), the cosines of canaries presented once approach "
             "the null distribution as the noise grows",

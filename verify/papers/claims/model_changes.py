@@ -15,6 +15,7 @@ import numpy as np
 from scipy import signal, stats
 
 from canaryproof.kernels.arrays import Array
+from canaryproof.kernels.threshold_attack import threshold_epsilon
 from canaryproof.verify.audit.estimators.epsilon_estimators import both_directions
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from canaryproof.verify.papers.check.results import Context, Design, Outcome
@@ -93,6 +94,31 @@ def judge_alone(rows: Sequence[Row], rounds: int, delta: float, purpose: str, co
     )
     finding = f"{', '.join(listed)}: joint p = {joint:.2g}"
     return conclude(holds(joint >= LEVEL), finding, design, rows=details, p_value=joint, level=LEVEL)
+
+
+def judge_not_alone(rows: Sequence[Row], rounds: int, delta: float, purpose: str, context: Context) -> Outcome:
+    """Judge that the first version's estimates, by its estimator, are not such as noise and canaries alone give."""
+    runs, rng = context.pick(10, 20), np.random.default_rng(context.key(f"claims/{purpose}"))
+    listed, p_values = [], []
+    for row in rows:
+        pairs = [largest_cosines(rounds, float(row.noise), MOMENTUM, rng) for _ in range(runs)]
+        distances, ratios = np.transpose(
+            [((seen.mean() - unseen.mean()) / unseen.std(), seen.std() / unseen.std()) for unseen, seen in pairs]
+        )
+        estimates = threshold_epsilon(delta, distances, ratios)
+        p_values.append(surprise(float(row.estimate_all), estimates))
+        listed.append(f"{_mean_sd(estimates)} at noise {row.noise} ({row.estimate_all} printed)")
+    joint = min(1.0, len(rows) * min(p_values))
+    seen = float(stats.t.isf(0.5 * LEVEL / len(rows), runs - 1) + stats.t.isf(1.0 - POWER, runs - 1))
+    design = Design(
+        "each printed estimate is one more of those drawn, whose logarithms are normal",
+        LEVEL,
+        f"in one row its logarithm is {seen * math.sqrt(1.0 + 1.0 / runs):.2g} deviations from the mean",
+        POWER,
+        runs,
+    )
+    finding = f"{', '.join(listed)}: joint p = {joint:.2g}"
+    return conclude(holds(joint < LEVEL), finding, design, p_values=p_values, level=LEVEL)
 
 
 def _mean_sd(values: Array) -> str:

@@ -66,8 +66,9 @@ def canife_command(
     """Compare CANIFE with random canaries: what each finds of epsilon, its cap and its costs.
 
     By default nothing is trained. Scores are drawn from their laws, in a training of the size that the options say,
-    and CANIFE's canaries are those that it designed on Fashion-MNIST. Methods are compared as their authors use them,
-    with equal numbers of canaries, and with equal seconds. It takes less than a minute.
+    and CANIFE's canaries are those that were designed on Fashion-MNIST, as printed and by a redesign of this package.
+    Methods are compared at their own sizes, with equal numbers of canaries, and with equal seconds. It takes less than
+    a minute.
 
     With --data, networks are trained, in the setting of Section 5.4 of arXiv:2302.03098, and audited by CANIFE, by
     Algorithms 2 and 3, and by lower bounds. This needs the extra "federated".

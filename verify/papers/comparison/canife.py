@@ -47,7 +47,7 @@ from canaryproof.verify.papers.records.benchmark_record import (
     SecondsRecord,
     UnlimitedRecord,
 )
-from canaryproof.verify.papers.records.training_record import BoundRecord
+from canaryproof.verify.papers.records.training_record import BoundRecord, largest_finite
 from canaryproof.verify.papers.training import networks
 from canaryproof.verify.papers.training.data import digits, idx
 from canaryproof.verify.papers.training.data.federation import Federation, check_same
@@ -348,16 +348,20 @@ def _design_record(
         design.start,
         options.label,
         options.restarts,
-        counts=tuple(_count(of_trainings, index, plan) for index in range(len(plan.scores))),
+        counts=tuple(_count(design, of_trainings, index, plan) for index in range(len(plan.scores))),
         unlimited=UnlimitedRecord(spread(rounds), spread([exact(audits, plan) for audits in of_trainings])),
     )
 
 
-def _count(of_trainings: Sequence[Sequence[RoundAuditRecord]], index: int, plan: BenchmarkSizes) -> ScoreCountRecord:
+def _count(
+    design: CompetingDesign, of_trainings: Sequence[Sequence[RoundAuditRecord]], index: int, plan: BenchmarkSizes
+) -> ScoreCountRecord:
     """Show how large CANIFE's number is at one number of scores."""
     scores = plan.scores[index]
     attacks = [audit.attacks[index].epsilon for audits in of_trainings for audit in audits]
-    largest = largest_round(scores)
+    largest = largest_round(scores, design.inclusion)
+    # By coins, each audit has a cap of its own.
+    caps = [largest_finite(each.capped.null_count, each.capped.count, 1.0 / scores) for each in attacks]
     at_delta, at_reciprocal = (
         ComposedRecord(
             spread([capped(audits, plan, index, delta).epsilon for audits in of_trainings]),
@@ -371,7 +375,7 @@ def _count(of_trainings: Sequence[Sequence[RoundAuditRecord]], index: int, plan:
         spread([max(0.0, attack.capped.epsilon) for attack in attacks]),
         largest,
         separated=sum(math.isinf(attack.separated.epsilon) for attack in attacks),
-        capped=sum(attack.capped.epsilon >= largest * (1.0 - 1e-9) for attack in attacks),
+        capped=sum(each.capped.epsilon >= cap * (1.0 - 1e-9) for each, cap in zip(attacks, caps, strict=True)),
         audits=len(attacks),
         at_delta=at_delta,
         at_reciprocal=at_reciprocal,

@@ -49,7 +49,7 @@ class ComparedMethod:
     needs: NeedsRecord  # what it must know
     family: str  # ``oneshot``, or the name of a design of CANIFE's canaries: whose time it takes
     value: Callable[[AuditedTraining, BenchmarkSizes], MethodValue]  # its number, from what a run found
-    cap: Callable[[AuditedTraining, BenchmarkSizes], float]  # the largest that it can say, whatever leaks
+    cap: Callable[[AuditedTraining, BenchmarkSizes], float]  # the largest finite value, whatever leaks
 
 
 @lru_cache(maxsize=1000)
@@ -74,9 +74,11 @@ def _code_noise(epsilon: float, plan: BenchmarkSizes) -> float:
         return math.inf
 
 
-def largest_round(trials: int) -> float:
-    """Return the largest finite ε̂ of a round with so many scores, half of them with the canary, at δ = 1/n."""
-    return largest_finite(trials // 2, trials - trials // 2, 1.0 / trials)
+def largest_round(trials: int, inclusion: str = "halves") -> float:
+    """Return the largest finite ε̂ of a round with so many scores at δ = 1/n, half with the canary or by coins."""
+    # Coins may leave a single score on one side.
+    fewest = trials // 2 if inclusion == "halves" else 1
+    return largest_finite(fewest, trials - fewest, 1.0 / trials)
 
 
 Audits = Sequence[RoundAuditRecord]

@@ -175,7 +175,7 @@ class ComposedRecord:
 class ScoreCountRecord:
     """How large CANIFE's ε̂ is with so many scores a round, its conversion at the training's δ and at 1/n.
 
-    ``capped`` counts the audits whose ε̂ is the largest that so many scores can show.
+    ``capped`` counts the audits whose ε̂ is the largest that their scores can show.
 
     ``separated`` is the number of audits without an error of either kind.
     """

@@ -127,14 +127,17 @@ class CanifeComparison:
             yield f"{_canaries(few.canaries)} at random, as many as CANIFE designs, give {_with_reach(few)}{more}."
 
     def _cap(self, cap: float, rounds: str) -> str:
-        """Say between which values CANIFE's number is, whatever leaks, and why."""
-        shown = f"the largest finite ε̂ that {self.scores} scores of a round can show is {figure(self.round_cap)}"
+        """Say between which values CANIFE's finite numbers are, whatever leaks, and why."""
+        shown = (
+            f"from {self.scores} scores of a round, half of them with the canary, the largest finite ε̂ is "
+            f"{figure(self.round_cap)}"
+        )
         ends = f"its Rényi accounting has no ε between 0 and {figure(self.floor)} at δ = {self.delta:g}"
         if cap == 0.0:
-            return f"Whatever leaks, it gives 0: {shown}, and {ends}."
+            return f"Its finite estimates are 0, whatever leaks: {shown}, and {ends}."
         of_all = f", and {rounds} of that compose to no more" if self.rounds > 1 else ""
         least = f" Nor can it be as small as the analytical ε: {ends}." if self.epsilon < self.floor else ""
-        return f"Whatever leaks, it cannot exceed {figure(cap)}: {shown}{of_all}.{least}"
+        return f"Its finite estimates cannot exceed {figure(cap)}, whatever leaks: {shown}{of_all}.{least}"
 
     def __str__(self) -> str:
         return self.text()
@@ -165,9 +168,9 @@ def meaning(comparison: CanifeComparison) -> str:
         source = f"All are of the same {comparison.trained} trainings on {comparison.data}."
     else:
         source = (
-            "No network was trained: scores are drawn from their laws. CANIFE's canaries are those that it designed on "
-            f"{comparison.data}; seconds are as measured there, in proportion to d. For random canaries they are "
-            "an upper limit: the time in which each is scored in 32 rounds."
+            "No network was trained: scores are drawn from their laws. CANIFE's canaries are those that were "
+            f"designed on {comparison.data}, by both designs; seconds are as measured there, in proportion to d. For "
+            "random canaries they are an upper limit: the time in which each is scored in 32 rounds."
         )
     return (
         "Estimates take the noise to be Gaussian and alike in all rounds; the bound, at 95%, does not. Random canaries "
@@ -177,7 +180,7 @@ def meaning(comparison: CanifeComparison) -> str:
 
 
 _BUDGETS = {
-    AS_USED: "as each method's authors use it",
+    AS_USED: "each method at its own size",
     EQUAL_CANARIES: "with as many canaries as the other has",
     EQUAL_SECONDS: "with as many seconds as CANIFE as printed takes",
 }

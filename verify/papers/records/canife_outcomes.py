@@ -20,8 +20,9 @@ class ComparedOutcome:
     Attributes
     ----------
     budget
-        ``as used`` by each method's authors; ``equal canaries``: a method with as many as the other has; ``equal
-        seconds``: random canaries for as long as CANIFE as printed takes.
+        ``as used``: each method at its own size, as many random canaries as asked for, and CANIFE's audits and scores
+        as in Section 5.4; ``equal canaries``: a method with as many as the other has; ``equal seconds``: random
+        canaries for as long as CANIFE as printed takes.
     name
         The method.
     kind
@@ -29,7 +30,7 @@ class ComparedOutcome:
     epsilon, low, high
         ε̂ of the median training, and between which values 95 of 100 trainings are, or all that were made.
     cap
-        The largest value that the method can give, whatever leaks; infinite if there is none.
+        The largest finite value that the method can give, whatever leaks; infinite if there is none.
     canaries
         Canaries that are inserted or designed.
     trainings

@@ -4,6 +4,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from canaryproof.kernels import two_gaussians
 from canaryproof.verify.audit.estimators.epsilon_estimators import both_directions
 from canaryproof.verify.papers.check.results import Verdict
 from canaryproof.verify.papers.claims import clipping_range
@@ -64,7 +65,16 @@ def test_no_data_leave_the_range(kind, momentum):
     ends = clipping_range.clipping_range(NOISE, SMALL, momentum)
     assert ends.distance[0] < distance < ends.distance[1]
     assert ends.ratio[0] < ratio < ends.ratio[1]
-    assert ends.low < both_directions(SMALL.delta, np.array(distance), np.array(ratio)) < ends.high
+    for estimator in (both_directions, clipping_range.written_direction):
+        ends = clipping_range.clipping_range(NOISE, replace(SMALL, estimator=estimator), momentum)
+        assert ends.low < estimator(SMALL.delta, np.array(distance), np.array(ratio)) < ends.high
+
+
+def test_the_written_direction_is_one_of_both():
+    distance, ratio = np.array([0.0, 0.4, 3.0]), np.array([1.0, 3.0, 0.5])
+    alone = clipping_range.written_direction(1e-5, distance, ratio)
+    other = two_gaussians.epsilon(1e-5, 0.0, 1.0, distance, ratio, "reverse")
+    np.testing.assert_allclose(np.maximum(alone, other), both_directions(1e-5, distance, ratio), rtol=1e-12)
 
 
 def test_quantiles_between_two_laws_bound_mean_and_deviation():
@@ -98,12 +108,13 @@ def test_equal_laws_in_the_box_leave_no_estimate():
         (Submission.TABLE_3[1], clipping_range.SUBMITTED_EMNIST, True),
     ],
 )
-def test_what_algorithm_3_cannot_give_a_momentum_can(row, training, outside):
+def test_what_both_directions_cannot_give_other_readings_can(row, training, outside):
     found = judge(row, training)
     assert found.verdict is Verdict.NEEDS_DATA
-    assert ("range of changes" in found.evidence) is outside
+    other_readings = ("range of changes", "range in the written direction")
+    assert all((name in found.evidence) is outside for name in other_readings)
     if outside:
-        for name, inside in (("range", False), ("range of changes", True)):
+        for name, inside in (("range", False), *((name, True) for name in other_readings)):
             low, high = found.evidence[name]
             assert (low <= float(row.estimate_all) <= high) is inside
 

@@ -54,6 +54,13 @@ def test_only_the_printed_momentum_gives_table_4(momentum, fits):
     assert (min(p_values) > 1e-3) is fits
 
 
+def test_the_first_version_s_estimates_are_others():
+    rows = [final_bounds.Row("0.0644", "100k", "", printed, "", "") for printed in ("1e5", "190")]
+    for row, verdict in zip(rows, (Verdict.CONFIRMED, Verdict.REFUTED), strict=True):
+        found = model_changes.judge_not_alone([row], 200, 8.2e-7, "test", Context(Effort.QUICK, 0))
+        assert found.verdict is verdict
+
+
 def test_a_table_of_other_numbers_is_refuted():
     rows = [final_bounds.Row("0.0958", "100", "", "500", "", "")]
     found = model_changes.judge_alone(rows, Final.EMNIST_ROUNDS, DELTA, "test", Context(Effort.QUICK, 0))

@@ -178,10 +178,13 @@ def test_what_is_out_of_range_is_refused_in_a_line(options, message):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"epsilon": 0.01}, "cannot exceed 3.9: the largest finite ε̂ that 100 scores of a round can show is 3.9. Nor"),
+        ({"epsilon": 0.01}, "finite estimates cannot exceed 3.9, whatever leaks: from 100 scores of a round, half"),
         ({"epsilon": 0.01}, "its Rényi accounting has no ε between 0 and 0.103 at δ = 1e-05."),
-        ({"epsilon": 100.0}, "100 scores of a round can show is 3.9. 1 canary at random"),
-        ({"epsilon": 3.0, "delta": 1e-300}, "gives 0: the largest finite ε̂ that 100 scores of a round can show is 3.9"),
+        ({"epsilon": 100.0}, "the canary, the largest finite ε̂ is 3.9. 1 canary at random"),
+        (
+            {"epsilon": 3.0, "delta": 1e-300},
+            "finite estimates are 0, whatever leaks: from 100 scores of a round, half",
+        ),
         ({"epsilon": 3.0, "delta": 1e-300}, "and its Rényi accounting has no ε between 0 and 11.1 at δ = 1e-300."),
     ],
 )

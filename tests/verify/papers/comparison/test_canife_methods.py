@@ -10,7 +10,7 @@ from canaryproof.verify.papers.accounting.sampled_gaussian import composed_epsil
 from canaryproof.verify.papers.canife.attack import ScoreLaw
 from canaryproof.verify.papers.canife.measure import Deltas, rounds_served, training_epsilon
 from canaryproof.verify.papers.comparison.canife import PRINTED
-from canaryproof.verify.papers.comparison.canife_methods import METHODS, code_epsilon, exact, spread
+from canaryproof.verify.papers.comparison.canife_methods import METHODS, code_epsilon, exact, largest_round, spread
 from canaryproof.verify.papers.records.benchmark_record import SpreadRecord
 
 SETTING = replace(PRINTED, batch=4, canaries=100, every=10, pool=1, noise_multiplier=0.5)
@@ -35,6 +35,11 @@ def audit(epsilons, shift=1.0, deviation=0.5):
 def found():
     audits = audit((3.0, 1.0, math.inf)), audit((2.0, -math.inf, 4.0), shift=0.9, deviation=0.6)
     return SimpleNamespace(canife={"as printed": audits, "redesigned": audits[::-1]})
+
+
+def test_coins_have_the_cap_of_the_most_uneven_split():
+    assert largest_round(100) == pytest.approx(math.log(0.99 * 50))
+    assert largest_round(100, "coins") == pytest.approx(math.log(0.99 * 99))
 
 
 def test_canife_composes_what_its_audits_found(found):

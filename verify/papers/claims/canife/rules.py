@@ -619,7 +619,7 @@ def _canife_readings(runs: Sequence[AuditedTraining], plan: BenchmarkSizes) -> d
             tuple(audit.attacks[0].epsilon.capped.epsilon for audit in run.canife[design.name]) for run in runs
         ]
         for name, conversion in zip(_CONVERSIONS, conversions, strict=True):
-            cap = conversion((canife_methods.largest_round(scores),) * len(plan.audited))
+            cap = conversion((canife_methods.largest_round(scores, design.inclusion),) * len(plan.audited))
             readings[f"CANIFE {design.name}{name}"] = [conversion(epsilons) for epsilons in of_trainings], cap
     return readings
 

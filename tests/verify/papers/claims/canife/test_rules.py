@@ -883,7 +883,7 @@ def test_rows_of_a_benchmark_are_of_whole_trainings(monkeypatch, fashion):
     draws = sample(0.0, 1.0, 10)
     poisson = [run(8.79 + 1.24 * x, 67.6 + 10.6 * x, 5.0 + x, seen=True) for x in draws]
     shuffled = [run(8.79 + 1.24 * x, 6.76 + 1.06 * x, 5.0 + x) for x in draws]
-    monkeypatch.setattr(canife_rules.canife_methods, "largest_round", lambda _: 200.0)
+    monkeypatch.setattr(canife_rules.canife_methods, "largest_round", lambda *_: 200.0)
     scenarios = [(66.3, poisson), (33.1, shuffled)]
     rows = canife_rules.claims(scenarios, ("Poisson samples", "shuffled epoch"), PLAN, fashion)
     trainings = list(dict.fromkeys(row.training for row in rows if "ours" in row.id))
