@@ -12,6 +12,7 @@ from scipy import optimize, stats
 
 import canaryproof as cp
 from canaryproof.verify.audit.answer.findings import Question, Status
+from canaryproof.verify.audit.answer.instruments import noticed_share
 from canaryproof.verify.audit.files import json_records
 from canaryproof.verify.audit.watch.loop_watch import LoopWatch
 from canaryproof.verify.audit.watch.watch_answer import NEVER, answer_of
@@ -572,6 +573,7 @@ def test_looks_cost_at_most_two_and_a_half_times_the_steps_of_any_rule_of_their_
     # A look comes at most so late, and by a factor of 1/ln 2 in the mean over the logarithm of the steps.
     assert 2.4 < 2.0 * max(ratios) <= 2.5
     assert 1.75 < max(ratios) / math.log(2.0) < 1.81
+    assert noticed_share(2200) > 0.9 > noticed_share(2000)
 
 
 def test_an_answer_between_looks_shows_the_last_look():
