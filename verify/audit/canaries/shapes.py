@@ -64,7 +64,8 @@ def flatten(tree: Tree, skip: Sequence[str] | None = None, scale: float | None =
     Raises
     ------
     ValueError
-        If an array is not of floating-point numbers, running statistics are not decided on, or there is no array.
+        If an array is not of floating-point numbers, two share memory, running statistics are not decided on, or there
+        is no array.
 
     Examples
     --------

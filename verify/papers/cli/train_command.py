@@ -54,7 +54,7 @@ def _experiments(_: click.Context, __: click.Parameter, incomplete: str) -> list
     type=click.Choice(SIZES),
     default="quick",
     show_default=True,
-    help="quick experiments end in two minutes on two cores; of the full ones --estimate says how long they take.",
+    help="quick experiments take minutes; of the full ones --estimate says how long they take.",
 )
 @click.option("--data", type=FilePath(), help="Folder of the data, for experiments that need one.")
 @click.option("--estimate", is_flag=True, help="Print what it will cost and end; no --out needed.")
