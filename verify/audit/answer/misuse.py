@@ -570,7 +570,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
             yield MisuseWarning(
                 "repeated",
                 f"{again:,} of {len(scores):,} {name} scores are repetitions of others.",
-                "Give each score once: one that is counted twice makes every interval too narrow.",
+                "Give each score once: one that is counted twice makes intervals too narrow.",
                 p_value,
                 withholds=Withheld.ALL,
             )

@@ -92,7 +92,10 @@ class Replay:
         act = "Replacing a member" if self.neighbours == "replace" else "One member more"
         if self.smallest is None:
             largest = max((case.distance for case in released), default=0.0) / self.sensitivity
-            answer = f"{act} changes the release by at most {round_up(largest, 6)} of the claimed sensitivity."
+            answer = (
+                f"{act} changes the release by at most {round_up(largest, 6)} of the claimed sensitivity in the cases "
+                "below, and by no more than claimed in the batches that were drawn."
+            )
         else:
             change = self._change(self.smallest)
             batch = list(self.smallest.batch)

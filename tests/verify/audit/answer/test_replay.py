@@ -170,7 +170,10 @@ def test_a_replay_prints_what_each_member_changes(neighbours):
     ]
     act = "Replacing a member" if neighbours == "replace" else "One member more"
     honest = Replay(2.0, neighbours, (cases[0], cases[3]), None)
-    answer = f"{act} changes the release by at most 0.25 of the claimed sensitivity."
+    answer = (
+        f"{act} changes the release by at most 0.25 of the claimed sensitivity in the cases below, and by no more than "
+        "claimed in the batches that were drawn."
+    )
     assert str(honest).splitlines() == [answer, *beside[:2], beside[4]]
     refuted = Replay(2.0, neighbours, cases, Replayed("five", (7,), 3.0, 2.1))
     assert (honest.has_failed, refuted.has_failed) == (False, True)
