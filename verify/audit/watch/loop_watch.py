@@ -88,7 +88,7 @@ class LoopWatch(Watch):
             yield batch
 
     def gradients(self, clipped_gradients: Callable[..., Any], clip_norm: float | None = None) -> Callable[..., Any]:
-        """Return the function that makes the sum of clipped gradients, which the watch calls again at each look.
+        """Return the function that makes the clipped sum, which the watch calls again in the steps 1, 2, 4, ….
 
         Parameters
         ----------

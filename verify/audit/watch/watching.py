@@ -213,7 +213,7 @@ class Watch:
         self._count_step(noise, numbers, None if rows is None else len(rows))
 
     def clipping(self, clipped_sum: ClippedSum, clip_norm: float) -> ClippedSum:
-        """Return the training's clipping, which from now on is also run with shadow members at each look.
+        """Return the training's clipping, which is also run with shadow members in the steps 1, 2, 4, ….
 
         Parameters
         ----------

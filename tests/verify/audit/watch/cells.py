@@ -76,7 +76,7 @@ CANNOT_SAY = {
     "a clipping that is replaced later": Cell(change="replaced", question="clipping"),
     "a noise that is replaced later": Cell(change="other noise", question="noise"),
     "parameters that are frozen later": Cell(change="frozen later", question="noise"),
-    "parameters that something else moves": Cell(change="decay", question="leak"),
+    "parameters that something else moves between two steps": Cell(change="decay", question="leak"),
     "no loader": Cell(change="no loader", question="sampling"),
 }
 
