@@ -238,7 +238,8 @@ def audit(
         the noise in it; of recorded rounds, as in the scores of ``CanaryClients``, a round's. By default that of the
         claim.
     bounds
-        Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores.
+        Names in ``canaryproof.bounds.METHODS``; by default a few that serve these scores. Of those that
+        you name, the first one that is not heuristic, proven ones before others, is held against the claim.
     force
         Whether to compute estimates and bounds even where a warning makes them meaningless.
     rate, rounds, participations

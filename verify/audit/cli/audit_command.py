@@ -154,7 +154,7 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
     multiple=True,
     metavar="NAME",
     shell_complete=_bound_names,
-    help="Lower bound to show; may be repeated.",
+    help="Lower bound to show, and to decide by in place of the default; may be repeated.",
 )
 @click.option(
     "--inclusion",
