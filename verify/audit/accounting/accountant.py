@@ -425,7 +425,8 @@ class Claim:
 
         Returns
         -------
-        The quantile of the binomial number of rounds; of several records that of their most, by a sum of probabilities.
+        The quantile of the binomial number of rounds; of several records at least that of their most, by a sum of
+        probabilities.
 
         Raises
         ------

@@ -583,10 +583,9 @@ class SamplingTests:
     Notes
     -----
     Each number that is binomial under the claim becomes a normal one, by its distribution function with a uniform draw
-    within its jump. Sums of such numbers are normal, and sums of their squares have a χ² law. The
-    key of those draws is the digest of who was drawn, so that equal records give equal p-values. Where two honest
-    records are equal with a probability of more than 1e-4, as those of two members in three rounds, a p-value is 1
-    unless the test fails.
+    within its jump. Sums of such numbers are normal, and sums of their squares have a χ² law. The key of those draws is
+    the digest of who was drawn, so that equal records give equal p-values. Where two honest records are equal with a
+    probability of more than 1e-4, as those of two members in three rounds, a p-value is 1 unless the test fails.
 
     Examples
     --------

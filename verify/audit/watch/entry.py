@@ -73,7 +73,8 @@ def watch(
     delta
         δ of the claim, in (0, 1).
     claim
-        What is claimed: a ``Claim`` of ``canaryproof.accounting``, or an ε. None watches what is configured.
+        What is claimed: a ``Claim`` of ``canaryproof.accounting``, or an ε. None watches what is configured. Only a
+        ``Claim`` says the noise of a loop of one's own whose steps do not say it.
     module, engine
         Of Opacus: the module, whose parameters then have names and whose examples are looked at one by one, and the
         engine, whose ε is compared.
