@@ -124,7 +124,7 @@ def train(
         wrap_model=False,
     )
     steps = epochs * len(loader)
-    claim = cp.accounting.poisson(noise_multiplier, rate=1 / len(loader), rounds=steps)
+    claim = cp.accounting.poisson(noise_multiplier, rate=loader.sample_rate, rounds=steps)
     training = SimpleNamespace(model=model, steps=steps, claim=claim, seconds=time.perf_counter(), watch=None)
     callbacks = []
     training.watch = watch(optimizer, loader, delta=DELTA, claim=claim, module=model, insert=insert, seed=seed)  # audit
