@@ -405,7 +405,8 @@ def test_every_value_of_a_report_is_noticed_or_counted_as_not_derived(kind, step
     arguments, given = FORGED[kind]
     path = audited("audit.json", *arguments)
     document = json.loads(path.read_text())
-    places = list(names_of_values(document))
+    # The seal is made anew.
+    places = [place for place in names_of_values(document) if place != ("sha256",)]
     # All of what is read from the report, and a part of the numbers.
     read = {place for place in places if place[0] in ("request", "input", "versions", "schema", "repeat")}
     for place in [*(read if step == 1 else sorted(read, key=str)[::9]), *places[::step]]:
@@ -414,7 +415,8 @@ def test_every_value_of_a_report_is_noticed_or_counted_as_not_derived(kind, step
             seal(path, changed_at(document, place, other))
             result = call("check-report", path, *given)
             assert result.exit_code in (1, 2, 3) or "not derived, 1 of its " in result.output.splitlines()[0], place
-            assert result.exit_code != 0 or place[0] == "versions", place
+            # A heading is its author's word.
+            assert result.exit_code != 0 or place[0] in ("versions", "heading"), place
 
 
 @pytest.mark.usefixtures("folder", "derived_once")
