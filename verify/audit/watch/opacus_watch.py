@@ -834,8 +834,10 @@ def _divisor(optimizer: Any) -> float:
 
 def flat(tensors: list[Any]) -> Any:
     """Return the numbers of tensors one after the other, in a format of 32 bits or more, on the first one's device."""
-    parts = [each.detach().reshape(-1).to(tensors[0].device) for each in tensors]
-    return sys.modules["torch"].cat([each.float() if each.element_size() < 4 else each for each in parts])
+    torch, device = sys.modules["torch"], tensors[0].device
+    with torch.no_grad():
+        parts = [(each if each.device == device else each.to(device)).reshape(-1) for each in tensors]
+        return torch.cat([each.float() if each.element_size() < 4 else each for each in parts])
 
 
 def _slices(tensors: list[Any]) -> Iterator[Any]:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from canaryproof.kernels.arrays import Array, slices, two_norm
 from canaryproof.verify.audit.watch.watch_record import ShadowTrial
 
-# Most rows of the batch that join a shadow member, and the share of all its rows' bytes that a run may take. So
-# many bytes are always free.
+# Most rows of the batch that join a shadow member, and the share of all its rows' bytes that a run may take. So many
+# bytes are always free, and so is one row, as a clipping may not take none.
 _ROWS, _SHARE, _FREE = 8, 0.1, 2**24
 # A sum of clipped rows may be off by so much of the clip norm, and its format's rounding besides.
 _TOLERANCE = 1e-3
@@ -160,7 +160,7 @@ class _Rows:
             (f"{lengths[far]}, even over the parameters", "first in the batch", far, self._even),
             (f"{lengths[far]}, against the sum", "amid the batch", far, against),
             ("half a clip norm in a random direction", "first in the batch", 0.5 * clip_norm, self._direction),
-            ("zero", "last in the batch", 0.0, self._direction),
+            ("zero", "last in the batch", 0.0, self._zero),
         ]
         if count:
             members.append(("a duplicate of the longest gradient", "last in the batch", 1.0, self._longest_row))
@@ -194,7 +194,15 @@ class _Rows:
             yield each / length if length else np.full(len(each), dim**-0.5)
 
     def _direction(self) -> Iterator[Array]:
-        return self._unit(self._normal)
+        # Two members have it, and its numbers take a while to draw.
+        return (each / self._normal_length for each in self._normal())
+
+    @cached_property
+    def _normal_length(self) -> float:
+        return math.hypot(*map(two_norm, self._normal()))
+
+    def _zero(self) -> Iterator[Array]:
+        return (np.zeros(int(each.shape[1])) for each in self._columns())
 
     def _normal(self) -> Iterator[Array]:
         rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(87, self.step)))
