@@ -276,9 +276,7 @@ def _notice_sections(result: AuditResult) -> Iterator[ReportSection]:
         words.append(f"{share}% of the claimed noise or less would have been noticed with probability {POWER:.0%}.")
     spots = result.blind_spots
     if spots is None:
-        words.append(
-            "Which faults would have been noticed is known of a default bound, for cosines with d of at least 1,000."
-        )
+        words.append(text.UNKNOWN_FAULTS)
         yield ReportSection("What this audit would have noticed", tuple(words))
         return
     words.append(f"By the tests that decide, with probability {POWER:.0%}, beside {text.claim_of_faults(spots)}:")

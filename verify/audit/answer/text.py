@@ -708,6 +708,13 @@ def shown_p_value(p_value: float, smallest: str) -> str:
     return f"p = {p_value:.2g}" if p_value > float(smallest) else f"p < {smallest}"
 
 
+# Where an audit has no list of faults.
+UNKNOWN_FAULTS = (
+    "Which faults would have been noticed is known of a default bound at δ above 0, for cosines with one release of d "
+    "of at least 1,000, of records that are added or removed."
+)
+
+
 def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     # This import loads a table, which a summary does not need.
     from canaryproof.verify.audit.blindspots.fault_map import summary as mapped
@@ -716,10 +723,7 @@ def _blind_spots(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if spots is None:
         if not result.has_canaries:
             return
-        yield (
-            "Which faults would have been noticed is known of a default bound, for cosines with one release of d of at "
-            "least 1,000."
-        )
+        yield UNKNOWN_FAULTS
         yield mapped()
         return
     seen = f"Would have been noticed with probability 90%, by the tests that decide, beside {claim_of_faults(spots)}:"
