@@ -71,7 +71,7 @@ def shape(observed: Array, unobserved: Array | None = None, scale: float | None 
     Returns
     -------
     The test. It is Anderson and Darling's of each kind of scores, and Geary's of both together. Geary's ratio of mean
-    and standard deviation sees heavy tails, as of Laplace's law, in a hundred scores.
+    and standard deviation sees heavy tails, as of Laplace's law, in a hundred scores of each kind.
     """
     groups = [("observed", observed)] if unobserved is None else [("observed", observed), ("unobserved", unobserved)]
     tests = [normality(scores) for _, scores in groups]
