@@ -331,7 +331,7 @@ def _request(result: AuditResult) -> RequestRecord:
         noise_multiplier=None if asked.noise_multiplier is None else float(asked.noise_multiplier),
         bounds=asked.bounds,
         force=asked.force,
-        # Of a release they are written also where the claim has them, so that they have one spelling.
+        # A release has them written also where the claim has them, so that they have one spelling.
         neighbours=asked.neighbours if asked.release is None else result.neighbours,
         rate=asked.rate,
         rounds=asked.rounds,
