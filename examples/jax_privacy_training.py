@@ -194,10 +194,10 @@ def train(
     state = privatizer.init(params)
     shuffled = correlated or fault == "fixed-batches"
     chosen = drawn("fixed-batches" if shuffled else fault, len(x), batches, steps, seed)
-    participation = bernoulli(0, batch / len(x), steps, seed, Insertion(2 * canaries, canaries))  # audit
+    participation = bernoulli(0, batch / len(x), steps, seed, Insertion(2 * canaries))  # audit
     if shuffled:
         # Who shuffles says so, and canaries take part once in each epoch, as examples do.
-        participation = cp.shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries, canaries))
+        participation = cp.shuffled_epochs(batches, 1, epochs, seed, Insertion(2 * canaries))
     found.canaries = canary_clients(Canaries(seed, 2 * canaries, dim), participation, found, shuffled)  # audit
     for t, indices in enumerate(chosen):
         padded = batch_selection.pad_to_multiple_of(indices, 64)
@@ -226,7 +226,7 @@ def audit_known_rounds(found):
 
 def audit_largest(found):
     """Audit what an attacker finds who knows nothing of a canary's steps."""
-    return audit(Scores(*found.canaries.all_rounds()), DELTA, claim=found.epsilon)
+    return audit(Scores(*found.canaries.all_rounds(), inclusion="coin"), DELTA, claim=found.epsilon)
 
 
 def audit_final(found):

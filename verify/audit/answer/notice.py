@@ -10,9 +10,10 @@ second order, and marginal laws by their skewness. Fixed points of a Sobol seque
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -178,25 +179,27 @@ def _by_curve(total: int, claim: "Claim", alpha: float) -> _Rejection:
 
 
 def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rejection, ...]:
-    """Return the rejections by guesses on canaries that fair coins chose, in the claim's block and some before it.
-
-    Those by the first guesses of an end alone are left out: they add little to the power where scores are normal.
-    """
+    """Return the rejections by guesses on canaries that fair coins chose, in the claim's block and some before it."""
     ends = one_run.ends(total)
     last = int(np.searchsorted(ends, claim, side="right"))
     result = []
     for design, at in designs(total, delta):
         for end in ends[max(last - _BLOCKS, 0) : last + 1].tolist():
+
+            def is_rejecting(number: int, right: int, share: float, end: float = end, at: float = at) -> bool:
+                # Only the claim's block ends beyond the claim, and there the bound must be above it.
+                bound = one_run.steinke_bound(total, number, right, at, share * alpha)
+                return bound > claim if end > claim else bound >= end
+
             guesses = []
             for top, bottom, share in one_run.declared_tests(total, design, end):
-                low, high = 0, top + bottom + 1
-                while high - low > 1:
-                    middle = (low + high) // 2
-                    # Only the claim's block ends beyond the claim, and there the bound must be above it.
-                    bound = one_run.steinke_bound(total, top + bottom, middle, at, share * alpha)
-                    rejects = bound > claim if end > claim else bound >= end
-                    low, high = (low, middle) if rejects else (middle, high)
-                guesses.append(_Guesses(top, bottom, top + bottom - high))
+                number = top + bottom
+                right = bisect_left(range(number + 1), True, lo=1, key=partial(is_rejecting, number, share=share))
+                guesses.append(_Guesses(top, bottom, number - right))
+            if share := one_run.run_share(total, end):
+                # All of the first guesses of an end must be right.
+                first = bisect_left(range(total), True, lo=1, key=lambda run: is_rejecting(run, run, share))
+                guesses += [_Guesses(first, 0, 0), _Guesses(0, first, 0)] if first < total else []
             result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses)))
     return tuple(result)
 

@@ -20,12 +20,14 @@ from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import NEIGHBOURS, Neighbours
+from canaryproof.verify.audit.answer.designs import COINS, DesignBounds, coins_for, design_bounds
 from canaryproof.verify.audit.answer.misuse import visible_trace
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, BoundTest, least_count, least_part, residuals
 from canaryproof.verify.audit.answer.result import CONFIDENCE, NOTICE, SIDE
 from canaryproof.verify.audit.blindspots.fault_map import detector_of, summary
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim, Mechanism
 from canaryproof.verify.audit.blindspots.ranges import SMALLEST_DIM
+from canaryproof.verify.audit.bounds.lower_bound import Inclusion
 from canaryproof.verify.audit.estimators.noise_multiplier import power
 from canaryproof.verify.audit.levels import POWER
 from canaryproof.verify.audit.markup.digits import number, percent, round_down
@@ -120,9 +122,15 @@ class AuditPlan:
         Number of canaries with which an honest audit decides on the leak with probability 90%: it notices the share of
         the noise that is asked for. Whether the canaries are there takes ``present``. None as for a fault.
     count
-        Number of canaries of the plan that take part, the largest of these; of all rounds as many more never do.
+        Number of canaries of the plan that take part, the largest of these.
+    total
+        Number of all canaries. Of all rounds a fair coin decides on each whether it takes part, and with probability
+        99% at least ``count`` do.
+    designs
+        Lower bounds of all rounds, of scores that leak as much as is claimed.
     noise_share
-        Variance that the canaries add to the sum of all rounds, as a share of the noise's: k/(σ²Td).
+        Variance that the canaries add to the sum of all rounds, as a share of the noise's: k/(σ²Td), in the mean over
+        coins.
     seconds
         Time to make all canaries and to score them, from some that were measured on this machine.
     faults
@@ -147,6 +155,8 @@ class AuditPlan:
     noise_share: float
     seconds: float
     faults: tuple[PlannedFault, ...]
+    total: int
+    designs: DesignBounds | None = None
     confidence: float = CONFIDENCE
     notice: float = NOTICE
 
@@ -168,7 +178,7 @@ class AuditPlan:
         if self.directions == ORTHONORMAL:
             option, kind = f" --directions {ORTHONORMAL}", "OrthonormalCanaries"
         inserted = f"total += clip_norm * canaries.sum(np.arange(t, {self.count}, {self.rounds}))"
-        asked = f"{f' --dim {self.dim}' if self.all_rounds else ''} --delta {self.delta:g}"
+        asked = f"{f' --inclusion coin --dim {self.dim}' if self.all_rounds else ''} --delta {self.delta:g}"
         asked += f" --noise-multiplier {self.release_noise:.6g}"
         # The claim of a release's noise is computed from it. Of largest cosines nobody knows in how many rounds a
         # canary was, so that an audit wants the claim itself, and holds it against the noise.
@@ -182,11 +192,12 @@ class AuditPlan:
         if self.all_rounds:
             return (
                 IMPORTS,
-                f"canaries = cp.{kind}(seed={seed}, count={2 * self.count}, dim={self.dim})",
+                f"canaries = cp.{kind}(seed={seed}, count={self.total}, dim={self.dim})",
                 "scores = cp.RoundScores(canaries)",
-                inserted,
+                f"coins = np.random.default_rng(9).integers(2, size={self.total}) == 1",
+                f"total += clip_norm * canaries.sum(t + {self.rounds} * np.flatnonzero(coins[t::{self.rounds}]))",
                 "scores.add(cp.flatten(delta), round=t)",
-                "observed, unobserved = np.split(scores.maxima, 2)",
+                "observed, unobserved = scores.maxima[coins], scores.maxima[~coins]",
                 'np.savez("rounds.npz", observed=observed, unobserved=unobserved)',
                 f"canaryproof audit rounds.npz{asked}",
             )
@@ -240,8 +251,8 @@ class AuditPlan:
             yield "If it is the change of a model, plan it with --difference or cp.plan_rounds."
         yield ""
         kind = f"{self.directions} " if self.directions == ORTHONORMAL else ""
-        others = ", and as many that never do" if self.all_rounds else ""
-        yield from wrap(f"Take {self.count:,} {kind}canaries{others}. With probability {100.0 * POWER:g}%,")
+        decided = "" if self.designs is None else COINS
+        yield from wrap(f"Take {self.total:,} {kind}canaries{decided}. With probability {100.0 * POWER:g}%,")
         there = "see that they are there (lower bound above 0)"
         missing = "notice that they are missing from the release"
         yield from wrap(f"{canaries_clause(self.present)} {there if self.all_rounds else missing};", "  ", "    ")
@@ -250,6 +261,8 @@ class AuditPlan:
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)})"
         yield from wrap(f"{canaries_clause(self.seeing)} notice {short};", "  ", "    ")
         yield from wrap(decides_clause(self.deciding, self.notice), "  ", "    ")
+        if self.designs is not None:
+            yield from wrap(str(self.designs), others="  ")
         instead = self.noise_multiplier * math.sqrt(1.0 + self.noise_share)
         yield from wrap(
             f"Accuracy: they add {self.noise_share:.2g} to the noise's variance, k/(σ²Td), as would a noise multiplier "
@@ -377,8 +390,8 @@ def plan(
     Of a release, a fault is noticed if the test of the mechanism rejects noise of at least σ√T, at the confidence with
     half of α. Its statistic is the cosine of the release with the sum of all canaries.
 
-    Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the default lower bound is
-    above the claimed ε, from as many unobserved canaries (``notice.BoundTest``).
+    Of all rounds, scores are largest cosines, which have no such test. A fault is noticed if the lower bound
+    ``one-run`` is above the claimed ε, from as many unobserved canaries (``notice.BoundTest``).
 
     Examples
     --------
@@ -425,11 +438,15 @@ def plan(
         least = math.sqrt(notice**2 + special.chdtri(dim, 1.0 - POWER) / special.chdtri(dim, POWER) - 1.0)
         deciding = see(MECHANISMS["less-noise"], least, level=0.5 * (1.0 - SIDE) * level) if least < 1.0 else None
         present = _present(released)
-    count = max(seeing or 2, present or 2, deciding or 2)
+    count = total = max(seeing or 2, present or 2, deciding or 2)
+    designs, members = None, float(count)
+    if all_rounds:
+        total, designs = coins_for(count), design_bounds(count, claimed, delta, confidence, rounds)
+        members = 0.5 * total
     if directions == ORTHONORMAL:
         seconds = _transform_seconds(dim, 2 * rounds - 1 if all_rounds else rounds)
     else:
-        seconds = _seconds(2 * count * dim, rounds) if all_rounds else _seconds(count * dim, 1)
+        seconds = _seconds(total * dim, rounds if all_rounds else 1)
     return AuditPlan(
         noise_multiplier=noise_multiplier,
         rounds=rounds,
@@ -446,9 +463,11 @@ def plan(
         present=present,
         deciding=deciding,
         count=count,
-        noise_share=count / (noise_multiplier**2 * rounds * dim),
+        noise_share=members / (noise_multiplier**2 * rounds * dim),
         seconds=seconds,
         faults=faults,
+        total=total,
+        designs=designs,
         confidence=confidence,
         notice=notice,
     )
@@ -509,7 +528,7 @@ def _count_in_rounds(
     def is_seen(count: int) -> bool:
         # Independent canaries of the same round are noise to each other.
         others = count / rounds * weight**2 if directions == INDEPENDENT else 0.0
-        test = BoundTest(above, released.delta, level, count, count, rounds)
+        test = BoundTest(above, released.delta, level, count, count, rounds, Inclusion.COIN)
         return test.power(weight * np.sqrt(released.dim / (squares + others))) >= POWER
 
     return least_count(is_seen, MOST_SCORES if directions == INDEPENDENT else min(MOST_SCORES, released.dim // 4))

@@ -49,7 +49,8 @@ class Decided:
     subject, score
         What is audited, ``release`` or ``scores``, and the score of a canary.
     count, null_count
-        Canaries that take part, and that do not; None where the null is known.
+        Canaries that take part, and that do not; None where the null is known. Where coins decide which do, all
+        canaries, and None.
     dim, directions
         Dimension and directions of the canaries.
     delta, confidence, claim, neighbours, noise_multiplier
@@ -168,8 +169,9 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
         "delta": planned.delta,
         "confidence": planned.confidence,
         "claim": planned.claim,
-        "count": planned.count,
-        "inclusion": str(Inclusion.FIXED),
+        "count": planned.total,
+        "null_count": None,
+        "inclusion": str(Inclusion.FIXED if planned.designs is None else Inclusion.COIN),
         "bounds": (),
         "force": False,
         "notice": planned.notice,
@@ -183,7 +185,6 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
         return Decided(
             subject="scores",
             score=str(Score.LIKELIHOOD if claim.participations is None else Score.KNOWN_ROUNDS),
-            null_count=None if exact else planned.count,
             dim=planned.dim,
             directions="independent",
             neighbours=claim.neighbours,
@@ -198,7 +199,6 @@ def _decisions_of_plan(planned: AuditPlan | RoundsPlan) -> Decided:
     return Decided(
         subject="scores" if planned.all_rounds else "release",
         score=str(Score.LARGEST) if planned.all_rounds else _COSINE,
-        null_count=planned.count if planned.all_rounds else None,
         dim=planned.dim,
         directions=planned.directions,
         neighbours=planned.neighbours,
@@ -218,13 +218,17 @@ def _decisions_of_audit(result: AuditResult) -> Decided:
     canaries, traces = request.canaries, None if record is None else record.traces
     dim = result.dim if traces is None else traces.dim
     score = None if record is None else str(record.score)
+    # Canaries without a round have no score of known rounds.
+    count = result.count + (0 if record is None else record.left_out)
+    # The other directions of a release's orthonormal canaries are the null.
+    null_count = result.null_count if canaries is None else None
+    if result.scores.inclusion is Inclusion.COIN and null_count is not None:
+        count, null_count = count + null_count, None
     return Decided(
         subject="scores" if canaries is None else "release",
         score=score if canaries is None else _COSINE,
-        # Canaries without a round have no score of known rounds.
-        count=result.count + (0 if record is None else record.left_out),
-        # The other directions of a release's orthonormal canaries are the null.
-        null_count=result.null_count if canaries is None else None,
+        count=count,
+        null_count=null_count,
         dim=dim if canaries is None else canaries.dim,
         directions=None if canaries is None else directions_of(canaries),
         delta=result.delta,
@@ -335,7 +339,8 @@ def _mechanism_options(planned: PlanFile) -> dict[str, Any]:
         claim = decided.claim if decided.claim is not None and decided.claim > noise * (1.0 + _DIGITS) else None
         if not rounds_known:
             # Scores have neither a dimension nor a claim that follows from their noise.
-            return {"claim": claim} if decided.subject == "release" else {"claim": decided.claim, "dim": decided.dim}
+            of_scores = {"claim": decided.claim, "dim": decided.dim, "inclusion": decided.inclusion}
+            return {"claim": claim} if decided.subject == "release" else of_scores
         rate = numbers["mechanism"]["rate"]
     except (KeyError, TypeError) as error:
         raise ValueError(f"plan: has no number {error}") from None

@@ -16,6 +16,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Claim, Neighbours
+from canaryproof.verify.audit.answer.designs import COINS, DesignBounds, coins_for, design_bounds
 from canaryproof.verify.audit.answer.notice import MOST_SCORES, least_count, least_part
 from canaryproof.verify.audit.answer.result import CONFIDENCE, NOTICE
 from canaryproof.verify.audit.blindspots.fault_map import summary
@@ -87,12 +88,17 @@ class RoundsPlan:
         Number with which an honest audit decides with probability 90%: the most that others' data may be leaves the
         share of the noise that is asked for noticed. None if 1,000,000 are too few.
     count
-        Number of canaries that take part; as many more never do. It is the largest of both and of what an honest audit
-        needs to decide (``deciding``).
+        Number of canaries that take part. It is the largest of both and of what an honest audit needs to decide
+        (``deciding``).
+    total
+        Number of all canaries. Those that take part in one round have an exact null, and all of them do. Else a fair
+        coin decides on each whether it takes part, and with probability 99% at least ``count`` do.
     noise_share
         Variance that they add to the sum of all rounds, as a share of the noise's; a canary's rounds add up there.
     shares
         Shares of the claimed noise, with the canaries that see each.
+    designs
+        Lower bounds of scores that leak as much as is claimed; None with an exact null.
     """
 
     mechanism: Claim
@@ -109,6 +115,8 @@ class RoundsPlan:
     count: int
     noise_share: float
     shares: tuple[PlannedShare, ...]
+    total: int
+    designs: DesignBounds | None = None
     confidence: float = CONFIDENCE
     notice: float = NOTICE
 
@@ -133,12 +141,12 @@ class RoundsPlan:
             self.mechanism.rounds,
             self.mechanism.participations,
         )
-        total, known = 2 * self.count, ", known=cp.flatten(others)" if self.known else ""
+        total, known = self.total, ", known=cp.flatten(others)" if self.known else ""
         neighbours = ', neighbours="replace"' if self.mechanism.neighbours == "replace" else ""
         if taken is None:
             law: tuple[str, ...] = (
                 f"schedule = cp.bernoulli(0, {self.mechanism.rate:g}, {rounds}, seed=8, "
-                f"canaries=cp.Insertion({total}, observed={self.count}))",
+                f"canaries=cp.Insertion({total}))",
             )
             clients = f"cp.CanaryClients(canaries, schedule, noise_multiplier={sigma:g})"
             score, claim = (
@@ -149,8 +157,11 @@ class RoundsPlan:
             law = (
                 f"taken = np.tile(np.arange({rounds}) < {taken}, ({total}, 1))",
                 "taken = np.random.default_rng(8).permuted(taken, axis=1).T",
-                f"schedule = cp.fixed_schedule(taken, np.arange({total}) < {self.count})",
+                f"coins = np.random.default_rng(9).integers(2, size={total}) == 1",
+                'schedule = cp.fixed_schedule(taken, coins, "coin")',
             )
+            if self.designs is None:
+                law = *law[:2], f"schedule = cp.fixed_schedule(taken, np.ones({total}, bool))"
             clients = "cp.CanaryClients(canaries, schedule)"
             score, claim = "known rounds", f"cp.accounting.gaussian({sigma:g}, participations={taken}{neighbours})"
         if self.claim > self.noise_epsilon * (1.0 + 1e-9):
@@ -198,7 +209,8 @@ class RoundsPlan:
 
         yield f"Claimed: ε = {number(self.claim)} at δ = {self.delta:g}. {_describe(self.mechanism, self.dim)}", ""
         yield "", ""
-        yield f"Take {self.count:,} canaries, and as many that never do. With probability {100.0 * POWER:g}%,", ""
+        decided = "" if self.designs is None else COINS
+        yield f"Take {self.total:,} canaries{decided}. With probability {100.0 * POWER:g}%,", ""
         yield f"  {canaries_clause(self.present)} see that they are there;", ""
         data = ", if others' updates are known" if self.known else ""
         # A share that is rounded up might not be noticed.
@@ -206,6 +218,8 @@ class RoundsPlan:
         short = f"noise at {share}% of the claim (ε = {number(_WORTH_SEEING * self.claim)}){data};"
         yield f"  {canaries_clause(self.seeing)} notice {short}", "    "
         yield f"  {decides_clause(self.deciding, self.notice, allows_for_data=not self.known)}", "    "
+        if self.designs is not None:
+            yield str(self.designs), "  "
         yield f"Accuracy: they add {self.noise_share:.2g} of the variance that the noise has in the model.", "  "
         yield "", ""
         yield f"Canaries that see less noise with probability {100.0 * POWER:g}%, – if no number does:", ""
@@ -301,7 +315,7 @@ def plan_rounds(
     >>> print(" ".join(str(planned).split()).partition(" at δ")[0])
     Claimed: ε = 16.9
     """
-    dimension, total = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
+    dimension, steps = int(_DIM.number("dim", dim)), int(_ROUNDS.number("rounds", rounds))
     delta, data = rules.DELTA.number("delta", delta), _DATA.number("data_norm", data_norm)
     confidence, notice = rules.CONFIDENCE.number("confidence", confidence), rules.SHARE.number("notice", notice)
     level = 0.5 * (1.0 - confidence)
@@ -311,17 +325,17 @@ def plan_rounds(
     first: Array
     if rate is not None:
         q = NumberRange("lie above 0 and be at most 1", 1e-12, 1.0).number("rate", rate)
-        mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=total, neighbours=neighbours)
-        each, first = np.asarray(q * np.ones(total)), np.asarray(q * (1.0 - q) ** np.arange(total))
+        mechanism = accountant.poisson(noise_multiplier, rate=q, rounds=steps, neighbours=neighbours)
+        each, first = np.asarray(q * np.ones(steps)), np.asarray(q * (1.0 - q) ** np.arange(steps))
         if (drawn := float(first.sum())) <= delta:
             raise ValueError(f"delta: must be below {drawn:.4g}, the probability that a client takes part at all")
         never, rarely = 1.0 - drawn, 1.0 - q
-        square = total * q * (1.0 - q) + (total * q) ** 2
+        square = steps * q * (1.0 - q) + (steps * q) ** 2
     else:
-        rule = NumberRange(f"be a whole number from 1 to {total:,}", 1, total, whole=True)
+        rule = NumberRange(f"be a whole number from 1 to {steps:,}", 1, steps, whole=True)
         taken = int(rule.number("participations", 1 if participations is None else participations))
-        mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=total, neighbours=neighbours)
-        each, first = np.asarray(np.ones(total) * taken / total), _first_rounds(total, taken)
+        mechanism = accountant.gaussian(noise_multiplier, participations=taken, rounds=steps, neighbours=neighbours)
+        each, first = np.asarray(np.ones(steps) * taken / steps), _first_rounds(steps, taken)
         never = rarely = 0.0
         square = float(taken**2)
     sigma, least = float(noise_multiplier), mechanism.epsilon(delta)
@@ -347,7 +361,11 @@ def plan_rounds(
         _is_deciding, sigma=sigma, dim=dimension, spread=spread, test=measures, every=each, known=needs_data, gate=gate
     )
     deciding = least_count(decides, MOST_SCORES)
-    count = max(seeing or 2, present or 2, deciding or 2)
+    count = total = max(seeing or 2, present or 2, deciding or 2)
+    designs, members = None, float(count)
+    if mechanism.participations != 1:
+        total, designs = coins_for(count), design_bounds(count, claimed, delta, confidence)
+        members = 0.5 * total
     shares = tuple(
         PlannedShare(
             share,
@@ -370,8 +388,10 @@ def plan_rounds(
         known=needs_data,
         deciding=deciding,
         count=count,
-        noise_share=count * square / (sigma**2 * total * dimension),
+        noise_share=members * square / (sigma**2 * steps * dimension),
         shares=shares,
+        total=total,
+        designs=designs,
         confidence=confidence,
         notice=notice,
     )

@@ -380,19 +380,23 @@ def _schedule(
     seed: Seed,
 ) -> Schedule:
     """Add canaries to the clients' rounds; ``like_clients`` is their pattern, or their probability to take part."""
-    rounds = len(client_rounds)
-    if canaries.observed is None:
-        included = generator(seed, Purpose.COINS).integers(2, size=canaries.count).astype(bool)
-    else:
-        included = np.arange(canaries.count) < canaries.observed
+    rounds, everybody = len(client_rounds), np.arange(canaries.count)
     pattern = like_clients if canaries.pattern is None else canaries.pattern
-    if canaries.count:
-        drawn, sampling = _draw_rounds(np.flatnonzero(included), pattern, rounds, generator(seed, Purpose.CANARIES))
-        others, _ = _draw_rounds(np.flatnonzero(~included), pattern, rounds, generator(seed, Purpose.UNOBSERVED))
+    sampling, rng = SCHEDULED, generator(seed, Purpose.CANARIES)
+    drawn: Sequence[Ints] = [everybody] * rounds
+    others = drawn
+    if canaries.observed is None:
+        # Bounds that rest on coins need rounds that do not depend on them: all canaries' are drawn before.
+        inclusion, included = Inclusion.COIN, generator(seed, Purpose.COINS).integers(2, size=canaries.count) == 1
+        if canaries.count:
+            all_rounds, sampling = _draw_rounds(everybody, pattern, rounds, rng)
+            drawn, others = ([row[part[row]] for row in all_rounds] for part in (included, ~included))
     else:
-        drawn, others, sampling = [np.arange(0)] * rounds, [np.arange(0)] * rounds, SCHEDULED
+        inclusion, included = Inclusion.FIXED, everybody < canaries.observed
+        if canaries.count:
+            drawn, sampling = _draw_rounds(everybody[included], pattern, rounds, rng)
+            others, _ = _draw_rounds(everybody[~included], pattern, rounds, generator(seed, Purpose.UNOBSERVED))
     included.flags.writeable = False
-    inclusion = Inclusion.COIN if canaries.observed is None else Inclusion.FIXED
     rows = _freeze(client_rounds), _freeze(drawn), _freeze(others)
     return Schedule(*rows, included, inclusion.value, client_sampling, sampling)
 

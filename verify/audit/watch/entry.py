@@ -89,8 +89,9 @@ def watch(
         What the noised sum is divided by before it is released, of a strategy less its learning rate as a factor. By
         default 1, where the sum itself is released, or what Flower's wrappers say.
     insert
-        Number of canaries that join the training of Opacus, for attackers who see less than a watch does; as many do
-        not, for comparison. The watch then has them as ``canaries``. None leaves the training as it is.
+        About the number of canaries that join the training of Opacus, for attackers who see less than a watch does: a
+        fair coin decides on each of twice as many, and the others are for comparison. The watch then has them as
+        ``canaries``. None leaves the training as it is.
     seed
         Seed of these canaries.
 

@@ -61,7 +61,8 @@ class OpacusWatch(Watch):
     engine
         The engine, whose ε is compared with that of the recorded steps.
     insert
-        Number of canaries that join the training; as many do not, for comparison. None leaves it as it is.
+        About the number of canaries that join the training: a fair coin decides on each of twice as many, and the
+        others are for comparison. None leaves the training as it is.
     seed
         Seed of these canaries.
 
@@ -145,7 +146,7 @@ class OpacusWatch(Watch):
         every = claim is not None and claim.participations is not None and claim.participations == claim.rounds
         if claim is None or claim.rounds is None or (claim.rate is None and not every):
             raise ValueError("insert: needs a claim with its number of steps, such as accounting.poisson makes")
-        drawn = bernoulli(0, 1.0 if claim.rate is None else claim.rate, claim.rounds, seed, Insertion(2 * count, count))
+        drawn = bernoulli(0, 1.0 if claim.rate is None else claim.rate, claim.rounds, seed, Insertion(2 * count))
         return InsertedCanaries(self._optimizer, drawn, seed)
 
     # Patches, and their end.

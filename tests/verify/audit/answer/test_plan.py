@@ -8,6 +8,7 @@ from scipy import stats
 
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.answer import plan as module
+from canaryproof.verify.audit.answer.designs import DesignBounds, coins_for, design_bounds
 from canaryproof.verify.audit.answer.misuse import misuse, visible_trace
 from canaryproof.verify.audit.answer.plan import AuditPlan, PlannedFault, plan
 from canaryproof.verify.audit.blindspots.fault_map import summary
@@ -120,12 +121,12 @@ def test_for_replacing_a_record_the_distance_is_doubled():
 
 
 def bounds_of_rounds(share, count, runs):
-    """Default bounds from the largest cosines over four rounds with a share of the claimed noise."""
+    """Bounds by coins from the largest cosines over four rounds with a share of the claimed noise."""
     rng = np.random.default_rng(count)
     z = rng.standard_normal((2, runs, count, all_rounds().rounds))
     z[0, ..., 0] += 1.0 / (share * 1.54)
-    observed, unobserved = z.max(axis=-1)
-    return METHODS["fixed-sequence"].values(prepare(observed, unobserved), all_rounds().delta, 0.05)[0]
+    scores = prepare(*z.max(axis=-1), inclusion="coin")
+    return METHODS["one-run"].values(scores, all_rounds().delta, 0.05)[0]
 
 
 def quarter_of_noise(planned):
@@ -148,14 +149,12 @@ def test_so_many_canaries_of_all_rounds_raise_an_alarm(share, above, needed):
 def test_all_rounds_have_a_claim_and_commands_of_their_own():
     assert all_rounds().release_noise == 1.54
     assert all_rounds().count == max(one for one in (all_rounds().present, all_rounds().seeing) if one is not None)
-    assert all_rounds().noise_share == all_rounds().count / (1.54**2 * 4 * 100_000)
-    assert f"OrthonormalCanaries(seed=7, count={2 * all_rounds().count}, dim=100000)" in all_rounds().commands()[1]
+    assert all_rounds().noise_share == 0.5 * all_rounds().total / (1.54**2 * 4 * 100_000)
+    assert f"OrthonormalCanaries(seed=7, count={all_rounds().total}, dim=100000)" in all_rounds().commands()[1]
     # Beyond what a transform holds.
     assert "= cp.Canaries(" in plan(1.54, 10**9, 4, claim=3.1, all_rounds=True).commands()[1]
-    assert (
-        all_rounds().commands()[-1]
-        == "canaryproof audit rounds.npz --dim 100000 --delta 1e-06 --noise-multiplier 1.54 --claim 3.1"
-    )
+    asked = "--inclusion coin --dim 100000 --delta 1e-06 --noise-multiplier 1.54 --claim 3.1"
+    assert all_rounds().commands()[-1] == f"canaryproof audit rounds.npz {asked}"
 
 
 @pytest.mark.deep
@@ -179,7 +178,7 @@ def test_more_rounds_hide_more():
 )
 def test_it_is_a_page_of_80_columns(make):
     lines = str(make()).splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 41
     assert max(map(len, lines)) <= 80
     assert all("None" not in line for line in lines)
 
@@ -222,6 +221,8 @@ def made_up(**options):
             "noise_share": 0.0083,
             "seconds": 5.5,
             "faults": (fault, dataclasses.replace(fault, value=0.65, count=None)),
+            "total": 517 if options.get("all_rounds") else 229,
+            "designs": DesignBounds(1.5, 0.75) if options.get("all_rounds") else None,
         }
         | options
     )
@@ -243,23 +244,25 @@ def test_the_commands_have_the_figures_of_the_plan():
     assert command == "canaryproof audit release.npy --plan 'a plan.json' --report audit.html"
     *_, command = made_up(all_rounds=True).commands()
     assert command == (
-        "canaryproof audit rounds.npz --dim 12345 --delta 2e-05 --noise-multiplier 3 --claim 4.125 --notice 0.45"
+        "canaryproof audit rounds.npz --inclusion coin --dim 12345 --delta 2e-05 --noise-multiplier 3 --claim 4.125 "
+        "--notice 0.45"
     )
     made = made_up(rounds=1).commands()[0]
     assert made == "canaryproof canaries --seed 7 --count 229 --dim 12345 --out canaries.npy"
     for directions, name in (("independent", "Canaries"), ("orthonormal", "OrthonormalCanaries")):
-        for all_rounds, count in ((False, 229), (True, 458)):
+        for all_rounds, count in ((False, 229), (True, 517)):
             commands = made_up(all_rounds=all_rounds, directions=directions).commands()
             assert commands[1] == f"canaries = cp.{name}(seed=7, count={count}, dim=12345)"
             assert ("--directions orthonormal" in commands[-1]) == (directions == "orthonormal" and not all_rounds)
 
 
 def test_the_commands_insert_each_canary_in_one_round():
-    for all_rounds in (False, True):
+    coins = np.random.default_rng(0).integers(2, size=517) == 1
+    for all_rounds, members in ((False, np.arange(229)), (True, np.flatnonzero(coins))):
         (inserted,) = (line for line in made_up(all_rounds=all_rounds).commands() if line.startswith("total += "))
         indices = inserted.removeprefix("total += clip_norm * canaries.sum(").removesuffix(")")
-        everybody = [index for t in range(16) for index in eval(indices, {"np": np, "t": t}).tolist()]
-        assert sorted(everybody) == list(range(229))
+        everybody = [index for t in range(16) for index in eval(indices, {"np": np, "t": t, "coins": coins}).tolist()]
+        assert sorted(everybody) == members.tolist()
 
 
 def test_each_figure_of_the_page_is_the_plans():
@@ -273,9 +276,10 @@ def test_each_figure_of_the_page_is_the_plans():
         *numbers(summary()),  # the map of faults
     ]
     assert all(" ".join(line.split()) in " ".join(below.replace("\\", "").split()) for line in made_up().commands())
-    assert numbers(str(made_up(all_rounds=True)))[:10] == [
+    assert numbers(str(made_up(all_rounds=True)))[:17] == [
         *("4.12", "2e-05", "16", "3", "12345", "1.38"),
-        *("229", "90", "170", "0"),
+        *("517", "90", "170", "0", "230", "61", "8.25", "150", "45"),
+        *("1.5", "0.75"),
     ]
 
 
@@ -289,6 +293,7 @@ COST = (
     "Accuracy: they add 0.0083 to the noise's variance, k/(σ²Td), as would a noise multiplier of "
     f"{0.75 * math.sqrt(1.0083):.7g} instead of 0.75. Time: 5.5 s to make them and score"
 )
+DESIGNS = "Bound at the claimed ε: 1.5 by coins, proven; k in, k out: 0.75, heuristic."
 FAULTS = (
     "Canaries that see a fault with probability 90%, – if no number does: "
     "noise, share of the claimed 0.55: 321, 0.65: –"
@@ -313,9 +318,10 @@ PAGES = [
     (
         {"all_rounds": True, "directions": "orthonormal"},
         f"{CLAIMED}. Each of 16 rounds, all of which the attacker sees, {NOISE} "
-        "Take 229 orthonormal canaries, and as many that never do. With probability 90%, "
-        "170 canaries: you would see that they are there (lower bound above 0); "
-        f"230 canaries: you would notice {SHARE} {COST} all rounds (part measured here). {FAULTS} {summary()} "
+        "Take 517 orthonormal canaries, each in by a fair coin. "
+        "With probability 90%, 170 canaries: you would see that they are there (lower bound above 0); "
+        f"230 canaries: you would notice {SHARE} {DESIGNS} {COST} all rounds (part measured here). {FAULTS} "
+        f"{summary()} "
         "Lines that carry it out; total is round t's clipped sum, delta what it adds:",
     ),
 ]
@@ -328,6 +334,24 @@ def test_a_plan_says_what_it_plans(options, said):
     assert words.startswith(f"{said} ")
     carried_out = " ".join(" ".join(line.split()) for line in planned.commands())
     assert words.removeprefix(f"{said} ").replace("\\ ", "") == carried_out
+
+
+@pytest.mark.parametrize("count", [2, 3, 229, 10**6])
+def test_no_fewer_coins_let_so_many_take_part_with_99_percent(count):
+    total = coins_for(count)
+    assert stats.binom.sf(count - 1, total, 0.5) >= 0.99 > stats.binom.sf(count - 1, total - 1, 0.5)
+
+
+@pytest.mark.parametrize("rounds", [1, 4])
+def test_the_bounds_of_both_designs_are_about_the_median_audits(rounds):
+    """The deviation of the quotient of both medians is at most 4%, and 20% is five of it."""
+    count, trace = 100, 1.0 / float(gaussian_mechanism.noise_multiplier(8.0, 1e-5))
+    found = design_bounds(count, 8.0, 1e-5, 0.95, rounds)
+    z = np.random.default_rng(6).standard_normal((2, 200, count, rounds))
+    z[0, ..., 0] += trace
+    for value, name, inclusion in ((found.coins, "one-run", "coin"), (found.halves, "fixed-sequence", "fixed")):
+        values = METHODS[name].values(prepare(*z.max(axis=-1), inclusion=inclusion), 1e-5, 0.05)[0]
+        assert value == pytest.approx(np.median(values), rel=0.2)
 
 
 def test_the_time_is_what_was_measured_of_all_coordinates_and_rounds(monkeypatch):
@@ -355,7 +379,7 @@ def test_the_time_is_that_of_the_canaries_in_all_their_rounds(monkeypatch):
     # Each round is summed up, and scored; the first score is counted with the sums.
     assert plan(1.0, 10_000, 4, delta=1e-4, claim=8.0, all_rounds=True).seconds == (10_000, 7)
     monkeypatch.setattr(module, "_LARGEST_TRANSFORM", 9999)
-    assert plan(1.0, 10_000, 4, delta=1e-4, claim=8.0, all_rounds=True).seconds == (2 * 234 * 10_000, 4)
+    assert plan(1.0, 10_000, 4, delta=1e-4, claim=8.0, all_rounds=True).seconds == (coins_for(234) * 10_000, 4)
 
 
 def test_faults_that_no_number_sees_stand_with_their_values():

@@ -9,6 +9,7 @@ import pytest
 
 import canaryproof as cp
 from canaryproof.verify.audit.answer import plan_file
+from canaryproof.verify.audit.answer.designs import DesignBounds
 from canaryproof.verify.audit.answer.findings import RULES_VERSION
 from canaryproof.verify.audit.answer.plan import plan
 from canaryproof.verify.audit.answer.rounds_plan import plan_rounds
@@ -60,7 +61,7 @@ def carried_out(planned):
         exec(lines[begin + 1], names)
     exec(lines[begin + 2], names)
     if "observed" in names:
-        scores = cp.Scores(names["observed"], names["unobserved"], dim=DIM)
+        scores = cp.Scores(names["observed"], names["unobserved"], dim=DIM, inclusion="coin")
         return cp.audit(scores, planned.delta, claim=planned.claim)
     return eval(lines[-1].removeprefix("print(").removesuffix(")"), names)
 
@@ -178,7 +179,7 @@ def test_who_asks_for_more_than_usual_departs_from_no_plan(tmp_path):
     assert result.decision.asked == ("input", "noise", "leak")
 
 
-def recorded(count=None, null_count=None, dim=DIM, **changes):
+def recorded(count=None, inclusion="coin", dim=DIM, **changes):
     """Audit scores of known rounds as the plan of two rounds has them, five canaries of which were never drawn."""
     rng, planned = np.random.default_rng(0), KNOWN_ROUNDS
     residual = changes.pop("residual", planned.known)
@@ -186,19 +187,20 @@ def recorded(count=None, null_count=None, dim=DIM, **changes):
     record = RoundsRecord(
         Score.KNOWN_ROUNDS, participations=2, left_out=5, rounds=4, missing=0, skipped=0, traces=traces
     )
-    observed = rng.normal(1.0, 1.0, (count or planned.count) - 5)
-    unobserved = rng.normal(size=null_count or planned.count)
+    observed = rng.normal(1.0, 1.0, planned.count - 5)
+    unobserved = rng.normal(size=(count or planned.total) - planned.count)
     record = dataclasses.replace(record, **changes)
-    return cp.audit(cp.Scores(observed, unobserved, kind="any", record=record), 1e-4, claim=planned.mechanism)
+    scores = cp.Scores(observed, unobserved, kind="any", inclusion=inclusion, record=record)
+    return cp.audit(scores, 1e-4, claim=planned.mechanism)
 
 
 KNOWN_ROUNDS = PLANS["two rounds"]()
 # What a training loop may have done otherwise, with the parts that are named.
 RECORDED = [
     ({}, []),
-    ({"count": KNOWN_ROUNDS.count + 1}, ["number of canaries"]),
+    ({"count": KNOWN_ROUNDS.total + 1}, ["number of canaries"]),
     ({"left_out": 6}, ["number of canaries"]),
-    ({"null_count": KNOWN_ROUNDS.count - 1}, ["number of unobserved canaries"]),
+    ({"inclusion": "fixed"}, ["number of canaries", "number of unobserved canaries", "inclusion"]),
     ({"dim": DIM + 1}, ["dimension"]),
     ({"rounds": 5}, ["rounds"]),
     ({"participations": 1}, ["participations"]),
@@ -300,14 +302,15 @@ def test_the_commitment_is_the_digest_of_nonce_and_seed(tmp_path):
     assert json.loads(path.read_text())["seed_sha256"] == expected
 
 
-SUM = dataclasses.replace(PLANNED, noise_multiplier=1.5, rounds=4, release_noise=3.0, count=23, claim=3.25)
-EACH = dataclasses.replace(SUM, all_rounds=True, release_noise=1.5, directions="orthonormal")
+SUM = dataclasses.replace(PLANNED, noise_multiplier=1.5, rounds=4, release_noise=3.0, total=23, claim=3.25)
+COINS = DesignBounds(0.5, 0.25)
+EACH = dataclasses.replace(SUM, all_rounds=True, release_noise=1.5, directions="orthonormal", designs=COINS)
 ONCE, TWICE, DRAWN = (
-    dataclasses.replace(KNOWN_ROUNDS, mechanism=mechanism, count=23, claim=3.25)
-    for mechanism in (
-        cp.accounting.gaussian(1.5, participations=1, rounds=4),
-        cp.accounting.gaussian(1.5, participations=2, rounds=4, neighbours="replace"),
-        cp.accounting.poisson(1.5, rate=0.5, rounds=4),
+    dataclasses.replace(KNOWN_ROUNDS, mechanism=mechanism, total=23, claim=3.25, designs=designs)
+    for mechanism, designs in (
+        (cp.accounting.gaussian(1.5, participations=1, rounds=4), None),
+        (cp.accounting.gaussian(1.5, participations=2, rounds=4, neighbours="replace"), COINS),
+        (cp.accounting.poisson(1.5, rate=0.5, rounds=4), COINS),
     )
 )
 RELEASE = {
@@ -320,7 +323,7 @@ RELEASE = {
 LARGEST = {
     "subject": "scores",
     "score": "largest",
-    "null_count": 23,
+    "inclusion": "coin",
     "noise_multiplier": 1.5,
     "directions": "orthonormal",
     "rounds": 4,
@@ -330,7 +333,7 @@ LARGEST = {
 ROUNDS = {
     "subject": "scores",
     "score": "known rounds",
-    "null_count": 23,
+    "inclusion": "coin",
     "noise_multiplier": 1.5,
     "rounds": 4,
     "others_known": False,
@@ -344,7 +347,7 @@ ROUNDS = {
         (SUM, RELEASE),
         (dataclasses.replace(SUM, neighbours="replace"), RELEASE | {"neighbours": "replace"}),
         (EACH, LARGEST),
-        (ONCE, ROUNDS | {"null_count": None, "participations": 1, "kind": "cosine"}),
+        (ONCE, ROUNDS | {"inclusion": "fixed", "participations": 1, "kind": "cosine"}),
         (TWICE, ROUNDS | {"participations": 2, "neighbours": "replace"}),
         (
             dataclasses.replace(TWICE, known=True),

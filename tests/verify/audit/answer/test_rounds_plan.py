@@ -8,6 +8,7 @@ from scipy import stats
 
 import canaryproof as cp
 from canaryproof.verify.audit.accounting import accountant
+from canaryproof.verify.audit.answer.designs import DesignBounds, coins_for
 from canaryproof.verify.audit.answer.rounds_plan import PlannedShare, RoundsPlan, _first_rounds, plan_rounds
 from canaryproof.verify.audit.blindspots.fault_map import summary
 from canaryproof.verify.audit.estimators.noise_multiplier import noticed_share
@@ -86,7 +87,7 @@ def count_of(planned, share, known):
 )
 def test_so_many_canaries_notice_a_share_of_the_noise(planned, share, known):
     count, runs = count_of(planned(), share, known), 80
-    asked = dataclasses.replace(planned(), count=count)
+    asked = dataclasses.replace(planned(), count=count, total=count if planned is once else coins_for(count))
     traces = [trained(asked, share, seed, known)[0].record.traces for seed in range(runs)]
     # Half of what 95% leaves belongs to the bound.
     noticed = sum(trace.p_value(planned().mechanism.noise_multiplier) < 0.025 for trace in traces)
@@ -102,7 +103,7 @@ def test_an_honest_training_by_the_plans_lines_is_consistent():
 
 def test_a_larger_claim_is_the_one_that_is_audited():
     planned = plan_rounds(1.0, DIM, 10, delta=1e-5, claim=8.0)
-    scores, line = trained(dataclasses.replace(planned, count=80), 1.0, 4, False)
+    scores, line = trained(dataclasses.replace(planned, total=80), 1.0, 4, False)
     found = eval(line, {"cp": cp, "scores": scores})
     assert (found.claim, found.noise_multiplier) == (8.0, 1.0)
     # Noise whose ε is twice the claimed one, not twice that of the noise.
@@ -146,7 +147,7 @@ def test_canaries_add_the_squared_length_of_their_rounds_sum_to_the_noises(sigma
         ({"rate": 0.25}, float(stats.binom.pmf(drawn, 16, 0.25) @ drawn**2)),
     ):
         planned = plan_rounds(sigma, DIM, 16, delta=1e-5, **taken)
-        assert planned.noise_share == pytest.approx(square * planned.count / (16 * sigma**2 * DIM))
+        assert planned.noise_share == pytest.approx(0.5 * square * planned.total / (16 * sigma**2 * DIM))
 
 
 def made_up(**options):
@@ -168,6 +169,8 @@ def made_up(**options):
             "confidence": 0.99,
             "notice": 0.45,
             "count": 22,
+            "total": 66,
+            "designs": DesignBounds(1.5, 0.75),
             "noise_share": 0.0083,
             "shares": shares,
         }
@@ -180,7 +183,7 @@ def test_each_figure_of_the_page_is_the_plans():
     for mechanism, drawn in ((made_up().mechanism, ["16", "0.125"]), (once_each, ["3", "16"])):
         assert numbers(str(made_up(mechanism=mechanism)).partition("Lines that carry")[0]) == [
             *("4.12", "2e-05", *drawn, "0.75", "1234"),  # what is claimed
-            *("22", "90", "17", "23", "61", "8.25", "19", "45", "0.0083"),  # the canaries
+            *("66", "90", "17", "23", "61", "8.25", "19", "45", "1.5", "0.75", "0.0083"),  # the canaries
             *("90", "0.55", "0.35", "9.5", "23.4", "17.5", "321", "7321", "54"),  # less noise
             *numbers(summary()),  # the map of faults
         ]
@@ -188,9 +191,10 @@ def test_each_figure_of_the_page_is_the_plans():
 
 PAGE = (
     "Claimed: ε = 4.12 at δ = 2e-05. {} and has noise of 0.75 clip norms in 1,234 dimensions{}. "
-    "Take 22 canaries, and as many that never do. With probability 90%, {} see that they are there; "
+    "Take 66 canaries, each in by a fair coin. With probability 90%, {} see that they are there; "
     "{} notice noise at 61% of the claim (ε = 8.25){}; "
     "19 canaries: you would notice noise at 45% of the claim, as a gate asks{}. "
+    "Bound at the claimed ε: 1.5 by coins, proven; k in, k out: 0.75, heuristic. "
     "Accuracy: they add 0.0083 of the variance that the noise has in the model. "
     "Canaries that see less noise with probability 90%, – if no number does: noise, share of the claimed 0.55 0.35 "
     f"its ε 9.5 23.4 {{}} – 321 others' data known 7,321 54 {summary()} "
@@ -230,8 +234,8 @@ def test_a_plan_says_what_it_plans(options, how, neighbours, present, seeing, da
 GATE = ", confidence=0.99, notice=0.45"
 SAMPLED = [
     "import canaryproof as cp, numpy as np",
-    "canaries = cp.Canaries(seed=11, count=44, dim=1234)",
-    "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(44, observed=22))",
+    "canaries = cp.Canaries(seed=11, count=66, dim=1234)",
+    "schedule = cp.bernoulli(0, 0.125, 16, seed=8, canaries=cp.Insertion(66))",
     "clients = cp.CanaryClients(canaries, schedule, noise_multiplier=0.75)",
     "total += clients.total(t, clip_norm)",
     "clients.add(cp.flatten(delta), t)",
@@ -240,9 +244,10 @@ SAMPLED = [
 ]
 KNOWN = [
     *SAMPLED[:2],
-    "taken = np.tile(np.arange(16) < 3, (44, 1))",
+    "taken = np.tile(np.arange(16) < 3, (66, 1))",
     "taken = np.random.default_rng(8).permuted(taken, axis=1).T",
-    "schedule = cp.fixed_schedule(taken, np.arange(44) < 22)",
+    "coins = np.random.default_rng(9).integers(2, size=66) == 1",
+    'schedule = cp.fixed_schedule(taken, coins, "coin")',
     "clients = cp.CanaryClients(canaries, schedule)",
     *SAMPLED[4:6],
     'scores = clients.scores("known rounds")',

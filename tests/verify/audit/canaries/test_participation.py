@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from canaryproof.verify.audit.accounting.sampling import SCHEDULED, Sampling
+from canaryproof.verify.audit.canaries import participation
 from canaryproof.verify.audit.canaries.participation import (
     Insertion,
     LastRounds,
@@ -15,6 +16,7 @@ from canaryproof.verify.audit.canaries.participation import (
     shuffled_epochs,
     uniform,
 )
+from canaryproof.verify.audit.canaries.seeds import Purpose
 
 
 class Own:
@@ -188,6 +190,24 @@ def test_coins_are_fair_and_tossed_for_each():
     pairs = np.bincount(included[::2] * 2 + included[1::2], minlength=4)
     assert fits(pairs, np.full(4, 0.25))
     assert (matrix(schedule.canary_rounds, 8000).sum(axis=1) == included).all()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("pattern", [None, Presentations(3), LastRounds(4, 1.5)], ids=["clients", "periods", "last"])
+def test_rounds_do_not_depend_on_coins(name, pattern, monkeypatch):
+    def drawn():
+        schedule = MAKERS[name](5, Insertion(40, pattern=pattern))
+        rounds = schedule.canary_rounds, schedule.unobserved_rounds
+        return schedule.included, matrix(rounds[0], 40) | matrix(rounds[1], 40)
+
+    def other_coins(seed, purpose):
+        return own(6 if purpose is Purpose.COINS else seed, purpose)
+
+    first, own = drawn(), participation.generator
+    monkeypatch.setattr(participation, "generator", other_coins)
+    second = drawn()
+    assert (first[0] != second[0]).any()
+    assert (first[1] == second[1]).all()
 
 
 def test_without_coins_the_first_are_included():

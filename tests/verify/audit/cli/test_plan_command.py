@@ -52,7 +52,7 @@ def test_all_rounds_are_planned_for():
     assert "canaryproof audit rounds.npz --dim 100000" in run(*words).output
     found = json.loads(run(*words, "--json").output)
     assert found["all_rounds"]
-    assert len(found["commands"]) == 8
+    assert len(found["commands"]) == 9
 
 
 def test_the_change_of_a_model_is_planned_by_its_rounds():
@@ -189,12 +189,13 @@ def test_the_audit_line_of_a_plan_works_as_printed_and_says_what_is_claimed(name
 
 
 def cosines(planned, rng):
-    """Largest cosines over rounds of canaries of which the first half takes part, each in one of them."""
-    scores = RoundScores(canaries := OrthonormalCanaries(7, 2 * planned["count"], 2000))
-    for t in range(planned["rounds"]):
-        total = canaries.sum(np.arange(t, planned["count"], planned["rounds"]))
+    """Largest cosines over rounds of canaries that coins choose, each in one of them."""
+    scores = RoundScores(canaries := OrthonormalCanaries(7, planned["total"], 2000))
+    coins, rounds = rng.integers(2, size=planned["total"]) == 1, planned["rounds"]
+    for t in range(rounds):
+        total = canaries.sum(t + rounds * np.flatnonzero(coins[t::rounds]))
         scores.add(total + rng.normal(0.0, planned["noise_multiplier"], 2000), round=t)
-    return np.split(scores.maxima, 2)
+    return scores.maxima[coins], scores.maxima[~coins]
 
 
 def test_an_audit_of_all_rounds_takes_its_options_from_the_plan(tmp_path, monkeypatch):
