@@ -49,7 +49,7 @@ def test_json_has_the_same():
 
 def test_all_rounds_are_planned_for():
     words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5", "--claim", "3.1", "--all-rounds")
-    assert "canaryproof audit rounds.npz --dim 100000" in run(*words).output
+    assert "canaryproof audit rounds.npz --inclusion coin --dim 100000" in run(*words).output
     found = json.loads(run(*words, "--json").output)
     assert found["all_rounds"]
     assert len(found["commands"]) == 9
