@@ -40,7 +40,7 @@ the upper edge are no results at all, and those at the lower edge are exact or o
 along each line, in ulps:"""
 
 _TWINS = """\
-Compared with multiprecision twins of 60 digits, which share no code with them, at random inputs of the part of the
+Compared with multiprecision twins of 40 digits, which share no code with them, at random inputs of the part of the
 domain where the twins' plain formulas serve: ratios of deviations from 1e-3 to 1e3, distances up to 300 of them,
 arguments of the Gaussian mechanism from 1e-12 to 1e5, at most 10,000 trials; any cosine in any dimension. Beyond, the
 enclosures rest on their proofs alone."""

@@ -187,7 +187,7 @@ def test_a_job_fails_where_nothing_is_seen_or_could_be(folder: Path) -> None:  #
     np.savez("apart.npz", observed=rng.normal(50.0, 1.0, 500), unobserved=rng.normal(size=500))
     np.savez("equal.npz", observed=rng.normal(size=500), unobserved=rng.normal(size=500))
     for file, because in (
-        ("apart.npz", "from so few scores no bound can be above"),
+        ("apart.npz", "from so few scores this bound cannot be above"),
         ("equal.npz", "no trace is seen"),
     ):
         arguments = ("audit", file, "--kind", "any", "--delta", "1e-6", "--claim", 8)

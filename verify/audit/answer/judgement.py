@@ -527,7 +527,7 @@ def _weak_text(result: "AuditResult") -> str:
         return "more than the claimed noise is seen, which would have hidden missing noise"
     bound, share = result.bound, result.noticed_share
     if bound is not None and result.claim is not None and bound.cap <= result.claim:
-        return f"from so few scores no bound can be above {round_down(bound.cap)}"
+        return f"from so few scores this bound cannot be above {round_down(bound.cap)}"
     if share is None:
         return "how much missing noise it would have noticed is not known"
     left = f"{math.floor(100.0 * share)}% of it is left"

@@ -57,7 +57,7 @@ class Audit(AuditResult):
     warnings, withheld
         What looks like a misuse, and whether the estimates are withheld for it.
     others
-        See ``AuditResult``.
+        Further numbers and tests, which ``details()`` prints.
 
     Examples
     --------

@@ -495,7 +495,7 @@ def test_a_claim_beyond_all_bounds_is_at_its_cap() -> None:
     apart = audit(Scores(rng.normal(50.0, 1.0, 1000), rng.normal(size=1000), kind="any"), DELTA, claim=8.0)
     assert ruling(apart) == "CANNOT SAY: leak"
     assert apart.noticed_share is None
-    assert "no bound can be above 6.48" in str(apart)
+    assert "this bound cannot be above 6.48" in str(apart)
     exceeded = audit(apart.scores, DELTA, claim=3.0)
     # Losses of one model whose members were fixed have a heuristic bound, which proves nothing.
     assert ruling(exceeded) == "CANNOT SAY: leak"
