@@ -70,6 +70,12 @@ class ScoresInput:
     shows_noise: ClassVar[bool] = False
 
     @property
+    def covering(self) -> float:
+        """Confidence of an interval that, with those of all else that was tried, has the asked confidence."""
+        tried = self.request.tried
+        return self.confidence if tried == 1 else 1.0 - (1.0 - self.confidence) / tried
+
+    @property
     def release_norm(self) -> float | None:
         """Norm of the released vector in canary norms; None where scores were given."""
         return None
@@ -165,7 +171,7 @@ class ScoresInput:
         # Scores of a release without any noise have no finite moments.
         if not math.isfinite(moments.distance) or not math.isfinite(moments.ratio):
             return ()
-        return _estimates(moments, self.delta, self.confidence)
+        return _estimates(moments, self.delta, self.covering)
 
     def bounds(self, result: AuditResult, inclusion: Inclusion) -> tuple[AuditRow, ...]:
         """Return the lower bounds of ε that were asked for, or else a few that serve the scores."""
@@ -201,7 +207,7 @@ class _ReleaseInput(ScoresInput):
         if self.delta == 0.0 or noise_multiplier is None:
             return None
         traces = release_traces(*self.sums.trace(len(self.scores.observed)), self.sums.dim)
-        return MechanismTest(traces, traces.noise_multiplier(self.confidence), noise_multiplier, traces)
+        return MechanismTest(traces, traces.noise_multiplier(self.covering), noise_multiplier, traces)
 
     def facts(self, noise_multiplier: float | None) -> dict[str, Any]:
         sums = self.sums
@@ -223,7 +229,7 @@ class _ReleaseInput(ScoresInput):
 
     def estimates(self, result: AuditResult, moments: Moments) -> tuple[EstimateRow, ...]:
         rows, norm = super().estimates(result, moments), result.residual_norm
-        return (*rows, _norm_estimate(norm, self.sums.dim, self.delta, self.confidence)) if rows and norm else rows
+        return (*rows, _norm_estimate(norm, self.sums.dim, self.delta, self.covering)) if rows and norm else rows
 
 
 @dataclass(frozen=True)
@@ -282,10 +288,10 @@ class _RoundsInput(ScoresInput):
             return None
         # Where later rounds depend on canaries, those that come back measure something else.
         all_traces = traces if is_carried_over(record) else record.all_traces or traces
-        measured = all_traces.noise_multiplier(self.confidence)
+        measured = all_traces.noise_multiplier(self.covering)
         if all_traces is not traces:
             # A few rounds that depend on them do not show, so that the interval is also that of new canaries alone.
-            measured = measured.spanning(traces.noise_multiplier(self.confidence))
+            measured = measured.spanning(traces.noise_multiplier(self.covering))
         return MechanismTest(traces, measured, noise_multiplier, all_traces)
 
     def facts(self, noise_multiplier: float | None) -> dict[str, Any]:  # noqa: ARG002

@@ -129,6 +129,7 @@ class RequestRecord:
     notice: float
     ask: tuple[str, ...]
     canaries: CanarySource | None
+    tried: OmittedIfNone[Count] = None
 
 
 @dataclass(frozen=True)
@@ -343,6 +344,7 @@ def _request(result: AuditResult) -> RequestRecord:
         canaries=None
         if canaries is None
         else CanarySource(canaries.seed, canaries.count, canaries.dim, directions_of(canaries), layers_of(canaries)),
+        tried=None if asked.tried == 1 else asked.tried,
     )
 
 
@@ -492,6 +494,7 @@ def _options(result: AuditResult, audited: InputRecord) -> str:
     for name in ("rate", "rounds", "participations", "data_norm"):
         given += [] if getattr(asked, name) is None else [(name.replace("_", "-"), repr(getattr(asked, name)))]
     given += [] if asked.notice == NOTICE else [("notice", repr(asked.notice))]
+    given += [] if asked.tried == 1 else [("tried", asked.tried)]
     given += [("ask", question) for question in asked.ask]
     given += [("bound", name) for name in asked.bounds]
     line = "".join(f" --{option} {quote(str(value))}" for option, value in given)

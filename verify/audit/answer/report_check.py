@@ -153,7 +153,7 @@ def derive(report: ReportRecord, given: "Scores | StoredRelease | np.ndarray[Any
             name: getattr(asked, name)
             for name in ("delta", "confidence", "noise_multiplier", "bounds", "force", "notice", "ask")
         }
-        options["claim"] = claim
+        options |= {"claim": claim, "tried": 1 if asked.tried is None else asked.tried}
         if isinstance(given, Scores):
             options |= {name: getattr(asked, name) for name in ("rate", "rounds", "participations")}
             return audit(given, **options)

@@ -203,6 +203,8 @@ class Request:
     ----------
     claim, noise_multiplier, bounds, force, neighbours, rate, rounds, participations, data_norm, difference, notice, ask
         As given to ``audit`` or ``audit_release``; neighbours are None where they are those of the scores or the claim.
+    tried
+        Number of scores or releases of which this one was chosen.
     canaries
         The canaries of a release; None where scores were given.
     release
@@ -230,6 +232,7 @@ class Request:
     difference: bool = False
     notice: float = NOTICE
     ask: tuple[Question, ...] = ()
+    tried: int = 1
 
     @property
     def is_difference(self) -> bool:
@@ -403,11 +406,12 @@ class AuditResult:
 
     @property
     def level(self) -> float:
-        """Level of each test that may decide on the claim: together they have what the confidence leaves."""
+        """Level of each test that may decide: those of all that were tried have together what the confidence leaves."""
         sampling = None if self.scores.record is None or self.configured is None else self.configured.sampling
         is_drawn = sampling is not None and sampling.rate is not None
         has_noise = self.mechanism is not None and self.mechanism.claimed is not None
-        return (1.0 - self.confidence) / (2.0 if has_noise or is_drawn else 1.0)
+        tests = 2.0 if has_noise or is_drawn else 1.0
+        return (1.0 - self.confidence) / (tests * self.request.tried)
 
     @property
     def usual_questions(self) -> tuple[Question, ...]:

@@ -53,7 +53,6 @@ _CLOSE = 0.005
 _AUDITS, _MOST_SCORES = 400, 4_000_000
 # Numbers of guesses that are tried, as published scripts do, have this ratio.
 _RATIO = 1.1
-_TRIED = NumberRange("be a whole number from 1 to 1e6", 1, 10**6, whole=True)
 _REPORTED = NumberRange("be a number from 0 to 10000", 0.0, 1e4)
 
 
@@ -264,7 +263,7 @@ def review(
             check_type(f"{name}:", column, str, "the name of a column")
     rules.CONFIDENCE.number("confidence", confidence)
     if tried is not None:
-        tried = int(_TRIED.number("tried", tried))
+        tried = int(rules.TRIED.number("tried", tried))
     chosen = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
     expected = None if kind is None else ScoreKind(rules.choice("kind", kind, ScoreKind))
     fields = UNASKED | {"kind": expected, "inclusion": str(chosen)}
@@ -325,7 +324,7 @@ def _review_at(
     """Review a result at one δ."""
     level, withheld, warnings = 1.0 - confidence, "", tuple[str, ...]()
     if scores is not None:
-        audited = audit(scores, at, confidence if tried is None else 1.0 - level / tried)
+        audited = audit(scores, at, confidence, tried=tried or 1)
         parts = _of_audit(audited, level, reported, tried)
         warnings = tuple(f"{warning.message} {warning.what_to_do}" for warning in audited.warnings)
         # The first is the one that withholds most.
@@ -417,7 +416,8 @@ def _of_audit(audited: Audit, alpha: float, reported: float | None, tried: int |
     if reported is not None and reported > max(caps.values()):
         # Bounds above all caps need a Gaussian trade-off curve, and this one needs no coins.
         names = [*(row.name for row in rows), "gaussian-dp"]
-        rows = _bound_rows(audit(scores, delta, audited.confidence, bounds=list(dict.fromkeys(names))))
+        named = list(dict.fromkeys(names))
+        rows = _bound_rows(audit(scores, delta, audited.confidence, bounds=named, tried=tried or 1))
     bounds = sorted((_review_bound(row, tried or 1) for row in rows), key=lambda bound: bool(bound.condition))
     if audited.can_hide_copies:
         unknown.insert(0, HIDDEN_COPIES)

@@ -217,6 +217,7 @@ def audit(
     participations: int | None = None,
     notice: float = NOTICE,
     ask: Sequence[str] = (),
+    tried: int = 1,
 ) -> Audit:
     """Audit the scores of one run.
 
@@ -252,6 +253,9 @@ def audit(
     ask
         Questions that must be answered as claimed for the claim to pass, of ``canaryproof.typing.Question``; by default
         input and leak, and of scores with a record also sampling and accounting.
+    tried
+        Number of scores that were tried on the same records, as of several attacks, directions, seeds or epochs, if
+        these were chosen of them; 1 if they were declared before. Levels and intervals pay for all of them.
 
     Returns
     -------
@@ -284,6 +288,7 @@ def audit(
         participations=checked_rounds("participations", participations),
         notice=rules.SHARE.number("notice", notice),
         ask=_check_questions(ask),
+        tried=int(rules.TRIED.number("tried", tried)),
     )
     if scores.record is None and (rate, rounds, participations) != (None, None, None):
         raise ValueError("rate, rounds and participations: are for scores with a record of rounds")
@@ -329,6 +334,7 @@ def audit_release(
     difference: bool = False,
     notice: float = NOTICE,
     ask: Sequence[str] = (),
+    tried: int = 1,
 ) -> Audit:
     """Audit a released vector by the canaries that were added to it.
 
@@ -412,6 +418,7 @@ def audit_release(
             difference=difference,
             notice=notice,
             ask=ask,
+            tried=tried,
         )
         absent = next((warning.p_value for warning in first.warnings if warning.kind == "absent"), None)
         if absent is not None and absent < _SURELY:
@@ -453,6 +460,7 @@ def audit_release(
         difference=difference,
         notice=rules.SHARE.number("notice", notice),
         ask=_check_questions(ask),
+        tried=int(rules.TRIED.number("tried", tried)),
     )
     return _audit(read_input(scores, delta, confidence, request, sums))
 

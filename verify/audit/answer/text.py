@@ -286,7 +286,8 @@ def _level(result: AuditResult) -> str:
         if result.has_unknown_direction
         else ""
     )
-    return f"At most {level} of honest runs are NOT PASSED by chance, {tests}{twice}."
+    tried = f", which pays for {result.request.tried:,} that were tried" if result.request.tried > 1 else ""
+    return f"At most {level} of honest runs are NOT PASSED by chance, {tests}{tried}{twice}."
 
 
 def wrap(text: str, width: int, label: str = "") -> list[str]:

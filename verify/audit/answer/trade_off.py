@@ -201,7 +201,7 @@ def trade_off_curve(result: AuditResult) -> TradeOffCurve:
     observed, unobserved = np.sort(scores.observed), scores.unobserved
     pooled = observed if unobserved is None else np.concatenate([observed, unobserved])
     thresholds = _thresholds(np.unique(pooled)[::-1])
-    alpha = (1.0 - result.confidence) / (2.0 if unobserved is None else 4.0)
+    alpha = (1.0 - result.confidence) / (result.request.tried * (2.0 if unobserved is None else 4.0))
     if unobserved is None:
         exact = np.exp(cosine_null(float(scores.dim or 0)).log_tail(thresholds))
         false_positives = np.repeat(exact[:, np.newaxis], 3, axis=1)

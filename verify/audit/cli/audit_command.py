@@ -149,6 +149,13 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
     help="Confidence of the intervals and bounds.",
 )
 @click.option(
+    "--tried",
+    type=number_of(rules.TRIED),
+    default=1,
+    show_default=True,
+    help="Number of scores that were tried on the same records, if FILE's were chosen of them.",
+)
+@click.option(
     "--bound",
     "bounds",
     multiple=True,

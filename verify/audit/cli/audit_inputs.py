@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from canaryproof.verify.audit.canaries.scores import Scores
 
 # Options of every audit; options of scores with a record, and of scores.
-_ASKED = ("delta", "claim", "noise_multiplier", "notice", "ask", "confidence", "bounds", "force")
+_ASKED = ("delta", "claim", "noise_multiplier", "notice", "ask", "tried", "confidence", "bounds", "force")
 _MECHANISM, _GIVEN = ("rate", "rounds", "participations"), ("kind", "dim", "inclusion", "neighbours", "inserted")
 COLUMNS = ("score", "member", "id_column")
 # Values that say of a release what is so.

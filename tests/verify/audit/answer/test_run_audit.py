@@ -23,7 +23,7 @@ from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.accounting import accountant
 from canaryproof.verify.audit.accounting.accountant import Neighbours
-from canaryproof.verify.audit.answer import inputs, misuse, release_sums, shape
+from canaryproof.verify.audit.answer import inputs, misuse, release_sums, report, shape
 from canaryproof.verify.audit.answer.inputs import epsilon_at
 from canaryproof.verify.audit.answer.judgement import DOUBTFUL_INPUT, NOISE_WARNINGS, NOTES, WRONG_INPUT
 from canaryproof.verify.audit.answer.misuse import MisuseWarning, Withheld, products_with_rest
@@ -1464,3 +1464,20 @@ def test_scores_of_any_kind_that_do_not_look_normal_have_no_estimate() -> None:
     assert "The estimators take scores for normal, and their intervals miss" in " ".join(details(found).split())
     assert audit(scores, delta=1e-5, force=True).estimates
     assert audit(Scores(rng.normal(1.0, 1.0, 400), rng.normal(size=400), kind="any"), delta=1e-5).estimates
+
+
+def test_who_tried_several_scores_pays_for_each():
+    rng = np.random.default_rng(5)
+    coins = Scores(rng.normal(2.0, 1.0, 300), rng.normal(size=300), kind="any", inclusion="coin")
+    for scores in (coins, Scores(exact_law.cosines(300, 1000, 1.0, rng), dim=1000)):
+        one, best = (audit(scores, 1e-5, claim=1.0, tried=tried) for tried in (1, 6))
+        assert best.level == pytest.approx(one.level / 6.0)
+        alone = audit(scores, 1e-5, 1.0 - 0.05 / 6.0, claim=1.0)
+        assert one.bound.low > best.bound.low == pytest.approx(alone.bound.low, rel=1e-9)
+        for mine, other in zip(best.estimates, alone.estimates, strict=True):
+            assert (mine.low, mine.high) == pytest.approx((other.low, other.high))
+        said = "At most 5% of honest runs are NOT PASSED by chance, by the bound, which pays for 6 that were tried"
+        assert said in " ".join(best.details().split())
+        assert "that were tried" not in one.details()
+        assert report._request(best).tried == 6
+        assert report._request(one).tried is None

@@ -737,7 +737,8 @@ def test_an_audit_is_held_against_a_plan_and_a_changed_plan_is_noticed():
     assert "--plan plan.json --report audit.html" in " ".join(text.replace("\\", "").split())
     count, claim = document["decided"]["count"], document["decided"]["claim"]
     rng = np.random.default_rng(2)
-    np.savez("rounds.npz", observed=0.03 * rng.normal(size=count), unobserved=0.03 * rng.normal(size=count))
+    observed, unobserved = np.split(0.03 * rng.normal(size=count), [count // 2])
+    np.savez("rounds.npz", observed=observed, unobserved=unobserved)
     asked = ("rounds.npz", "--delta", "1e-5", "--claim", f"{claim:.6g}", "--plan", "plan.json")
     assert call("audit", *asked, "--report", "audit.json").exit_code == 0
     record = report_check.read(Path("audit.json")).document
