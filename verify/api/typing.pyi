@@ -4,6 +4,7 @@ from canaryproof.kernels.slices import PartialProducts as PartialProducts
 from canaryproof.verify.audit.accounting.accountant import Bracket as Bracket
 from canaryproof.verify.audit.accounting.accountant import Claim as Claim
 from canaryproof.verify.audit.accounting.sampling import Sampling as Sampling
+from canaryproof.verify.audit.answer.designs import DesignBounds as DesignBounds
 from canaryproof.verify.audit.answer.findings import Decision as Decision
 from canaryproof.verify.audit.answer.findings import Finding as Finding
 from canaryproof.verify.audit.answer.findings import GateOutcome as GateOutcome
