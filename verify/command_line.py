@@ -47,7 +47,7 @@ COMMANDS = {
     "canaries": ("audit.cli.canaries_command", "Write canaries for your own mechanism."),
     "check-report": (
         "audit.cli.check_report_command",
-        "Compute every number of an audit's report again, and say which differ.",
+        "Compute an audit's report again, and say which of its numbers differ.",
     ),
     "claims": (
         "papers.cli.claims_command",

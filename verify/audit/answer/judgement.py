@@ -517,7 +517,7 @@ def _leak_text(result: "AuditResult") -> str:
         else:
             parts.append(f"under the claim, {so_many} {round_up(p_value)}")
     if bound is not None and result.can_hide_copies:
-        parts.append("each row counts as a record of its own, as too few values recur to show copies")
+        parts.append("each row counts as a record of its own, as equal scores may be ties or copies")
     return "; ".join(parts)
 
 

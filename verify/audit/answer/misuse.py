@@ -594,7 +594,7 @@ def _repetition_warnings(facts: _Facts) -> Iterator[MisuseWarning]:
         return
     if facts.cosines or smallest < EACH_LEVEL:
         return
-    p_value = _copies_p_value(np.concatenate([scores for _, scores in facts.groups]))
+    p_value = _copies_p_value(facts.observed, facts.unobserved)
     if p_value < EACH_LEVEL:
         total = facts.count + facts.null_count
         again = total - len(values)
@@ -623,26 +623,41 @@ def _facts_of_any_kind(observed: Array, unobserved: Array) -> _Facts:
     return _Facts(seen, unseen, False, None, "fixed", None, None, None, 0, len(seen) + len(unseen))
 
 
-def can_hide_copies(scores: Array, *, ranked: bool) -> bool:
-    """Tell whether a tenth of all rows repeat others, by too few values to tell copies from ties.
+def can_hide_copies(observed: Array, unobserved: Array, *, ranked: bool) -> bool:
+    """Tell whether a tenth of all rows repeat others, so that nobody can tell copies from ties.
 
-    Of ranks nobody can tell: they are as far from each other as ties make them.
+    They may repeat too few values, or values of an uneven law, such as a tree's. Of ranks nobody can tell: they are as
+    far from each other as ties make them.
     """
-    different, again, pairs = _recurring(scores)
-    return 10 * (len(scores) - different) > len(scores) and (ranked or again + pairs <= 2 * _FEW_VALUES)
+    total = len(observed) + len(unobserved)
+    different, again, pairs = _recurring(np.concatenate([observed, unobserved]))
+    hidden = ranked or again + pairs <= 2 * _FEW_VALUES or _are_uneven_ties(observed, unobserved, again, pairs)
+    return 10 * (total - different) > total and hidden
 
 
-def _copies_p_value(scores: Array) -> float:
+def _are_uneven_ties(observed: Array, unobserved: Array, again: int, pairs: int) -> bool:
+    """Tell whether recurring values are those of an uneven law: too often in both groups for copies of a record.
+
+    A record's copies all took part, or none did. Of two equal scores of one law without a leak, one is in each group
+    with probability 2ab/(a + b)², a and b being the groups' sizes; a quarter of that is asked for. On an even grid there
+    are more neighbours than values in both groups.
+    """
+    both = len(np.intersect1d(_in_single_precision(observed), _in_single_precision(unobserved)))
+    a, b = len(observed), len(unobserved)
+    return 2 * pairs < both and 2 * both * (a + b) ** 2 >= again * a * b
+
+
+def _copies_p_value(observed: Array, unobserved: Array) -> float:
     """Return the p-value of how many values come more than once, against how many have a value one step above.
 
     Labels play no part, so that a leak makes no difference. A score's step is that of its number format: a digit, a bit
     or a grid's. Where a law changes little from one value to the next, and Poisson numbers of scores have the mean λ
     there, a value comes twice with probability 1 − (1 + λ)exp(−λ), which is at most (1 − exp(−λ))², that of two
     neighbours. The null hypothesis is that there are no more of the first than of the second. Copies of rows are equal,
-    and few are a step apart. However common a value is, such as 0 or 1 at a limit, it counts once.
+    and few are a step apart. Where many values are in both groups, nothing is said. However common a value is, such as 0 or 1 at a limit, it counts once.
     """
-    different, again, pairs = _recurring(scores)
-    if different <= _FEW_VALUES or not again:
+    different, again, pairs = _recurring(np.concatenate([observed, unobserved]))
+    if different <= _FEW_VALUES or not again or _are_uneven_ties(observed, unobserved, again, pairs):
         return 1.0
     return float(special.bdtrc(again - 1, again + pairs, 0.5))
 
@@ -666,7 +681,7 @@ def _recurring(scores: Array) -> tuple[int, int, int]:
 
 
 # The limit that an audit states then.
-HIDDEN_COPIES = "whether rows are copies: each counts as a record of its own, and too few values recur to show it"
+HIDDEN_COPIES = "whether rows are copies: each counts as a record of its own, and equal scores may be ties"
 # Up to so many different values, nobody can tell copies from ties.
 _FEW_VALUES = 20
 # Relative difference up to which two gaps are alike.

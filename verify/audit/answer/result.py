@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 from scipy import special
 
 from canaryproof.kernels import gaussian_mechanism
@@ -732,7 +731,7 @@ class AuditResult:
         unobserved = self.scores.unobserved
         if self.scores.kind is not ScoreKind.ANY or unobserved is None:
             return False
-        return can_hide_copies(np.concatenate([self.scores.observed, unobserved]), ranked=self.scores.ranked)
+        return can_hide_copies(self.scores.observed, unobserved, ranked=self.scores.ranked)
 
     @property
     def has_equal_means(self) -> bool:
