@@ -639,8 +639,8 @@ def _are_uneven_ties(observed: Array, unobserved: Array, again: int, pairs: int)
     """Tell whether recurring values are those of an uneven law: too often in both groups for copies of a record.
 
     A record's copies all took part, or none did. Of two equal scores of one law without a leak, one is in each group
-    with probability 2ab/(a + b)², a and b being the groups' sizes; a quarter of that is asked for. On an even grid there
-    are more neighbours than values in both groups.
+    with probability 2ab/(a + b)², a and b being the groups' sizes; a quarter of that is asked for. On an even grid
+    there are more neighbours than values in both groups.
     """
     both = len(np.intersect1d(_in_single_precision(observed), _in_single_precision(unobserved)))
     a, b = len(observed), len(unobserved)
@@ -654,7 +654,8 @@ def _copies_p_value(observed: Array, unobserved: Array) -> float:
     or a grid's. Where a law changes little from one value to the next, and Poisson numbers of scores have the mean λ
     there, a value comes twice with probability 1 − (1 + λ)exp(−λ), which is at most (1 − exp(−λ))², that of two
     neighbours. The null hypothesis is that there are no more of the first than of the second. Copies of rows are equal,
-    and few are a step apart. Where many values are in both groups, nothing is said. However common a value is, such as 0 or 1 at a limit, it counts once.
+    and few are a step apart. Where many values are in both groups, nothing is said. However common a value is, such as
+    0 or 1 at a limit, it counts once.
     """
     different, again, pairs = _recurring(np.concatenate([observed, unobserved]))
     if different <= _FEW_VALUES or not again or _are_uneven_ties(observed, unobserved, again, pairs):
