@@ -412,7 +412,8 @@ class ResidualTests:
         for others in (self._first[:, : now - lags], self._last[:, :lags]):
             if not others.shape[1]:
                 continue
-            products, squares = np.matmul(others, both[:, :, np.newaxis])[..., 0].astype(np.float64)
+            # BLAS would wait in a loop on each of its threads, for longer than this takes.
+            products, squares = np.einsum("kri,ki->kr", others, both).astype(np.float64)
             ratios = np.abs(products) / np.sqrt(np.maximum(squares, np.finfo(float).tiny))
             self._strongest, self._pairs = max(self._strongest, float(ratios.max())), self._pairs + len(ratios)
         if lags:
@@ -429,7 +430,8 @@ class ResidualTests:
         now = self.rounds - 1
         if now < _SPANNED:
             self._spanned[now] = sample
-            self._gram[now, : now + 1] = self._gram[: now + 1, now] = self._spanned[: now + 1] @ sample
+            products = np.einsum("ri,i->r", self._spanned[: now + 1], sample)
+            self._gram[now, : now + 1] = self._gram[: now + 1, now] = products
 
     def _between(self) -> InstrumentTest:
         lags = min(_LAGS, self.rounds - 1)
