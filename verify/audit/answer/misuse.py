@@ -352,8 +352,9 @@ def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
     if steps < _FEWEST_STEPS:
         yield MisuseWarning(
             "coarse-grid",
-            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, and the deviation "
-            f"of the others is {number(steps, 2)} steps of their grid: nobody can say whether zeros lack noise.",
+            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, and the noise is "
+            f"about {number(steps, 2)} steps of their grid, zeros that such a grid leaves counted in: without the "
+            "noise's law nobody can say whether more zeros lack noise.",
             "Check that noise is added to all coordinates, or round to a finer grid.",
             None,
             withholds=Withheld.NOTHING,

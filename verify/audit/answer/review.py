@@ -35,7 +35,7 @@ from canaryproof.verify.audit.bounds.lower_bound import (
 )
 from canaryproof.verify.audit.bounds.one_run import FAIR_COINS, gaussian_bound, p_value, steinke_bound
 from canaryproof.verify.audit.bounds.thresholds import alarms, misses
-from canaryproof.verify.audit.canaries.score_files import UNASKED, read_any_scores, scores_of
+from canaryproof.verify.audit.canaries.score_files import ONE_KIND, UNASKED, read_any_scores, scores_of
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.audit.files.errors import InputError
 from canaryproof.verify.audit.files.other_results import GuessCount, OtherResult, of_frame
@@ -267,6 +267,7 @@ def review(
     chosen = Inclusion(rules.choice("inclusion", inclusion, [each.value for each in Inclusion]))
     expected = None if kind is None else ScoreKind(rules.choice("kind", kind, ScoreKind))
     fields = UNASKED | {"kind": expected, "inclusion": str(chosen)}
+    del fields["dim"]
     if isinstance(source, str | Path):
         second = None if unobserved is None else Path(unobserved)
         scores, result = read_any_scores(checked_path("source", source), fields, columns, second)
@@ -276,7 +277,7 @@ def review(
     else:
         raise ValueError(f"source: must be a file's path or a pandas DataFrame, not {type(source).__name__}")
     if scores is not None and scores.unobserved is None:
-        raise InputError(f"{source}: must have scores of canaries that did not take part too")
+        raise InputError(f"{source}: {ONE_KIND}")
     given = {"delta": delta, "epsilon": epsilon}
     differing = tuple(
         f"{name} = {value:g} was given, and the source has {', '.join(f'{each:g}' for each in own)}"

@@ -711,8 +711,9 @@ def shown_p_value(p_value: float, smallest: str) -> str:
 
 # Where an audit has no list of faults.
 UNKNOWN_FAULTS = (
-    "Which faults would have been noticed is known of a default bound at δ above 0, for cosines with one release of d "
-    "of at least 1,000, of records that are added or removed."
+    "Which faults would have been noticed is known at δ above 0, for cosines in at least 1,000 dimensions, of records "
+    "that are added or removed: with one release if a default bound decides, and with recorded rounds if a claim "
+    "is made whose noise multiplier is in it or in the record. Of largest cosines over rounds it is not known."
 )
 
 

@@ -17,6 +17,7 @@ UNASKED: dict[str, Any] = {
     "neighbours": "add-or-remove",
     "inserted": None,
 }
+ONE_KIND = "unobserved: is needed for a review; without it, only audit reads cosines, with their dimension"
 # Names of a table's columns, as arguments of ``read_result``.
 COLUMNS = ("score", "member", "id_column")
 
@@ -31,7 +32,8 @@ def read_any_scores(
     path, unobserved
         The file, and a second one with the scores of canaries that did not take part.
     given
-        Fields of ``UNASKED``; a file that ``Scores.save`` wrote says them itself.
+        Fields of ``UNASKED``, without ``dim`` where both kinds of scores are needed; a file that ``Scores.save`` wrote
+        says them itself.
     columns
         Names of columns, by ``COLUMNS``.
 
@@ -65,11 +67,16 @@ def read_any_scores(
 
 
 def scores_of(result: OtherResult, given: Mapping[str, Any], path: Path | None = None) -> Scores | None:
-    """Return the scores of a result, checked; an ``InputError`` names the file that they are of, if it is given."""
+    """Return the scores of a result, checked; an ``InputError`` names the file that they are of, if it is given.
+
+    Without ``dim`` among the fields there must be scores of both kinds.
+    """
     read = result.scores
     if read is None:
         return None
     try:
+        if read.unobserved is None and result.kind == ScoreKind.COSINE and "dim" not in given:
+            raise ValueError(ONE_KIND)
         return Scores(read.observed, read.unobserved, **{**given, "kind": result.kind})
     except ValueError as error:
         if path is None:

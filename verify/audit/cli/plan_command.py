@@ -86,8 +86,8 @@ def plan_command(
 ) -> None:
     """Plan an audit before the run.
 
-    Says how many canaries see which fault with probability 90%, and what they cost in time and in accuracy. Says what
-    no number of them sees, and the lines that carry the plan out.
+    Says how many canaries see which fault with probability 90%, and what they cost in accuracy; for a release, and with
+    --all-rounds, in time too. Says what no number of them sees, and the lines that carry the plan out.
 
     The audit is that of the released vector, one noisy sum of all rounds. With --all-rounds it is that of each canary's
     largest cosine with any round. Each canary takes part in one round, with the clip norm. With --rate or

@@ -214,7 +214,9 @@ class ShardedWatch(OpacusWatch):
     def _patch(self) -> None:
         for question in (Question.NOISE, Question.CLIPPING, Question.SAMPLING):
             because = f"by {type(self._optimizer).__name__} a process has a shard of what a step releases"
-            do = "Watch the same training in one process, or insert canaries."
+            do = "Watch the same training in one process for some steps; canaries do not show this."
+            if question is Question.NOISE:
+                do = "Watch the same training in one process, or insert canaries."
             self._observe(question, Status.CANNOT_SAY, "sharded", because, do)
         self._add_noise = self.patch(self._optimizer, "add_noise", self._insert_and_add_noise)
         self._patch_hook(self._count_step_of_a_shard)

@@ -22,6 +22,8 @@ _WIDTH = 80
 _MOST_SETTINGS, _MOST_ROWS = 3, 6
 # From so many times ε on, an error is no longer printed in percent.
 _MANY = 10.0
+# The search for a number of canaries ends there.
+_NONE = "No number of canaries up to 1e9"
 # The estimator that Algorithm 1 prints.
 PAPER = "fitted"
 
@@ -148,15 +150,14 @@ class ConvergenceReport:
         reached = next((accuracy for accuracy in accuracies if any(counts_at[accuracy])), None)
         dimensions = f"in {self.first[0].dim:,} dimensions"
         if reached is None:
-            sentence = f"No number of canaries brings it within {percent_up(accuracies[-1])} {dimensions}"
+            sentence = f"{_NONE} brings it within {percent_up(accuracies[-1])} {dimensions}"
         else:
             counts = enumeration([f"{round_up(size):,}" if size else "no number of" for size in counts_at[reached]])
             order = ", in this order" if len(self.first) > 1 else ""
             sentence = f"it takes {counts} canaries to be within {percent_up(reached)}{order}"
             if reached > accuracies[0]:
                 next_best = max(accuracy for accuracy in accuracies if accuracy < reached)
-                most = f"No number of canaries brings it within {percent_up(next_best)} {dimensions}"
-                sentence = f"{most}, as they are noise to each other; {sentence}"
+                sentence = f"{_NONE} brings it within {percent_up(next_best)} {dimensions}; {sentence}"
         return f"{sentence[0].upper()}{sentence[1:]}{self._without_others()}."
 
     def _without_others(self) -> str:

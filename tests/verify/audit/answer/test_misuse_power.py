@@ -15,6 +15,7 @@ import pytest
 from scipy import special, stats
 
 from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, misuse
+from canaryproof.verify.audit.answer.shape import shape
 from canaryproof.verify.audit.levels import LEVEL, POWER
 from tests.rows import chequered
 
@@ -110,6 +111,10 @@ def losses(rng, k):
     return (rng.standard_normal(k) - TRACE, rng.standard_normal(k)), {"kind": "any"}
 
 
+def larger(rng, k):
+    return (1.6 * cosines(rng.standard_normal(k) + TRACE), 1.6 * cosines(rng.standard_normal(k)), DIM), {}
+
+
 def other_dimension(rng, k):
     return (cosines(rng.standard_normal(k) + TRACE), None, DIM // 3), {}
 
@@ -161,10 +166,17 @@ MISTAKES = (
         ((normal(-0.5 * TRACE), normal(-TRACE), 1.0), (normal(-0.5 * TRACE), normal(0.0), 1.0)),
         DIRECTION_LEVEL,
     ),
+    Mistake("scores 1.6 times as large", larger, ((normal(0.0), normal(0.0, 1.6), 1.0),)),
     Mistake("a third of the dimension", other_dimension, ((normal(0.4), normal(SQUEEZED * TRACE, SQUEEZED), 1.0),)),
     Mistake("largest cosines of 5 rounds", several_rounds, ((normal(1.4), largest(5, TRACE), 1.0),)),
     Mistake("unobserved scores 1.3 times", wider_null, ((normal(0.0), normal(0.0, 1.3), 1.0),)),
     Mistake("2k unobserved canaries that took part", unobserved_took_part, ((largest(2), normal(TRACE), 2.0),)),
+)
+# It is no misuse, and has a remark.
+OF_TWO_RELEASES = Mistake(
+    "scores of two releases",
+    lambda rng, k: rng.standard_normal(k) + np.where(rng.random(k) < 0.5, TRACE, 1 / 0.2),
+    ((normal(2.8), mixed(0.5, normal(TRACE), normal(1 / 0.2)), 1.0),),
 )
 
 
@@ -175,7 +187,7 @@ def shown(words):
 
 
 @pytest.mark.deep(beyond=4)
-@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.words)
+@pytest.mark.parametrize("mistake", [*MISTAKES, OF_TWO_RELEASES], ids=lambda mistake: mistake.words)
 def test_the_page_has_what_the_most_powerful_test_needs(mistake):
     assert shown(mistake.words)[0] == least(mistake.pairs, mistake.level)
 
@@ -190,6 +202,13 @@ def test_so_many_canaries_show_a_misuse(mistake):
         kinds = {warning.kind for warning in misuse(*scores, **known)}
         noticed += bool(kinds - {"too-few", "large-delta"})
     # A binomial test that the power is not less.
+    assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
+
+
+def test_so_many_scores_of_two_releases_have_a_remark():
+    audits, count = 500, shown(OF_TWO_RELEASES.words)[1]
+    draws = (OF_TWO_RELEASES.draw(np.random.default_rng([i, count]), count) for i in range(audits))
+    noticed = sum(bool(shape(scores, scale=1.0).reason) for scores in draws)
     assert stats.binom.cdf(noticed, audits, POWER) > LEVEL
 
 

@@ -292,6 +292,7 @@ WRONG = {
     "a,b\n1,2\n": "must have columns score and member",
     "score,member\n1,2\n": "member, line 2: must be 1 or true",
     "score,member\n1,1\n2,1\n": "unobserved: is needed for scores of any kind",
+    "0.01\n0.02\n": "unobserved: is needed for a review; without it, only audit reads cosines",
     "m,r,v\n10,20,5\n": "line 2: r: must be at most m = 10, not 20",
     "m,r,v\n10,5,6\n": "line 2: v: must be a whole number from 0 to r = 5, not 6",
     "m,r,v\n": "must have at least one line of counts",

@@ -53,7 +53,8 @@ def train(made, steps, watch=None):
 def said_by(watch, stopped=()):
     answer = watch.close()
     findings = {f.question.value: [f.status.value, f.because] for f in answer.findings}
-    return {"outcome": answer.decision.outcome, "steps": answer.steps, "stopped": list(stopped), **findings}
+    facts = {"outcome": answer.decision.outcome, "steps": answer.steps, "stopped": list(stopped)}
+    return {"do": {f.question.value: f.do for f in answer.findings}, **facts, **findings}
 
 def watched(made, steps=30, rate=0.1, **options):
     claim = cp.accounting.poisson(1.0, rate=rate, rounds=steps)
@@ -183,4 +184,6 @@ def test_shards_cannot_be_said_with_the_reason(seen):
     answer = seen[0]["shards"]
     assert (answer["outcome"], failed(answer)) == ("CANNOT SAY", [])
     assert answer["noise"][1].endswith("a process has a shard of what a step releases")
+    assert "or insert canaries" in answer["do"]["noise"]
+    assert all("canaries do not show this" in answer["do"][question] for question in ("clipping", "sampling"))
     assert answer["accounting"][0] == "as claimed"

@@ -1,5 +1,6 @@
 """Search for the inputs at which a kernel errs most: how far a float is from an enclosed value, and where to look."""
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -129,12 +130,14 @@ def search(
 ) -> tuple[Case, int]:
     """Search for the input at which a kernel errs most; return that and the number of inputs judged.
 
-    ``effort`` is the number of random inputs to draw, and again of steps to climb from the worst four; ``known`` inputs
-    are tried first.
+    ``effort`` is the number of random inputs to draw, and more until one is in the domain, and again of steps to climb
+    from the worst four; ``known`` inputs are tried first.
     """
     cases = [case for start in (*known, *target.seams) if (case := measure(target, domain, start))]
-    draws = (measure(target, domain, target.draw(rng)) for _ in range(effort))
-    cases.extend(case for case in draws if case)
+    draws = (measure(target, domain, target.draw(rng)) for _ in itertools.count())
+    cases.extend(case for case in itertools.islice(draws, effort) if case)
+    if not cases:
+        cases.append(next(filter(None, draws)))
     best = sorted(cases, key=lambda case: -case.share)[:_CLIMBERS]
     judged = len(cases)
     for i in range(effort):

@@ -88,6 +88,16 @@ def test_known_inputs_are_where_a_search_begins():
     assert case.arguments == known
 
 
+def test_few_draws_go_on_until_one_is_inside():
+    target = BY_NAME["null-cosine.pdf"]
+    draws = iter([(0.5, 1.5)] * 3 + [(0.5, 100.0)])
+    case, judged = search(
+        replace(target, draw=lambda _: next(draws), seams=()), Domain.PRACTICE, 1, np.random.default_rng(0)
+    )
+    assert judged >= 1
+    assert case.arguments[1] >= 100.0
+
+
 def test_inputs_outside_are_not_judged():
     target = BY_NAME["null-cosine.pdf"]
     assert measure(target, Domain.WHOLE, (0.5, 1.5)) is None
