@@ -793,7 +793,7 @@ def test_audit_lists_what_it_would_have_noticed(folder: Path, monkeypatch: pytes
     assert "is not measured here; a release's length tells it" in given
     assert "a release's length" not in guessed
     assert json.loads(output(*arguments, "--noise-multiplier", "4.22", "--json"))["blind_spots"]["given"]
-    assert "of at least 1,000" in words(output("audit", "both.npz", "--delta", "0.01", "--details"))
+    assert "in at least 1,000 dimensions" in words(output("audit", "both.npz", "--delta", "0.01", "--details"))
 
 
 def test_data_that_swamp_the_statistic_are_warned_of(folder: Path) -> None:  # noqa: ARG001
