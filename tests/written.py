@@ -167,10 +167,10 @@ def counts() -> str:
     text = (
         f"{own - len(run.failures)} of {own} of this package's own checks hold. Of {len(statements)} statements in "
         f"the papers' versions and reviews {found[Verdict.CONFIRMED]} are confirmed, "
-        f"{found[Verdict.QUALIFIED]} hold only under a reading, condition or approximation that the text does not "
-        "state, "
+        f"{found[Verdict.QUALIFIED]} hold only under an unstated reading, condition or approximation, "
         f"{found[Verdict.REFUTED]} are refuted, {found[Verdict.INCONCLUSIVE]} are undecided, and "
-        f"{found[Verdict.NEEDS_DATA]} need data that you would have to supply."
+        f"{found[Verdict.NEEDS_DATA]} need data, three of them judged on "
+        "[Fashion-MNIST](docs/findings.md#canife-and-algorithm-3-on-fashion-mnist)."
     )
     return textwrap.fill(text, 120, break_on_hyphens=False)
 
