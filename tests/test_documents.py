@@ -342,7 +342,9 @@ def write_anew(pages: Sequence[Path]) -> None:
                 text = text[: block.start("code")] + real + text[block.end("code") :]
             page.write_text(text, encoding="utf-8")
             for name in PICTURES.get(page, ()):
-                (KEPT / name).write_bytes(Path(name).read_bytes())
+                # Another date and other ids are no other picture.
+                if not (KEPT / name).exists() or drawing(Path(name)) != drawing(KEPT / name):
+                    (KEPT / name).write_bytes(Path(name).read_bytes())
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import inspect
 import json
 import pkgutil
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -137,4 +138,8 @@ def test_what_makes_up_a_bound_is_reached_across_modules():
 
 
 if __name__ == "__main__":
-    RECORD.write_text(json.dumps(records(PROOFS.read_text(encoding="utf-8")), indent=2) + "\n", encoding="utf-8")
+    before = json.loads(RECORD.read_text(encoding="utf-8"))
+    after = records(PROOFS.read_text(encoding="utf-8"))
+    changed_names = [name for name in BOUNDS if after[name] != before.get(name)]
+    sys.stdout.write(f"recorded anew: {', '.join(changed_names) or 'none'}\n")
+    RECORD.write_text(json.dumps(after, indent=2) + "\n", encoding="utf-8")
