@@ -231,7 +231,8 @@ def audit_largest(found):
 
 def audit_final(found):
     """Audit the final parameters: Algorithm 2."""
-    return audit(Scores(found.canaries.final(found.change)[0], dim=found.dim), DELTA, claim=found.epsilon)
+    observed = found.canaries.final(found.change)[0]
+    return audit(Scores(observed, dim=found.dim, inserted=len(observed)), DELTA, claim=found.epsilon)
 
 
 def audit_own_steps(found):
