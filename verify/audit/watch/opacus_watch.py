@@ -523,7 +523,8 @@ class OpacusWatch(Watch):
         norms = getattr(self._sampler, "_per_sample_gradient_norms", None)
         if passes is None or len(passes[2]) != 2 or norms is None or len(norms) != len(passes[2][0]):
             because = f"the factors of ghost clipping were not seen in step {self.steps + 1}"
-            do = "Give the module to the watch, or watch some steps with grad_sample_mode='hooks'."
+            do = "Train by the criterion that make_private returned, without which nothing is clipped"
+            do += " and give the module to the watch." if self._sampler is None else "."
             self._observe(Question.CLIPPING, Status.CANNOT_SAY, "ghost", because, do)
         elif len(norms):
             self._look_at_factors(*passes, norms.float())
@@ -659,30 +660,36 @@ class OpacusWatch(Watch):
             self._count_alone()
 
     def _apart_from_alone(self, args: Any, kwargs: Any, count: int) -> float:
-        """Return the relative distance of an example's gradient in a small batch from that alone."""
-        torch, module, params = sys.modules["torch"], self._module, self._params
-        few = _TOGETHER
-        for p in params:
-            p.grad, p.grad_sample = None, None
-        output = _tensor(module(*_part(args, count, 0, few), **_part(kwargs, count, 0, few)), few)
-        weights = torch.linspace(1.0, 2.0, output.numel(), device=output.device).reshape(output.shape)
-        weights = torch.cos(9.0 * weights).to(output.dtype)
-        output.backward(weights)
-        for p in params:
-            p.grad = None
-        scale = few if self._sampler.loss_reduction == "mean" else 1
-        joint = [p.grad_sample for p in params]
+        """Return the relative distance of an example's gradient in a small batch from that alone.
+
+        Alone it is taken by PyTorch, and where that is apart, by Opacus, whose gradients of examples are what is
+        clipped: of an embedding with a padding index they have a row that PyTorch's leave at zero.
+        """
+        torch, params, few = sys.modules["torch"], self._params, _TOGETHER
         # One of them a look, in turn: what mixes examples may do so in one direction alone.
         i = self._looks % few
+        joint = [rows[i] for rows in self._gradients_of_rows(args, kwargs, count, 0, few)]
         with self._without_hooks():
             alone = self._output_alone(args, kwargs, count, i)
-            gradients = torch.autograd.grad(alone, params, weights[i : i + 1], allow_unused=True)
-        square = size = 0.0
-        for own, row, p in zip(gradients, joint, params, strict=True):
-            whole = torch.zeros_like(p) if own is None else own
-            square += float((row[i].float() / scale - whole.float()).square().sum())
-            size += float(whole.float().square().sum())
-        return math.sqrt(square / size) if size else float(square > 0.0)
+            gradients = torch.autograd.grad(alone, params, _weights_of(alone, few)[i : i + 1], allow_unused=True)
+        pairs = zip(gradients, params, strict=True)
+        apart = _relative_distance(joint, [torch.zeros_like(p) if own is None else own for own, p in pairs])
+        if apart <= _ALONE:
+            return apart
+        own = [rows[0] for rows in self._gradients_of_rows(args, kwargs, count, i, i + 1)]
+        return min(apart, _relative_distance(joint, own))
+
+    def _gradients_of_rows(self, args: Any, kwargs: Any, count: int, first: int, end: int) -> list[Any]:
+        """Return Opacus' gradients of some examples of a batch, of a weighted sum of their outputs."""
+        for p in self._params:
+            p.grad, p.grad_sample = None, None
+        output = self._module(*_part(args, count, first, end), **_part(kwargs, count, first, end))
+        output = _tensor(output, end - first)
+        output.backward(_weights_of(output, _TOGETHER)[first:end])
+        for p in self._params:
+            p.grad = None
+        scale = end - first if self._sampler.loss_reduction == "mean" else 1
+        return [p.grad_sample / scale for p in self._params]
 
     # Parameters that move between steps.
 
@@ -811,6 +818,21 @@ class _Batches:
 
 _FINAL, _LARGEST = "the final model (Algorithm 2)", "the largest cosine (Algorithm 3)"
 _GRADIENTS = ("grad", "grad_sample", "summed_grad")
+
+
+def _weights_of(output: Any, count: int) -> Any:
+    """Return weights of the numbers of so many examples' outputs, of which one is given."""
+    torch, shape = sys.modules["torch"], (count, *output.shape[1:])
+    weights = torch.linspace(1.0, 2.0, math.prod(shape), device=output.device).reshape(shape)
+    return torch.cos(9.0 * weights).to(output.dtype)
+
+
+def _relative_distance(rows: list[Any], others: list[Any]) -> float:
+    """Return how far a gradient is from another one, in lengths of the other, layer by layer."""
+    pairs = list(zip(rows, others, strict=True))
+    square = sum(float((row.float() - other.float()).square().sum()) for row, other in pairs)
+    size = sum(float(other.float().square().sum()) for _, other in pairs)
+    return math.sqrt(square / size) if size else float(square > 0.0)
 
 
 def _grad_sampler(module: Any) -> Any:

@@ -400,6 +400,28 @@ def test_randomness_without_a_module_of_its_own_is_not_taken_for_a_mixture_of_ex
     assert "alone, " not in answer.finding("clipping").because
 
 
+class Embedded(nn.Module):
+    """Signs as words, of which one is padding: Opacus' gradient of an example has its row, and PyTorch's does not."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(2, 20, padding_idx=0)
+
+    def forward(self, x):
+        return self.table((x > 0.0).long()).mean(dim=1)
+
+
+@pytest.mark.parametrize("mode", ["hooks", "ew"])
+def test_a_word_that_pads_is_not_taken_for_a_mixture_of_examples(mode):
+    torch.manual_seed(0)
+    engine, made = private(model=nn.Sequential(Embedded(), nn.Linear(20, 3)), grad_sample_mode=mode)
+    watch = watch_of(made, engine, steps=4)
+    train(made, steps=4)
+    answer = watch.close()
+    assert failed(answer) == [], str(answer)
+    assert "examples have the same gradients" in answer.finding("clipping").because
+
+
 class Centred(nn.Module):
     """A layer that mixes the examples of a batch."""
 
