@@ -28,7 +28,7 @@ def benchmark_command() -> None:
 @benchmark_command.command("canife")
 @click.option("--dim", type=float, metavar="D", help="Dimension of the model; 101770 by default.")
 @click.option("--canaries", type=float, metavar="K", help="Number of random canaries; 1000 by default.")
-@click.option("--epsilon", type=float, help="Analytical epsilon; by default that of the paper's noise multiplier 0.2.")
+@click.option("--epsilon", type=float, help="Analytical epsilon; by default that of noise multiplier 0.2.")
 @click.option("--rounds", type=float, metavar="T", help="Rounds of the one epoch; 469 by default.")
 @click.option("--delta", type=float, help="Target delta; 1e-5 by default.")
 @click.option("--seed", type=int, help="Seed of all randomness; 0 by default.")

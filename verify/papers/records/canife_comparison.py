@@ -135,7 +135,8 @@ class CanifeComparison:
         ends = f"its Rényi accounting has no ε between 0 and {figure(self.floor)} at δ = {self.delta:g}"
         if cap == 0.0:
             return f"Its finite estimates are 0, whatever leaks: {shown}, and {ends}."
-        of_all = f", and {rounds} of that compose to no more" if self.rounds > 1 else ""
+        composed = f", and {rounds} of that, turned into noise at δ = {self.delta:g}, compose to no more"
+        of_all = composed if self.rounds > 1 else ""
         least = f" Nor can it be as small as the analytical ε: {ends}." if self.epsilon < self.floor else ""
         return f"Its finite estimates cannot exceed {figure(cap)}, whatever leaks: {shown}{of_all}.{least}"
 
@@ -174,8 +175,9 @@ def meaning(comparison: CanifeComparison) -> str:
         )
     return (
         "Estimates take the noise to be Gaussian and alike in all rounds; the bound, at 95%, does not. Random canaries "
-        "measure the noise, of an attacker who knows the others' updates. Algorithm 3 is the paper's, which knows no "
-        f"rounds. {source}"
+        "measure the noise, of an attacker who knows the others' updates. Algorithm 3 is the attack of Andrew et al., "
+        "which knows no rounds. Its estimate, here in both directions, takes the largest of a canary's cosines to be "
+        f"normal, which it is not where there are several rounds: do not rely on it. {source}"
     )
 
 
