@@ -55,7 +55,7 @@ Signs = NDArray[np.uint32]
 class OrthonormalCanaries:
     """Orthonormal canaries c_1, …, c_k: rows of a product of Walsh–Hadamard transforms and random signs.
 
-    The sum of any of them takes one product with M, and so do the scores of all. Canary j is the same whatever the
+    A sum of some takes one product with this matrix, and so do the scores. Canary j is the same whatever the
     count. Kept are, for a single block, 4·count bytes and a bit for each sign: layers·dim/8 bytes if dim is a power of
     two, and up to (2·layers + 1)·dim/8 if not. Scores take 4 bytes more for each coordinate of a block, 8 for a float64
     vector, and sums 8; so much for the first call's rows too if count > dim/60.

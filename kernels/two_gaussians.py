@@ -9,7 +9,8 @@ probabilities; both steps lose digits to cancellation. Here:
 * The root u nearer to P₁'s centre is taken without cancellation, and the two probabilities as ``_tails`` says.
 * ε(δ) is found as a function of u, on which log δ depends almost quadratically, by Newton's method: in plain floats
   first.
-* All of this is in pairs of floats, so that the condition of the intermediate steps does not show in the result.
+* Apart from those first steps, this is in pairs of floats, so that the condition of the intermediate steps does not
+  show in the result.
 
 Domain: standardised distance m = 0 or from 1e-290 to 1e14, deviation ratio s from 1e-10 to 1e10, 0 ≤ ε ≤ 1e28, δ < 1
 and not subnormal. Budget: 64 ulps of the exact result at the given floats, 8 in practice (δ ≥ 1e-12, 0.1 ≤ ε ≤ 50, s

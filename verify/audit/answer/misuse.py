@@ -362,7 +362,8 @@ def _zeros(facts: _Facts) -> Iterator[MisuseWarning]:
     elif facts.zeros > 1.5 * neighbour + 5.0 * math.sqrt(neighbour):
         yield MisuseWarning(
             "zeros",
-            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, without noise.",
+            f"{facts.zeros:,} of {facts.release_dim:,} coordinates of the release are exactly zero, more than Gaussian "
+            "noise leaves.",
             "Check that noise is added to all coordinates. Leave out those that are not trained, as frozen layers.",
             None,
             withholds=Withheld.NOTHING,

@@ -258,8 +258,8 @@ def _evidence(evidence: dict[str, Any]) -> ReportSection:
     )
     words = (
         f"{answer} The evidence against the claimed noise reaches {largest}; an alarm is at {1.0 / level:,.0f}.",
-        f"A training with the claimed noise ever raises an alarm with a probability of at most {level:g}, whenever "
-        "somebody looks.",
+        f"However often somebody looks, a training with the claimed noise raises an alarm with probability at most "
+        f"{level:g}.",
     )
     return ReportSection("Evidence over rounds", words)
 
@@ -303,7 +303,7 @@ def _origin(document: dict[str, Any]) -> Iterator[ReportSection]:
     if (plan := document["plan"]) is not None:
         rows += [("SHA-256 of the plan's file", plan["sha256"]), ("nonce of its seed", plan["secret"]["nonce"])]
     yield ReportSection("What was audited", (), ("input", "value"), rows)
-    words = ["The last line derives every number of this report anew, and says which differ."]
+    words = ["The last line derives the numbers of this report anew, and says which differ."]
     if file is None:
         saved = "numpy.save writes the release" if given["subject"] == "release" else "Scores.save writes the scores"
         words.append(f"This audit was of no file: {saved}.")

@@ -94,7 +94,7 @@ class Replay:
             largest = max((case.distance for case in released), default=0.0) / self.sensitivity
             answer = (
                 f"{act} changes the release by at most {round_up(largest, 6)} of the claimed sensitivity in the cases "
-                "below, and by no more than claimed in the batches that were drawn."
+                "below, and by no more than claimed, up to the tolerance, in the batches that were drawn."
             )
         else:
             change = self._change(self.smallest)

@@ -220,7 +220,7 @@ def summary(result: AuditResult, width: int = WIDTH, encoding: str = "utf-8", *,
     before = [*block("Audited", _audit_text(result)), *block("Unchecked", _unanswered_text(result))]
     wrong = decision is not None and decision.rule == RULES[0].name
     do = block("Do", _do(result))
-    more = block("More", f"{calls.details} has all numbers, tests and blind spots; {calls.plot} draws them.")
+    more = block("More", f"{calls.details} has all numbers, tests and blind spots; {calls.plot} draws scores.")
     room = MOST_LINES - len(head) - len(rows) - len(before) - len(do) - len(more) - 2
     # The details have these, too.
     where_there_is_room: list[str] = []
@@ -835,8 +835,8 @@ def remarks(result: AuditResult) -> Iterator[str]:
         )
     if result.scores.kind is ScoreKind.ANY:
         yield (
-            "Nobody knows the law of these scores without a leak: there is no exact null, no test of the null law, no "
-            "estimate from a norm, and no list of faults that would have been noticed."
+            "The law of these scores without a leak is not known here: there is no exact null, no test of the null "
+            "law, no estimate from a norm, and no list of faults that would have been noticed."
         )
 
 

@@ -20,8 +20,8 @@ from canaryproof.verify.audit import rules
 class GroupedCanaries:
     """Unit vectors with an independent uniform direction in each group of coordinates, and fixed norms there.
 
-    An example that is clipped in each group alone has at most these norms. So a canary is as long as an example may be,
-    in each group, and the noise that all groups share measures it.
+    They are for clippings that have a norm for each group: times √(Σ norms²), a canary is as long in each group as an
+    example may be.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class GroupedCanaries:
     Notes
     -----
     The direction of a whole canary is not uniform. Its cosines have no law of their own without a trace, so that
-    unobserved canaries are the null. With known data the noise alone decides, and it is measured as exactly.
+    unobserved canaries are the null. If the data are known, the noise is measured as exactly as with ``Canaries``.
 
     Examples
     --------

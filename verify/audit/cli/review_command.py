@@ -33,11 +33,11 @@ from canaryproof.verify.audit.files.reading import ScoreKind
 def review_command(file: Path, as_json: bool, **asked: Any) -> None:
     """Give a second opinion on another tool's audit.
 
-    FILE has scores in any form that "audit" reads: columns score and member, a line for each canary; or a column for
-    each kind, as in and out, train and test, or jax_privacy's in_canary_scores and out_canary_scores; or counts tp, fp,
-    fn and tn; or rates fpr and tpr with the numbers of members and others. Scores that are clearly lower for members
-    are not judged: negate losses. Or it has counts of guesses: m canaries, r guesses and v right ones, a line for each
-    number of guesses that was tried. Or it is memaudit's report, or the output of PrivacyGuard's AnalysisNode.
+    FILE has scores of both kinds, as "audit" reads them: columns score and member, a line for each canary; or a column
+    for each kind, as in and out, train and test, or jax_privacy's in_canary_scores and out_canary_scores; or counts tp,
+    fp, fn and tn; or rates fpr and tpr with the numbers of members and others. Scores that are clearly lower for
+    members are not judged: negate losses. Or it has counts of guesses: m canaries, r guesses and v right ones, a line
+    for each number of guesses that was tried. Or it is memaudit's report, or the output of PrivacyGuard's AnalysisNode.
 
     The opinion on the reported epsilon comes first, then bounds with their coverage and caps. Then it says what choices
     on the same scores would have given, and what cannot be seen from what is given.

@@ -127,7 +127,7 @@ def _sections(answer: WatchAnswer, document: dict[str, Any]) -> Iterator[ReportS
         ("input", "value"),
         origin,
     )
-    words = ("The last line derives every number of this report anew from that file, and says which differ.",)
+    words = ("The last line derives the numbers of this report anew from that file, and says which differ.",)
     yield ReportSection("Repeat it", words, lines=tuple(document["repeat"]))
     yield ReportSection("Versions", (), ("package", "version"), list(document["versions"].items()))
 

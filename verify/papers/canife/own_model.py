@@ -120,8 +120,8 @@ def design_canary(
 ) -> DesignedCanary:
     """Design a canary for a model by CANIFE (Maddock et al., arXiv 2210.02912, Algorithm 1 and equation 1).
 
-    The sample moves by Adam, in so many steps, towards a gradient that is orthogonal to the clients' updates and at
-    least as long as the clip norm. By default the options are those that the paper prints, and there is one design:
+    The sample moves by Adam, in so many steps, towards a gradient that is orthogonal to the clients' updates and not
+    shorter than ``least_norm``. By default the options are those that the paper prints, and there is one design:
     look at ``is_poor``, and design from another start, or at a rate of 0.1 and a least norm of 1.25, where it is.
 
     Parameters

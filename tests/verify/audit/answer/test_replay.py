@@ -172,7 +172,7 @@ def test_a_replay_prints_what_each_member_changes(neighbours):
     honest = Replay(2.0, neighbours, (cases[0], cases[3]), None)
     answer = (
         f"{act} changes the release by at most 0.25 of the claimed sensitivity in the cases below, and by no more than "
-        "claimed in the batches that were drawn."
+        "claimed, up to the tolerance, in the batches that were drawn."
     )
     assert str(honest).splitlines() == [answer, *beside[:2], beside[4]]
     refuted = Replay(2.0, neighbours, cases, Replayed("five", (7,), 3.0, 2.1))

@@ -212,7 +212,7 @@ def stub(**changes):
 EQUAL = np.array([1.0, 2.0, 3.0])
 UNTOLD = "The variances are not told apart, so that adaptive is pinned, with the upper end of fitted."
 NULL = "A small p-value for the null law is expected where scores are maxima over rounds;"
-ANY = "Nobody knows the law of these scores without a leak:"
+ANY = "The law of these scores without a leak is not known here:"
 STATED = "The claim is taken to be of adding or removing a record;"
 CAP = "A cap is the most that a bound can say with so many scores, whatever leaks."
 ENOUGH = "So many canaries."
