@@ -248,11 +248,15 @@ class _Outlines:
 
     def __init__(self, parts: Sequence[_Part], log_factor: float = 0.0) -> None:
         self._parts, self._log_factor = parts, log_factor
+        # Searches for several δ try the same tilts, which takes most of the time.
+        self._known: dict[float, tuple[float, float, float]] = {}
 
     def moments(self, tilt: float) -> tuple[float, float, float]:
         """Return K, its first and its second derivative, of all rounds."""
-        log, mean, variance = np.sum([part.moments(tilt) for part in self._parts], axis=0)
-        return float(log) + self._log_factor, float(mean), float(variance)
+        if tilt not in self._known:
+            log, mean, variance = np.sum([part.moments(tilt) for part in self._parts], axis=0)
+            self._known[tilt] = float(log) + self._log_factor, float(mean), float(variance)
+        return self._known[tilt]
 
     def tilt_at(self, log_delta: float, chernoff: bool = False) -> float:
         """Return the tilt whose mean loss is an ε of about this δ, or one that Chernoff's inequality gives this δ."""

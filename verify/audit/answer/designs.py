@@ -6,6 +6,7 @@ draw coins.
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy import special
@@ -54,6 +55,7 @@ def coins_for(count: int) -> int:
     )
 
 
+@lru_cache(maxsize=64)
 def design_bounds(count: int, claim: float, delta: float, confidence: float, rounds: int = 1) -> DesignBounds:
     """Return the median bounds of simulated audits of normal scores, so many of each kind, with the claimed ε.
 

@@ -480,19 +480,9 @@ class BoundTest:
             If an exact null comes with several traces or rounds, or with coins.
         """
         traces = np.minimum(np.asarray(traces, dtype=np.float64), _LARGEST_TRACE)
-        claim, delta, level, count, null_count = self.claim, self.delta, self.level, self.count, self.null_count
-        slack = _SLACK + _SMALL_SAMPLE / math.sqrt(count + (null_count or 0))
-        if null_count is None:
-            if len(traces) > 1 or self.rounds > 1 or self.inclusion is Inclusion.COIN:
-                raise ValueError("null_count: must be given for several traces or rounds, and for coins")
-            power = _power_by_thresholds(float(traces[0]), count, _exact_tests(count, claim, delta, level))
-        elif self.curve is None and claim > math.log((count + null_count) / (1.0 - level)):
-            # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
-            power = 0.0
-        else:
-            rejections = _rejections(count, null_count, claim, delta, level, self.inclusion, self.curve)
-            power = _power_by_order(traces, self.rounds, count, null_count, rejections)
-        return max(power - slack, 0.0)
+        if self.null_count is None and (len(traces) > 1 or self.rounds > 1 or self.inclusion is Inclusion.COIN):
+            raise ValueError("null_count: must be given for several traces or rounds, and for coins")
+        return _power(self, tuple(traces.tolist()))
 
     def noticed_share(self, noise_multiplier: float) -> float | None:
         """Return the largest share of the claimed noise at which the bound is above the claim with probability 90%.
@@ -548,13 +538,34 @@ class BoundTest:
             test = replace(self, count=count, null_count=None if self.null_count is None else count)
             return test.power(np.array([trace])) >= POWER
 
-        count = self.count
-        while not is_sufficient(count):
-            if count >= MOST_SCORES:
+        counts = [self.count]
+        while counts[-1] < MOST_SCORES:
+            counts.append(min(2 * counts[-1], MOST_SCORES))
+        # Larger ones suffice where one does, so that few are tried, small ones first: each has tables of its own.
+        few, many = -1, 0
+        while not is_sufficient(counts[many]):
+            if many == len(counts) - 1:
                 return None
-            count = min(2 * count, MOST_SCORES)
+            few, many = many, min(2 * many + 1, len(counts) - 1)
+        count = counts[bisect_left(range(many), True, lo=few + 1, key=lambda i: is_sufficient(counts[i]))]
         unit = int(10 ** max(len(str(count)) - 2, 0))
         return -(-count // unit) * unit
+
+
+# Audits of equal size ask for the same ones.
+@lru_cache(maxsize=16384)
+def _power(test: BoundTest, traces: tuple[float, ...]) -> float:
+    claim, delta, level, count, null_count = test.claim, test.delta, test.level, test.count, test.null_count
+    slack = _SLACK + _SMALL_SAMPLE / math.sqrt(count + (null_count or 0))
+    if null_count is None:
+        power = _power_by_thresholds(traces[0], count, _exact_tests(count, claim, delta, level))
+    elif test.curve is None and claim > math.log((count + null_count) / (1.0 - level)):
+        # Where all scores are separated, an upper limit of a rate is at least (1 − α)/n.
+        power = 0.0
+    else:
+        rejections = _rejections(count, null_count, claim, delta, level, test.inclusion, test.curve)
+        power = _power_by_order(np.array(traces), test.rounds, count, null_count, rejections)
+    return max(power - slack, 0.0)
 
 
 def least_count(suffices: Callable[[int], bool], most: int) -> int | None:

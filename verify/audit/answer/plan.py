@@ -7,7 +7,7 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -497,6 +497,8 @@ def _faults(private: AtlasClaim, claimed: float, counts: _Counts) -> Iterator[Pl
                 yield PlannedFault(mechanism.name, mechanism.title, mechanism.parameter, value, truth, count)
 
 
+# Plans of equal releases share counts.
+@lru_cache(maxsize=1024)
 def _count(mechanism: Mechanism, value: float, released: AtlasClaim, level: float) -> int | None:
     """Return the smallest number of canaries that notices a fault of a release with probability ``POWER``."""
     squares, weight = residuals(mechanism, value, released)
@@ -519,6 +521,7 @@ def _count(mechanism: Mechanism, value: float, released: AtlasClaim, level: floa
     return many
 
 
+@lru_cache(maxsize=1024)
 def _count_in_rounds(
     mechanism: Mechanism, value: float, released: AtlasClaim, rounds: int, directions: str, level: float, above: float
 ) -> int | None:

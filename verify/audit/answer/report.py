@@ -14,6 +14,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -310,11 +311,17 @@ def record(
     return seal(json_records.to_document(made))
 
 
+@cache
+def _package_versions() -> dict[str, str]:
+    # Each is read from a file of its package.
+    return {name: version(name) for name in _PACKAGES}
+
+
 def versions_here() -> dict[str, str]:
     """Return the versions of the libraries that compute and draw, and the digest of this package's own files."""
     return {
         "python": platform.python_version(),
-        **{name: version(name) for name in _PACKAGES},
+        **_package_versions(),
         "machine": platform.machine(),
         "files": digest_of_files(),
     }

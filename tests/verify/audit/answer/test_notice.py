@@ -378,10 +378,11 @@ def test_a_sufficient_number_is_doubled_and_rounded_up_to_two_digits(monkeypatch
 
     # 17, 34, …, 544, 1088.
     assert found(1000, 17) == 1100
-    assert asked[-1] == (cell(1088, None, 3.0, 1e-6), 0.5)
+    assert (cell(1088, None, 3.0, 1e-6), 0.5) in asked
     assert found(1000, 17, 20) == 1100
-    assert asked[-1] == (cell(1088, 1088, 3.0, 1e-6), 0.5)
+    assert (cell(1088, 1088, 3.0, 1e-6), 0.5) in asked
     assert found(1000, 1000) == 1000
+    assert [found(17 * least, 17) for least in (1, 2, 3, 5, 100)] == [17, 34, 68, 140, 2200]
     assert found(1000, 1001, 1001) == 1100
     assert found(10**6 + 1, 17) is None
     assert found(10**6, 17) == 10**6
