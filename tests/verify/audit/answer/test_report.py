@@ -223,11 +223,16 @@ def test_markdown_has_the_same_words():
     assert all(len(re.findall(r"(?<!\\)\|", row)) >= 3 for row in rows)
 
 
-@pytest.mark.parametrize("suffix", report.SUFFIXES)
-def test_a_changed_byte_is_noticed_anywhere(tmp_path, suffix):
-    path = tmp_path / f"report{suffix}"
+@pytest.fixture(scope="module", params=report.SUFFIXES)
+def written(request, tmp_path_factory):
+    """A report's file in one of its forms, which a test may change, and its bytes."""
+    path = tmp_path_factory.mktemp("written") / f"report{request.param}"
     audit(TWO, 1e-5, claim=1.0).report(path)
-    whole = path.read_bytes()
+    return path, path.read_bytes()
+
+
+def test_a_changed_byte_is_noticed_anywhere(written):
+    path, whole = written
     # A step that is no divisor of anything, so that all kinds of places are tried.
     for i in range(0, len(whole), max(1, len(whole) // 300) | 1):
         path.write_bytes(whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :])
@@ -235,11 +240,8 @@ def test_a_changed_byte_is_noticed_anywhere(tmp_path, suffix):
             assert report_check.read(path).damage, i
 
 
-@pytest.mark.parametrize("suffix", report.SUFFIXES)
-def test_what_is_added_or_cut_is_noticed(tmp_path, suffix):
-    path = tmp_path / f"report{suffix}"
-    audit(TWO, 1e-5, claim=1.0).report(path)
-    whole = path.read_bytes()
+def test_what_is_added_or_cut_is_noticed(written):
+    path, whole = written
     for other in (whole + b" ", b" " + whole, whole[:-1], whole.replace(b"  ", b" ", 1)):
         path.write_bytes(other)
         with contextlib.suppress(InputError):
