@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import signal, stats
+from scipy import stats
 
 from canaryproof.kernels.arrays import Array
 from canaryproof.kernels.threshold_attack import threshold_epsilon
@@ -34,10 +34,13 @@ def largest_cosines(rounds: int, noise: float, momentum: float, rng: np.random.G
     cosines = rng.standard_normal((rounds, 2 * Final.CANARIES))
     observed = np.arange(Final.CANARIES)
     cosines[rng.integers(rounds, size=Final.CANARIES), observed] += 1.0 / noise
-    changes = signal.lfilter([1.0], [1.0, -momentum], cosines, axis=0)
     # The model starts at rest, so that its first changes are of few rounds.
-    variances = np.cumsum(momentum ** (2.0 * np.arange(rounds)))
-    largest: Array = (changes / np.sqrt(variances)[:, np.newaxis]).max(axis=0)
+    deviations = np.sqrt(np.cumsum(momentum ** (2.0 * np.arange(rounds))))
+    # ``signal.lfilter`` takes two to four times as long.
+    change, largest = np.zeros(2 * Final.CANARIES), np.full(2 * Final.CANARIES, -math.inf)
+    for round_cosines, deviation in zip(cosines, deviations.tolist(), strict=True):
+        change = momentum * change + round_cosines
+        np.maximum(largest, change / deviation, out=largest)
     return largest[Final.CANARIES :], largest[: Final.CANARIES]
 
 
