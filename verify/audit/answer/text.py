@@ -172,7 +172,9 @@ def _notice_sentence(result: AuditResult) -> str:
     # Canaries may notice more than the length does, but not where others' data of the stated norm take part.
     has_norm = result.request.data_norm is not None and noise.status is Status.AS_CLAIMED
     noticed = noise.noticed if has_norm else result.finding(Question.LEAK).noticed
-    unless = ", unless others' data stood in for it" if noise.status is Status.CANNOT_SAY else ""
+    is_known = result.mechanism is not None and result.mechanism.traces.residual
+    hides = noise.status is Status.NOT_LOOKED_AT and result.has_canaries and not is_known
+    unless = ", unless others' data stood in for it" if hides or noise.status is Status.CANNOT_SAY else ""
     there = " in these rounds" if _measured_part(result) else ""
     caught = f"this audit would have caught it nine times out of ten{unless}"
     return noticed and f"If only {noticed} had been added{there}, {caught}."

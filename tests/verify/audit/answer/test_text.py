@@ -132,6 +132,8 @@ def test_no_share_of_the_noise_that_would_not_be_noticed_is_said_to_be(found, no
     vars(result)["noticed_share"] = noticed
     share = f"{int(100.0 * noticed)}% of the claim"
     assert f"If only {int(100.0 * noticed)}% of the noise that such an ε needs had been added" in answer(result)
+    # Data are as good as noise to these canaries.
+    assert "caught it nine times out of ten, unless others' data stood in for it." in " ".join(answer(result).split())
     shown = page.markdown(result, record(result, ReportHeading("audit.html")))
     assert f"{share}ed noise or less would have been noticed" in shown
     assert f"noise at {share} or less" in model_card(result)
