@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import fft, optimize, special, stats
 
 from canaryproof.kernels.arguments import checked_integers
-from canaryproof.kernels.arrays import SLICE, Array, Ints, floating, on_host, precision, slices
+from canaryproof.kernels.arrays import SLICE, Array, Complexes, Ints, floating, on_host, precision, slices
 from canaryproof.kernels.public import set_module
 from canaryproof.kernels.refusals import check_type, short_repr
 from canaryproof.verify.audit import rules
@@ -991,12 +991,21 @@ def _products_by_distance(values: Callable[[slice], Array], count: int) -> Itera
         for first in range(len(parts) - distances[-1]):
             for now, apart in zip(sums, distances, strict=True):
                 if first + apart < len(parts):
-                    now += spectrum(first).conj() * spectrum(first + apart)
+                    _add_product(now, spectrum(first), spectrum(first + apart))
         for now, apart in zip(sums, distances, strict=True):
-            products = fft.irfft(now + signs * following, size)
+            following *= signs
+            following += now
+            products = fft.irfft(following, size, overwrite_x=True)
+            following[...] = now
             # A number is at no distance from itself.
             yield products[0 if apart else 1 : min(length, count - apart * length)]
-            following = now
+
+
+def _add_product(total: Complexes, first: Complexes, second: Complexes) -> None:
+    """Add to a sum the product of the first one's conjugate and the second, block by block, which makes no copy."""
+    for start in range(0, len(total), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        total[part] += first[part].conj() * second[part]
 
 
 def _chernoff(counts: Array, expected: Array, number: int, *, above: bool) -> Array:

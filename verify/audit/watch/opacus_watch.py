@@ -668,7 +668,7 @@ class OpacusWatch(Watch):
         torch, params, few = sys.modules["torch"], self._params, _TOGETHER
         # One of them a look, in turn: what mixes examples may do so in one direction alone.
         i = self._looks % few
-        joint = [rows[i] for rows in self._gradients_of_rows(args, kwargs, count, 0, few)]
+        joint = self._gradient_of_row(args, kwargs, count, range(few), i)
         with self._without_hooks():
             alone = self._output_alone(args, kwargs, count, i)
             gradients = torch.autograd.grad(alone, params, _weights_of(alone, few)[i : i + 1], allow_unused=True)
@@ -676,20 +676,28 @@ class OpacusWatch(Watch):
         apart = _relative_distance(joint, [torch.zeros_like(p) if own is None else own for own, p in pairs])
         if apart <= _ALONE:
             return apart
-        own = [rows[0] for rows in self._gradients_of_rows(args, kwargs, count, i, i + 1)]
-        return min(apart, _relative_distance(joint, own))
+        del gradients, alone
+        return min(apart, _relative_distance(joint, self._gradient_of_row(args, kwargs, count, range(i, i + 1), i)))
 
-    def _gradients_of_rows(self, args: Any, kwargs: Any, count: int, first: int, end: int) -> list[Any]:
-        """Return Opacus' gradients of some examples of a batch, of a weighted sum of their outputs."""
+    def _gradient_of_row(self, args: Any, kwargs: Any, count: int, rows: range, i: int) -> list[Any]:
+        """Return Opacus' gradient of an example among some of a batch, of a weighted sum of their outputs."""
+        dropped = [p.register_post_accumulate_grad_hook(_drop_gradient) for p in self._params]
         for p in self._params:
             p.grad, p.grad_sample = None, None
-        output = self._module(*_part(args, count, first, end), **_part(kwargs, count, first, end))
-        output = _tensor(output, end - first)
-        output.backward(_weights_of(output, _TOGETHER)[first:end])
+        try:
+            output = self._module(
+                *_part(args, count, rows.start, rows.stop), **_part(kwargs, count, rows.start, rows.stop)
+            )
+            output = _tensor(output, len(rows))
+            output.backward(_weights_of(output, _TOGETHER)[rows.start : rows.stop])
+        finally:
+            for hook in dropped:
+                hook.remove()
+        scale, gradient = len(rows) if self._sampler.loss_reduction == "mean" else 1, []
         for p in self._params:
-            p.grad = None
-        scale = end - first if self._sampler.loss_reduction == "mean" else 1
-        return [p.grad_sample / scale for p in self._params]
+            gradient.append(p.grad_sample[i - rows.start] / scale)
+            p.grad_sample = None
+        return gradient
 
     # Parameters that move between steps.
 
@@ -818,6 +826,11 @@ class _Batches:
 
 _FINAL, _LARGEST = "the final model (Algorithm 2)", "the largest cosine (Algorithm 3)"
 _GRADIENTS = ("grad", "grad_sample", "summed_grad")
+
+
+def _drop_gradient(parameter: Any) -> None:
+    """Keep no gradient of a whole batch where those of its examples are compared."""
+    parameter.grad = None
 
 
 def _weights_of(output: Any, count: int) -> Any:

@@ -81,14 +81,16 @@ def shadow_trials(
     """
 
     def sum_of_rows() -> Parts:
-        # The clipping may return the same memory each time.
-        return _copies(clipped_sum(_copies(rows)))
+        return clipped_sum(_copies(rows))
 
     without = sum_of_rows()
     members = _Rows(rows, clip_norm, step, largest)
     for name, changed in members.batches(is_replaced=is_replaced):
         with np.errstate(all="ignore"):
             with_it = clipped_sum(changed)
+        if any(map(np.may_share_memory, without, with_it)):
+            # The clipping returns the same memory each time.
+            with_it, without = _copies(with_it), _copies(sum_of_rows())
         trial = ShadowTrial(
             name, step, *_change_and_limit(without, with_it, clip_norm, precision, is_replaced=is_replaced)
         )
