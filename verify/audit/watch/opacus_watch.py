@@ -27,6 +27,7 @@ from canaryproof.verify.audit.answer.findings import Question, Status
 from canaryproof.verify.audit.canaries.inserted_canaries import InsertedCanaries, check_optimizer
 from canaryproof.verify.audit.canaries.participation import Insertion, bernoulli
 from canaryproof.verify.audit.watch.shadow_members import Parts, row_count
+from canaryproof.verify.audit.watch.watch_answer import WatchAnswer
 from canaryproof.verify.audit.watch.watch_record import AttackerEstimate, Observation, ShadowTrial
 from canaryproof.verify.audit.watch.watching import Watch
 
@@ -127,10 +128,10 @@ class OpacusWatch(Watch):
         self._residual: tuple[NDArray[Any], float] | None = None
         self._noised: Any = None
         self._is_changed = False
-        # Versions and values of the parameters after the last step, and versions of other tensors of the module.
+        # Versions and values of the parameters after the last step, and versions and bits of its other tensors.
         self._versions: list[int] | None = None
         self._values: list[Any] = []
-        self._others = self._other_versions()
+        self._others = self._other_tensors()
         self._inputs: tuple[Any, Any] | None = None
         # Arguments of the last forward pass, and the gradients of its output by the two backward passes.
         self._passes: tuple[Any, Any, list[Any]] | None = None
@@ -156,6 +157,7 @@ class OpacusWatch(Watch):
         self._clip = self.patch(optimizer, "clip_and_accumulate", self._clip_and_look)
         self._add_noise = self.patch(optimizer, "add_noise", self._add_noise_and_look)
         self._scale = self.patch(optimizer, "scale_grad", self._scale_and_look)
+        self._zero_grad = self.patch(optimizer, "zero_grad", self._look_and_zero_grad)
         self._patch_hook(self._take_step)
         inner = optimizer.original_optimizer
         if hasattr(inner, "register_step_post_hook"):
@@ -707,30 +709,56 @@ class OpacusWatch(Watch):
 
     def _check_versions(self, samples: list[Any] | None) -> None:
         """Say which parameters moved since the last step, and whether along the unclipped gradient, if there is one."""
-        # All tensors of a module take a while to find. A version only grows, so that none is missed.
-        others = self._other_versions() if self._is_due() or self._has_look_ahead() else {}
-        for name, version in others.items():
-            if version != self._others.get(name, version):
-                because = f"{name}, which the optimizer does not train, changed before step {self.steps + 1}"
-                do = "Check that no data is in it, or leave it as it is."
-                self._observe(Question.LEAK, Status.CANNOT_SAY, "others", because, do)
-        names = list(self._layers or ())
-        # Nothing needs these until the parameters have moved by the step.
-        versions, values = self._versions, self._values
-        self._versions, self._values = None, []
-        if versions is None:
-            return
-        # A write to p.data leaves the version as it was.
-        pairs = zip(self._params, versions, values, strict=True)
-        equal = sys.modules["torch"].equal
-        moved = [i for i, (p, version, held) in enumerate(pairs) if p._version != version or not equal(p, held)]
-        if not moved:
-            return
-        shown = ", ".join(names[i] for i in moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
         before = f"before step {self.steps + 1}"
+        # All tensors of a module take a while to find. What was written to stays so, and none is missed.
+        if self._is_due() or self._has_look_ahead():
+            self._check_others(before)
+        self._has_moved(samples, before)
+        # Nothing needs these until the parameters have moved by the step.
+        self._versions, self._values = None, []
+
+    def _look_and_zero_grad(self, *args: Any, **kwargs: Any) -> None:
+        """Replace the optimizer's ``zero_grad``, until which the gradients of the last step are there."""
+        if self._versions is not None and self._has_moved(self._samples(), f"before step {self.steps + 1}"):
+            self._keep_parameters()
+        self._zero_grad(*args, **kwargs)
+
+    def close(self) -> WatchAnswer:
+        """Look once more, at the end, also at what moved since the last step, and take nothing from then on.
+
+        Returns
+        -------
+        The answer.
+        """
+        if not self._closed and self._versions is not None:
+            after = f"after step {self.steps}"
+            self._check_others(after)
+            # A model that was moved to another device or format is no other model.
+            kinds = [(p.dtype, p.device, p.shape) == (each.dtype, each.device, each.shape) for p, each in self._pairs()]
+            if all(kinds) and self._has_moved(self._samples(), after, is_end=True):
+                self._observe(
+                    Question.LEAK, Status.NOT_LOOKED_AT, "end", "what moved the parameters after the last step"
+                )
+        return super().close()
+
+    def _samples(self) -> list[Any] | None:
+        """Return the gradients of the last step's examples, while they are there."""
+        samples = [getattr(p, "grad_sample", None) for p in self._params]
+        return samples if all(hasattr(each, "sum") for each in samples) else None
+
+    def _pairs(self) -> Iterator[tuple[Any, Any]]:
+        return zip(self._params, self._values, strict=True)
+
+    def _has_moved(self, samples: list[Any] | None, when: str, *, is_end: bool = False) -> bool:
+        """Return whether parameters moved since the last step, and say so; at the end only if along the gradient."""
+        if self._versions is None:
+            return False
+        # A write to p.data leaves the version as it was.
+        equal, versions = sys.modules["torch"].equal, zip(self._versions, self._pairs(), strict=True)
+        moved = [i for i, (version, (p, held)) in enumerate(versions) if p._version != version or not equal(p, held)]
         product = size = length = 0.0
         for i in moved:
-            change = (self._params[i].detach() - values[i]).float()
+            change = (self._params[i].detach() - self._values[i]).float()
             size += float(change.square().sum())
             if samples is not None:
                 gradient = samples[i].float().sum(dim=0)
@@ -738,22 +766,33 @@ class OpacusWatch(Watch):
                 length += float(gradient.square().sum())
         # Numbers that are none are equal to no number.
         if not size > 0.0:
-            return
+            return False
+        names = list(self._layers or ())
+        shown = ", ".join(names[i] for i in moved[:3]) + (f" and {len(moved) - 3} more" if len(moved) > 3 else "")
         if abs(product) > _ALONG * math.sqrt(size * length) > 0.0:
-            because = f"parameters moved along the gradient without clipping and noise, {before}: {shown}"
+            because = f"parameters moved along the gradient without clipping and noise, {when}: {shown}"
             self._observe(Question.LEAK, Status.FAILED, "step", because, "Take that step out of the training.")
-            return
-        because = f"parameters were moved by something else than the optimizer, {before}: {shown}"
-        self._observe(Question.LEAK, Status.CANNOT_SAY, "moved", because, "Check that no data moves them.")
+        elif not is_end:
+            because = f"parameters were moved by something else than the optimizer, {when}: {shown}"
+            self._observe(Question.LEAK, Status.CANNOT_SAY, "moved", because, "Check that no data moves them.")
+        return True
 
-    def _other_versions(self) -> dict[str, int]:
-        """Return the versions of what the optimizer does not train: other parameters, and floating-point buffers."""
+    def _check_others(self, when: str) -> None:
+        """Say what changed that the optimizer does not train."""
+        for name, seen in self._other_tensors().items():
+            if seen != self._others.get(name, seen):
+                because = f"{name}, which the optimizer does not train, changed {when}"
+                do = "Check that no data is in it, or leave it as it is."
+                self._observe(Question.LEAK, Status.CANNOT_SAY, "others", because, do)
+
+    def _other_tensors(self) -> dict[str, tuple[int, int]]:
+        """Return versions and bits of what the optimizer does not train: other parameters, floating-point buffers."""
         if self._module is None:
             return {}
         trained = {id(p) for p in self._params}
         tensors = [*self._module.named_parameters(), *self._module.named_buffers()]
         return {
-            name.removeprefix("_module."): each._version
+            name.removeprefix("_module."): (each._version, _sum_of_bits(each))
             for name, each in tensors
             if id(each) not in trained and each.is_floating_point()
         }
@@ -826,6 +865,17 @@ class _Batches:
 
 _FINAL, _LARGEST = "the final model (Algorithm 2)", "the largest cosine (Algorithm 3)"
 _GRADIENTS = ("grad", "grad_sample", "summed_grad")
+
+
+def _sum_of_bits(tensor: Any) -> int:
+    """Return the sum of a tensor's bits as whole numbers, which is the same in any order; 0 where it has none here."""
+    torch = sys.modules["torch"]
+    kinds = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+    try:
+        return int(tensor.detach().reshape(-1).view(kinds[tensor.element_size()]).sum(dtype=torch.int64))
+    except Exception:
+        # Sharded, sparse or without memory: its version tells of most writes.
+        return 0
 
 
 def _drop_gradient(parameter: Any) -> None:

@@ -1,6 +1,6 @@
-"""The cells of a watch over Opacus: kinds of training, and what is answered about each, as the page says it.
+"""The cells of watches: kinds of training, and what is answered about each, as the pages say it.
 
-Nothing here imports torch, so that the page is held against this table where no framework is installed.
+Nothing here imports a framework, so that the pages are held against these tables where none is installed.
 """
 
 from dataclasses import dataclass, field
@@ -78,6 +78,39 @@ CANNOT_SAY = {
     "parameters that are frozen later": Cell(change="frozen later", question="noise"),
     "parameters that something else moves between two steps": Cell(change="decay", question="leak"),
     "no loader": Cell(change="no loader", question="sampling"),
+}
+
+# Of each other page its kinds of training, for which the tests have what makes them. Where nobody can say, it is so on
+# these questions.
+DECIDED_ELSEWHERE = {
+    "jax_privacy": (
+        "compiled functions",
+        "functions that are not compiled",
+        "batches without padding",
+        "batches that are drawn ahead",
+        "correlated noise, with its matrix",
+        "a claim about replacing a member",
+        "`clipped_grad` and `gaussian_privatizer`",
+    ),
+    "flower": ("`DifferentialPrivacyServerSideFixedClipping`", "a strategy of your own"),
+    "processes": ("flat clipping", "per-layer clipping", "`ghost`"),
+}
+CANNOT_SAY_ELSEWHERE = {
+    "jax_privacy": {
+        "correlated noise, without its matrix": ("noise",),
+        "a step that is compiled as a whole": ("noise", "clipping"),
+        "a key among the arguments, without padding": ("clipping",),
+    },
+    "flower": {
+        "`DifferentialPrivacyClientSideFixedClipping`": ("clipping",),
+        "a strategy that cannot be copied": ("clipping",),
+        "an answer that is an error": ("clipping", "leak"),
+        "a model that moves between two rounds": ("leak",),
+    },
+    "processes": {
+        "noise of another process than the first": ("noise",),
+        "FSDP": ("noise", "clipping", "sampling"),
+    },
 }
 
 # What is refused has no training; the tests have a case for each name.

@@ -1,21 +1,28 @@
-"""The page on Opacus has each cell of a watch, and says about it what the tests of the trainings expect."""
+"""The pages have each cell of a watch, and say about it what the tests of the trainings expect."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-from tests.verify.audit.watch.cells import CANNOT_SAY, DECIDED, REFUSED
+from tests.verify.audit.watch.cells import CANNOT_SAY, CANNOT_SAY_ELSEWHERE, DECIDED, DECIDED_ELSEWHERE, REFUSED
 
-PAGE = Path(__file__).parents[4] / "docs/how/opacus.md"
+PAGES = Path(__file__).parents[4] / "docs/how"
+TABLES = [
+    *(("opacus", word, cells) for word, cells in [("decided", DECIDED), ("cannot say", CANNOT_SAY)]),
+    ("opacus", "refused", REFUSED),
+    *((page, "decided", cells) for page, cells in DECIDED_ELSEWHERE.items()),
+    *((page, "cannot say", cells) for page, cells in CANNOT_SAY_ELSEWHERE.items()),
+]
 
 
-def names_of_page(word):
-    """Return the kinds of training in a table of the page."""
-    table = re.search(rf"^\| {word} \|.*\n\|---\|---\|\n((?:\|.*\n)+)", PAGE.read_text(encoding="utf-8"), re.M)[1]
+def names_of_page(page, word):
+    """Return the kinds of training in a table of a page."""
+    text = (PAGES / f"{page}.md").read_text(encoding="utf-8")
+    table = re.search(rf"^\| {word} \|.*\n\|---\|---\|\n((?:\|.*\n)+)", text, re.M)[1]
     return sorted(name.strip() for line in table.splitlines() for name in line.split("|")[1].split(";"))
 
 
-@pytest.mark.parametrize(("word", "cells"), [("decided", DECIDED), ("cannot say", CANNOT_SAY), ("refused", REFUSED)])
-def test_the_page_has_each_cell(word, cells):
-    assert names_of_page(word) == sorted(cells)
+@pytest.mark.parametrize(("page", "word", "cells"), TABLES)
+def test_a_page_has_each_cell(page, word, cells):
+    assert names_of_page(page, word) == sorted(cells)

@@ -2,7 +2,9 @@
 
 import random
 import sys
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,12 +13,15 @@ import canaryproof as cp
 
 pytest.importorskip("flwr", reason="needs flwr")
 
+from flwr.app import Error, Message
 from flwr.serverapp.strategy import (
     DifferentialPrivacyClientSideFixedClipping,
     DifferentialPrivacyServerSideAdaptiveClipping,
     DifferentialPrivacyServerSideFixedClipping,
     FedAvg,
 )
+
+from tests.verify.audit.watch.cells import CANNOT_SAY_ELSEWHERE, DECIDED_ELSEWHERE
 
 sys.path.insert(0, str(Path(__file__).parents[4] / "examples"))
 import flower_app as example
@@ -85,6 +90,64 @@ def test_a_client_that_reports_more_examples_fails_the_clipping_where_it_is_exch
     # Round t exchanges the client t − 1, and in the rounds 1, 2, 4 and 8 one is exchanged.
     assert "clipping" in failed(watch)
     assert "by 1.5 clip norms" in watch.answer().finding("clipping").because
+
+
+def train_cell(name, seed=0):
+    """Train as a row of the page's tables says, and return the watch."""
+    if name == "a strategy of your own":
+        clients = ROUNDS * example.CLIENTS
+        participation = cp.shuffled_epochs(clients, example.CLIENTS, 1, seed)
+        strategy = example.PrivateFedAvg(participation, 1.0, seed)
+        # No attacker's canaries join the sum.
+        strategy.canaries = SimpleNamespace(total=lambda *_: 0.0, add=lambda *_, **__: None)
+        given = {"clip_norm": example.CLIP_NORM, "divisor": example.CLIENTS / example.SERVER_RATE}
+        claim = cp.accounting.gaussian(1.0)
+    else:
+        clips = "ClientSide" in name
+        strategy = wrapped(
+            DifferentialPrivacyClientSideFixedClipping if clips else DifferentialPrivacyServerSideFixedClipping
+        )
+        given, claim, clients = {}, cp.accounting.gaussian(1.0, participations=ROUNDS), CLIENTS
+    if name == "a strategy that cannot be copied":
+        strategy.lock = threading.Lock()
+    watch = cp.watch(strategy, delta=DELTA, claim=claim, **given)
+    np.random.seed(seed)  # noqa: NPY002
+    random.seed(seed)
+    arrays = example.to_arrays(example.first_model(np.random.default_rng(seed)))
+    grid, config = example.GridInProcess(clients), example.ConfigRecord({"client-rate": 0.1})
+    for number in range(1, ROUNDS + 1):
+        sent = list(strategy.configure_train(number, arrays, config, grid))
+        replies = grid.send_and_receive(sent)
+        if "ClientSide" in name:
+            # What Flower's own mod does in a client.
+            for reply in replies:
+                before = cp.flatten(arrays.to_numpy_ndarrays())
+                update = cp.flatten(reply.content["arrays"].to_numpy_ndarrays()) - before
+                update *= min(1.0, 0.999 * CLIP_NORM / np.linalg.norm(update))
+                reply.content["arrays"] = example.to_arrays(cp.split(before + update, example.to_model(arrays)))
+        if name == "an answer that is an error" and number == 3:
+            replies[0] = Message(Error(1), reply_to=sent[0])
+        arrays = strategy.aggregate_train(number, replies)[0] or arrays
+        if name == "a model that moves between two rounds" and number == 3:
+            moved = {key: np.float32(1.01) * each for key, each in example.to_model(arrays).items()}
+            arrays = example.to_arrays(moved)
+    return watch
+
+
+@pytest.mark.parametrize("name", DECIDED_ELSEWHERE["flower"])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(20), marks=pytest.mark.deep)], ids=["one", "twenty"])
+def test_honest_trainings_of_a_kind_are_passed(name, seeds):
+    for seed in seeds:
+        watch = train_cell(name, seed)
+        assert (watch.close().decision.outcome, failed(watch)) == ("PASSED", []), (seed, str(watch.answer()))
+
+
+@pytest.mark.parametrize("name", CANNOT_SAY_ELSEWHERE["flower"])
+def test_of_a_kind_of_training_a_question_stays_open_and_none_fails(name):
+    answer = (watch := train_cell(name)).close()
+    assert (answer.decision.outcome, failed(watch)) == ("CANNOT SAY", []), str(answer)
+    open_ones = [each.question.value for each in answer.findings if each.status in ("cannot say", "not looked at")]
+    assert tuple(open_ones) == CANNOT_SAY_ELSEWHERE["flower"][name]
 
 
 class Unclipped(DifferentialPrivacyServerSideFixedClipping):

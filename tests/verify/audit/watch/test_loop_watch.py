@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,6 +13,8 @@ import canaryproof as cp
 
 jax = pytest.importorskip("jax", reason="needs jax")
 from jax.flatten_util import ravel_pytree  # noqa: E402
+
+from tests.verify.audit.watch.cells import DECIDED_ELSEWHERE  # noqa: E402
 
 jnp = jax.numpy
 
@@ -78,6 +81,7 @@ def train(
     noise_multiplier=1.0,
     compiled=jax.jit,
     put=lambda each: each,
+    padded_to=128,
     **options,
 ):
     """Train a linear model in plain JAX, and return its parameters and the watch."""
@@ -98,9 +102,10 @@ def train(
     for batch in batches:
         held.append(batch)
         drawn = held.pop(0)
-        padded = np.append(drawn, np.full(128 - len(drawn), drawn[0] if copies else -1))
-        padding = (np.arange(128) >= len(drawn)) & (not copies)
-        sums = total(params, put(x[padded]), put(y[padded]), is_padding_example=put(padding))
+        size = padded_to or len(drawn)
+        padded = np.append(drawn, np.full(size - len(drawn), drawn[0] if copies else -1))
+        padding = {"is_padding_example": put((np.arange(size) >= len(drawn)) & (not copies))} if padded_to else {}
+        sums = total(params, put(x[padded]), put(y[padded]), **padding)
         noised, state = privatizer.update(sums, state)
         divisor = len(drawn) if by_drawn else RATE * MEMBERS
         params = jax.tree.map(lambda p, g, divisor=divisor: p - 0.1 / divisor * g, params, noised)
@@ -196,12 +201,15 @@ def correlated(inverse):
     return SimpleNamespace(update=update)
 
 
+# The matrix C of correlated noise.
+MATRIX = np.tril(0.5 ** np.subtract.outer(np.arange(STEPS), np.arange(STEPS)).clip(0))
+
+
 def test_correlated_noise_is_looked_at_with_its_matrix_alone():
-    matrix = np.tril(0.5 ** np.subtract.outer(np.arange(STEPS), np.arange(STEPS)).clip(0))
-    privatizer, state = correlated(np.linalg.inv(matrix)), (0, jax.random.key(3))
-    _, watch = train(privatizer=privatizer, state=state, matrix=matrix)
+    privatizer, state = correlated(np.linalg.inv(MATRIX)), (0, jax.random.key(3))
+    _, watch = train(privatizer=privatizer, state=state, matrix=MATRIX)
     assert watch.close().finding("noise").status == "as claimed", str(watch.answer())
-    _, watch = train(privatizer=correlated(0.5 * np.linalg.inv(matrix)), state=state, matrix=matrix)
+    _, watch = train(privatizer=correlated(0.5 * np.linalg.inv(MATRIX)), state=state, matrix=MATRIX)
     assert "noise" in failed(watch)
     _, watch = train(privatizer=privatizer, state=state)
     finding = watch.close().finding("noise")
@@ -209,6 +217,53 @@ def test_correlated_noise_is_looked_at_with_its_matrix_alone():
     assert "may be correlated" in finding.because
     with pytest.raises(ValueError, match="matrix: must be lower triangular"):
         watch.noise(privatizer, matrix=np.ones((2, 2)))
+
+
+def unpadded(params, x, y):
+    return clip(rows_of(params, x, y), jnp.ones(len(x), bool))
+
+
+@cache
+def of_jax_privacy():
+    """Return jax_privacy's gradients of the same loss, and its noise."""
+    given = pytest.importorskip("jax_privacy", reason="needs jax_privacy")
+
+    def loss(params, x, y):
+        return jnp.square(x @ params["w"] + params["b"] - y).mean()
+
+    return given.clipped_grad(loss, l2_clip_norm=1.0, batch_argnums=(1, 2)), given.noise_addition.gaussian_privatizer
+
+
+def train_cell(name, seed=0):
+    """Train as a row of the page's tables says, and return the watch."""
+    claim = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS)
+    options = {"claim": claim, "noise_multiplier": None}
+    if name == "functions that are not compiled":
+        options["compiled"] = lambda each: each
+    if name == "batches without padding":
+        options |= {"total": unpadded, "padded_to": None}
+    if name == "batches that are drawn ahead":
+        options["ahead"] = 3
+    if name == "correlated noise, with its matrix":
+        options |= {"matrix": MATRIX, "privatizer": correlated(np.linalg.inv(MATRIX))}
+        options["state"] = (0, jax.random.key(seed))
+    if name == "a claim about replacing a member":
+        options["claim"] = cp.accounting.poisson(8.0, rate=RATE, rounds=STEPS, neighbours="replace")
+        options["privatizer"] = gaussian(8.0)
+    if name == "`clipped_grad` and `gaussian_privatizer`":
+        total, privatizer = of_jax_privacy()
+        privatizer = privatizer(stddev=1.0, prng_key=seed)
+        options |= {"total": total, "privatizer": privatizer, "state": privatizer.init({"b": 0.0, "w": 0.0})}
+    return train(seed=seed, **options)[1]
+
+
+@pytest.mark.filterwarnings("ignore:optax")
+@pytest.mark.parametrize("name", DECIDED_ELSEWHERE["jax_privacy"])
+@pytest.mark.parametrize("seeds", [range(1), pytest.param(range(20), marks=pytest.mark.deep)], ids=["one", "twenty"])
+def test_honest_trainings_of_a_kind_are_passed(name, seeds):
+    for seed in seeds:
+        watch = train_cell(name, seed)
+        assert (watch.close().decision.outcome, failed(watch)) == ("PASSED", []), (seed, str(watch.answer()))
 
 
 # The number of devices is decided before JAX is imported.

@@ -506,6 +506,53 @@ def test_a_plain_step_on_the_side_fails_the_leak_and_other_moves_are_said():
         assert "moved by something else than the optimizer, before step 2: 0.weight" in answer.finding("leak").because
 
 
+@pytest.mark.parametrize("step", [plain_step, plain_step_of_data])
+@pytest.mark.parametrize("taken", [4, 6], ids=["between two steps", "after the last step"])
+def test_a_plain_step_after_a_step_fails_the_leak_while_its_gradients_are_there(step, taken):
+    for seed in range(3):
+        _, made = private(seed)
+        watch = watch_of(made, steps=6)
+        train(made, steps=6, after=lambda now, made=made: step(made[0]) if now == taken else None)
+        answer = watch.close()
+        assert failed(answer) == ["leak"], str(answer)
+        when = "before step 5" if taken == 4 else "after step 6"
+        assert f"along the gradient without clipping and noise, {when}: 0.weight" in answer.finding("leak").because
+
+
+def test_moves_after_the_last_step_are_said_unless_it_is_another_format():
+    """Loading the best checkpoint is one such move."""
+    for move, words in (("decay", "; not looked at: what moved the parameters after the last step"), ("double", "")):
+        _, made = private()
+        watch = watch_of(made)
+        model = train(made)
+        if move == "decay":
+            with torch.no_grad():
+                model._module[0].weight *= 0.9
+        else:
+            model.double()
+        answer = watch.close()
+        assert answer.decision.outcome == "PASSED", str(answer)
+        assert answer.finding("leak").because.endswith(words)
+        assert ("after the last step" in str(answer)) == bool(words)
+
+
+@pytest.mark.parametrize("taken", [3, STEPS], ids=["at a look", "after the last step"])
+def test_a_write_to_the_data_of_frozen_weights_is_said(taken):
+    _, made = private(model=network(frozen=True))
+    frozen = made[0]._module[-1].weight
+
+    def write(now):
+        if now == taken:
+            frozen.data[0, 0] += 1e-3
+
+    watch = watch_of(made)
+    train(made, after=write)
+    finding = watch.close().finding("leak")
+    assert finding.status == "cannot say"
+    when = "before step 4" if taken == 3 else f"after step {STEPS}"
+    assert finding.because == f"2.weight, which the optimizer does not train, changed {when}"
+
+
 @pytest.mark.parametrize("is_first", [True, False], ids=["before the watch", "after it"])
 def test_noise_that_the_accountant_does_not_read_is_missing(is_first):
     engine, made = private()
