@@ -202,7 +202,7 @@ def _designs(record: BenchmarkRecord) -> Section:
         f"Canaries for the same models, from the same mock clients, {few.scores} scores a round. As printed (Andrew et "
         "al., Section 5.4, and Maddock et al., Section 4): Adam with rate "
         f"{printed.rate:g} on pixels and a soft label, the constant C in the hinge, and one design of a canary. "
-        "They leave choices open, and each choice that is not taken here has a row. Neither says which law random "
+        "They leave choices open, of which the next four rows have others. Neither says which law random "
         "pixels have: uniform on [0, 1] is our reading, and normal the other. Section 5.4 does not say whether a "
         "design begins with such pixels, as in Section 4.2 of Maddock et al., or with a mock client's image, which "
         "their Section 4.3 tries, too. They assign a class where Section 5.4 has a soft label. The canary is in half "

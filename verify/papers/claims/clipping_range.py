@@ -76,16 +76,6 @@ FIRST_STACKOVERFLOW = replace(STACKOVERFLOW, estimator=threshold_epsilon)
 EMNIST = PrintedTraining(
     Final.PARAMETERS["EMNIST"], Final.EMNIST_ROUNDS, Final.EMNIST_COHORT, Final.EMNIST_EPOCHS, Final.EMNIST_DELTA
 )
-_SUBMITTED_EPOCHS, _SUBMITTED_COHORT = int(Submission.EMNIST["epochs"]), int(Submission.EMNIST["clients a round"])
-
-
-SUBMITTED_EMNIST = PrintedTraining(
-    Final.PARAMETERS["EMNIST"],
-    -(-Final.EMNIST_USERS * _SUBMITTED_EPOCHS // _SUBMITTED_COHORT),
-    _SUBMITTED_COHORT,
-    _SUBMITTED_EPOCHS,
-    Final.EMNIST_USERS**-1.1,
-)
 
 
 def written_direction(delta: float, distance: Array, ratio: Array) -> Array:

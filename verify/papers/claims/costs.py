@@ -47,7 +47,8 @@ def judge_negligible() -> Outcome:
         "only of crafting, which random canaries are spared, or where a round's training costs far more than "
         f"{2 * Final.CANARIES:,} inner products to score them: on StackOverflow Algorithm 3 is "
         f"{large['Algorithm 3']:.1g} of the training's multiply-adds, by its sentences alone. In Section 5.4's own "
-        f"training the shares are {listed}"
+        f"training the shares are {listed}, of CANIFE as its Algorithm 1 is printed; with one matrix of the pool it "
+        "has far fewer"
     )
     costly = fashion["CANIFE"] >= _MUCH
     return conclude(

@@ -45,10 +45,13 @@ class BoundLaw(Protocol):
 
 
 def _alarms(misses: NDArray[np.int_], bound: float, delta: float) -> Array:
-    """Largest rates of alarms with which so many misses still give the bound: Equation (1), solved for FPR."""
+    """Largest rates of alarms with which so many misses still give the bound: Equation (1), solved for FPR.
+
+    Where misses alone exceed 1 − δ, no rate does, and it is 0.
+    """
     limits = _LIMITS[misses]
-    alarms: Array = np.maximum(1.0 - delta - limits * math.exp(bound), (1.0 - delta - limits) * math.exp(-bound))
-    return alarms
+    alarms = np.maximum(1.0 - delta - limits * math.exp(bound), (1.0 - delta - limits) * math.exp(-bound))
+    return np.maximum(alarms, 0.0)
 
 
 @dataclass(frozen=True)

@@ -203,7 +203,7 @@ def judge_no_bound(rows: Sequence[Row]) -> Outcome:
     }
     listed = "; ".join(f"{'/'.join(f'{value:.0f}' for value in row)} at noise {n}" for n, row in bounds.items())
     finding = (
-        "only if a tight one of the final model is meant, as Sections 1 and 4 say and this sentence does not: r "
+        "only if a tight one of the final model is meant, as Sections 1, 4 and 5.2 say and this sentence does not: r "
         "rounds of σ compose as one of σ/√r (arXiv 1905.02383), a "
         f"bound: for {'/'.join(map(str, counts))} participations {listed}"
     )

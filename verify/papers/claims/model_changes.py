@@ -24,16 +24,19 @@ from canaryproof.verify.papers.claims.final_bounds import algorithm_3, sampled_b
 from canaryproof.verify.papers.claims.transcripts import Final, Row
 
 MOMENTUM = float(Final.EMNIST["momentum"])
+_OBSERVED = np.arange(Final.CANARIES)
 
 
-def largest_cosines(rounds: int, noise: float, momentum: float, rng: np.random.Generator) -> tuple[Array, Array]:
+def largest_cosines(
+    rounds: int, noise: float, momentum: float, rng: np.random.Generator, shown: int = 1
+) -> tuple[Array, Array]:
     """Draw largest cosines of unobserved and observed canaries with a model's changes, in null deviations.
 
-    There are noise and canaries alone, and each observed canary is in one round.
+    There are noise and canaries alone, and each observed canary is in one round of each of ``shown`` epochs.
     """
     cosines = rng.standard_normal((rounds, 2 * Final.CANARIES))
-    observed = np.arange(Final.CANARIES)
-    cosines[rng.integers(rounds, size=Final.CANARIES), observed] += 1.0 / noise
+    starts = np.arange(shown)[:, np.newaxis] * rounds // shown
+    cosines[starts + rng.integers(rounds // shown, size=(shown, Final.CANARIES)), _OBSERVED] += 1.0 / noise
     # The model starts at rest, so that its first changes are of few rounds.
     deviations = np.sqrt(np.cumsum(momentum ** (2.0 * np.arange(rounds))))
     # ``signal.lfilter`` takes two to four times as long.
@@ -51,10 +54,16 @@ def estimate(unobserved: Array, observed: Array, delta: float) -> float:
 
 
 def estimates_and_bounds(
-    rounds: int, noise: float, delta: float, runs: int, rng: np.random.Generator, momentum: float = MOMENTUM
+    rounds: int,
+    noise: float,
+    delta: float,
+    runs: int,
+    rng: np.random.Generator,
+    momentum: float = MOMENTUM,
+    shown: int = 1,
 ) -> tuple[Array, Array]:
     """Return Algorithm 3's estimates and Section 5.1's lower bounds of trainings of noise and canaries alone."""
-    trainings = [largest_cosines(rounds, noise, momentum, rng) for _ in range(runs)]
+    trainings = [largest_cosines(rounds, noise, momentum, rng, shown) for _ in range(runs)]
     estimates = np.array([estimate(*training, delta) for training in trainings])
     return estimates, np.array([float(sampled_bounds(*training, delta)) for training in trainings])
 
@@ -66,9 +75,14 @@ def surprise(printed: float, values: Array) -> float:
     return float(2.0 * stats.t.sf(abs(math.log(printed) - float(logs.mean())) / error, len(logs) - 1))
 
 
-def judge_alone(rows: Sequence[Row], rounds: int, delta: float, purpose: str, context: Context) -> Outcome:
-    """Judge that estimates from all rounds are such as noise and canaries alone give to a model's changes."""
+def judge_alone(rows: Sequence[Row], rounds: int, delta: float, purpose: str, epochs: int, context: Context) -> Outcome:
+    """Judge that estimates from all rounds are such as noise and canaries alone give to a model's changes.
+
+    Canaries are shown once. If clients take part in several epochs, the finding has the estimates of canaries that do
+    so, too.
+    """
     runs, rng = context.pick(10, 100), np.random.default_rng(context.key(f"claims/{purpose}"))
+    rng_epochs = np.random.default_rng(context.key(f"claims/{purpose}/epochs"))
     listed: list[str] = []
     details: list[dict[str, Any]] = []
     for row in rows:
@@ -76,6 +90,9 @@ def judge_alone(rows: Sequence[Row], rounds: int, delta: float, purpose: str, co
         words = f"estimates {_mean_sd(estimates)} at noise {row.noise} ({row.estimate_all} printed"
         if row.lower_all:
             words += f"; bounds {_mean_sd(bounds)}, {row.lower_all} printed"
+        if epochs > 1:
+            as_clients, _ = estimates_and_bounds(rounds, float(row.noise), delta, runs, rng_epochs, shown=epochs)
+            words += f"; of canaries shown once in each of {epochs} epochs {_mean_sd(as_clients)}"
         limit = algorithm_3(rounds, 1.0 / float(row.noise), delta)
         listed.append(f"{words}; estimates without momentum tend to {limit:.4g})")
         details.append(

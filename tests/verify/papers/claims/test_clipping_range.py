@@ -7,7 +7,7 @@ import pytest
 from canaryproof.kernels import two_gaussians
 from canaryproof.verify.audit.estimators.epsilon_estimators import both_directions
 from canaryproof.verify.papers.check.results import Verdict
-from canaryproof.verify.papers.claims import clipping_range
+from canaryproof.verify.papers.claims import clipping_range, submission_experiments
 from canaryproof.verify.papers.claims.clipping_range import EMNIST, STACKOVERFLOW, PrintedTraining, judge
 from canaryproof.verify.papers.claims.model_changes import MOMENTUM
 from canaryproof.verify.papers.claims.transcripts import Final, Submission
@@ -105,7 +105,7 @@ def test_equal_laws_in_the_box_leave_no_estimate():
         (Final.TABLE_3[3], STACKOVERFLOW, True),
         (Final.TABLE_3[0], STACKOVERFLOW, False),
         (Final.TABLE_4[3], EMNIST, False),
-        (Submission.TABLE_3[1], clipping_range.SUBMITTED_EMNIST, True),
+        (Submission.TABLE_3[1], submission_experiments.EMNIST_TRAINING, True),
     ],
 )
 def test_what_both_directions_cannot_give_other_readings_can(row, training, outside):

@@ -137,7 +137,7 @@ def test_nine_simulated_bounds_of_ten_are_told(monkeypatch):
     final = final_bounds.judge_fit(CONTEXT, rows, delta, "x")
     assert final.finding == (
         "each is below its estimate: where 0.688 is printed, 90% of simulated bounds are in [5.00, 95.00]; where "
-        "0.311, in [5.00, 95.00] (joint p = 0.50)"
+        "0.311, in [5.00, 95.00] (joint p = 0.5)"
     )
     everywhere = final_bounds.judge_lower_all(CONTEXT, rows[1:], 2048, delta, "x")
     assert everywhere.finding.count("[0.50, 9.50]") == 1
