@@ -268,7 +268,7 @@ def test_faults_are_counted(page):
 @pytest.mark.parametrize(
     ("said", "page", "shown"),
     [
-        ("at least *2.11* with *95%* confidence", "how/losses.md", "ε is at least 2.11 (95% confidence)"),
+        ("at least *2.28* with *95%* confidence", "how/losses.md", "ε is at least 2.28 (95% confidence)"),
         (
             "at least *1.46* with about *97.5%* confidence",
             "how/audit.md",

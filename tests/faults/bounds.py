@@ -140,8 +140,12 @@ FAULTS = (
     _fault(
         "each-number",
         "four times α for each number of guesses",
-        "one_run:steinke_bound",
-        lambda f: lambda total, number, right, delta, alpha: f(total, number, right, delta, min(4.0 * alpha, 0.9)),
+        "one_run:bound_of_guesses",
+        lambda f: (
+            lambda total, guesses, wrong, block, delta, alpha: f(
+                total, guesses, wrong, block, delta, min(4.0 * alpha, 0.9)
+            )
+        ),
         "values",
         "coverage.one-run",
     ),

@@ -32,6 +32,7 @@ from canaryproof.verify.audit.bounds.lower_bound import Inclusion, prepare
 from canaryproof.verify.audit.bounds.participations import Crowd
 from canaryproof.verify.audit.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
 from canaryproof.verify.audit.bounds.thresholds import band, band_ranks, skipped_ranks
+from canaryproof.verify.audit.bounds.weights import Block
 from canaryproof.verify.audit.estimators.noise_multiplier import power as power_by_sum
 from canaryproof.verify.audit.levels import PART_LEVEL, POWER
 
@@ -64,10 +65,9 @@ MOST_SCORES = 10**6
 
 @dataclass(frozen=True)
 class _Guesses:
-    """The numbers of high and low guesses, and how many may be wrong for the test to reject."""
+    """Numbers of high and low guesses, and how many may be wrong in all for the test to reject."""
 
-    top: int
-    bottom: int
+    pairs: one_run.Guesses
     most: int
     rounded: Ints | None = None  # Numbers that the wrong high guesses are rounded up to
 
@@ -123,7 +123,7 @@ def _rejections(
             for design, at in designs(max(count, null_count), delta):
                 top, bottom = declared_guesses(count, null_count, design, declared)
                 most = most_wrong(count, null_count, (top, bottom), tested, at, SHARP * alpha)
-                result.append(_rejection(count, null_count, least, _Guesses(top, bottom, most)))
+                result.append(_rejection(count, null_count, least, _Guesses(((top, bottom),), most)))
         blocks.append(result)
     # Ranks that reject the claim reject the ε of a block before it; that block's own ranks add little.
     return tuple(
@@ -155,7 +155,7 @@ def _of_ladder(ladder: Ladder, tested: float, delta: float, alpha: float) -> _Re
         return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), ())
     split = len(declared_ranks(ladder.null_count))
     least = np.array([reached[high] for reached in counts])
-    guesses = _Guesses(top, bottom, int(most[high]), rounded)
+    guesses = _Guesses(((top, bottom),), int(most[high]), rounded)
     return _rejection(ladder.count, ladder.null_count, [least[:split], least[split:]], guesses)
 
 
@@ -174,32 +174,34 @@ def _by_curve(total: int, claim: "Claim", alpha: float) -> _Rejection:
     """Return the rejection of a claim's own curve by guesses on canaries that fair coins chose."""
     curve = one_run.curve_of(claim.tradeoff)
     number = one_run.number_for_curve(total, curve)
-    guesses = _Guesses(number // 2, number // 2, one_run.most_wrong_of_curve(total, number, curve, alpha))
+    guesses = _Guesses(((number // 2, number // 2),), one_run.most_wrong_of_curve(total, number, curve, alpha))
     return _Rejection(np.empty(0, np.int64), np.empty(0, np.int64), (guesses,))
 
 
 def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rejection, ...]:
     """Return the rejections by guesses on canaries that fair coins chose, in the claim's block and some before it."""
-    ends = one_run.ends(total)
-    last = int(np.searchsorted(ends, claim, side="right"))
+    last = int(np.searchsorted(one_run.ends(total), claim, side="right"))
     result = []
     for design, at in designs(total, delta):
-        for end in ends[max(last - _BLOCKS, 0) : last + 1].tolist():
+        for block in one_run.blocks(total)[max(last - _BLOCKS, 0) : last + 1]:
 
-            def is_rejecting(number: int, right: int, share: float, end: float = end, at: float = at) -> bool:
+            def is_rejecting(
+                pairs: one_run.Guesses, wrong: int, share: float, block: Block = block, at: float = at
+            ) -> bool:
                 # Only the claim's block ends beyond the claim, and there the bound must be above it.
-                bound = one_run.steinke_bound(total, number, right, at, share * alpha)
-                return bound > claim if end > claim else bound >= end
+                bound = one_run.bound_of_guesses(total, pairs, wrong, block, at, share * alpha)
+                return bound > claim if block[1] > claim else bound >= block[1]
 
             guesses = []
-            for top, bottom, share in one_run.declared_tests(total, design, end):
-                number = top + bottom
-                right = bisect_left(range(number + 1), True, lo=1, key=partial(is_rejecting, number, share=share))
-                guesses.append(_Guesses(top, bottom, number - right))
-            if share := one_run.run_share(total, end):
+            for pairs, share in one_run.declared_tests(total, design, block):
+                # The more are wrong, the less is rejected.
+                wrongs = range(sum(map(sum, pairs)))[::-1]
+                few = bisect_left(wrongs, True, key=partial(is_rejecting, pairs, share=share))
+                guesses.append(_Guesses(pairs, len(wrongs) - 1 - few))
+            if share := one_run.run_share(total, block[1]):
                 # All of the first guesses of an end must be right.
-                first = bisect_left(range(total), True, lo=1, key=lambda run: is_rejecting(run, run, share))
-                guesses += [_Guesses(first, 0, 0), _Guesses(0, first, 0)] if first < total else []
+                first = bisect_left(range(total), True, lo=1, key=lambda run: is_rejecting(((run, 0),), 0, share))
+                guesses += [_Guesses(((first, 0),), 0), _Guesses(((0, first),), 0)] if first < total else []
             result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses)))
     return tuple(result)
 
@@ -342,7 +344,7 @@ def _power_by_order(
     traces: Array, rounds: float, count: int, null_count: int, rejections: tuple[_Rejection, ...]
 ) -> float:
     total = count + null_count
-    ends = [(guesses.top, total - guesses.bottom) for part in rejections for guesses in part.guesses]
+    ends = [(top, total - bottom) for part in rejections for guesses in part.guesses for top, bottom in guesses.pairs]
     asked = np.unique(np.concatenate([*(part.positions for part in rejections), np.array(ends).ravel()]))
     inner = asked[(asked > 0) & (asked < total)].astype(np.int64)
     drawn = np.zeros((_POINTS, len(inner) + 2))
@@ -357,10 +359,12 @@ def _power_by_order(
     for part in rejections:
         by_any = [unobserved_numbers(part.positions) <= part.most]
         for guesses in part.guesses:
-            high = np.clip(unobserved_numbers(guesses.top), 0, guesses.top)
-            if guesses.rounded is not None:
-                high = guesses.rounded[np.searchsorted(guesses.rounded, high)].astype(np.float64)
-            wrong = high + guesses.bottom - null_count + unobserved_numbers(total - guesses.bottom)
+            wrong = np.zeros(_POINTS)
+            for top, bottom in guesses.pairs:
+                high = np.clip(unobserved_numbers(top), 0, top)
+                if guesses.rounded is not None:
+                    high = guesses.rounded[np.searchsorted(guesses.rounded, high)].astype(np.float64)
+                wrong += high + bottom - null_count + unobserved_numbers(total - bottom)
             by_any.append((wrong <= guesses.most)[:, np.newaxis])
         rejected &= np.hstack(by_any).any(axis=1)
     return float(rejected.mean())

@@ -19,6 +19,7 @@ from canaryproof.verify.audit.bounds.block_tests import designs
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu
 from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_coins
+from canaryproof.verify.audit.bounds.weights import Block, Sizes, declared_sizes, weighted_bound
 
 # The first block of ε, and that of μ, ends at this number over √m, about the least that m canaries reject, and others
 # have this ratio. Ends are this many, more than any number of canaries reaches.
@@ -154,6 +155,12 @@ def ends(total: int, first: float = _FIRST) -> Array:
     return np.asarray(first / math.sqrt(total) * _BLOCK ** np.arange(_BLOCKS))
 
 
+def blocks(total: int) -> list[Block]:
+    """Return the blocks of ε; each has its own tests."""
+    upper = ends(total).tolist()
+    return list(zip([0.0, *upper[:-1]], upper, strict=True))
+
+
 def _numbers(total: int, ratio: float) -> Ints:
     """Return the numbers of guesses on m canaries that are compared: even, and at least 2."""
     most = total // 2
@@ -162,8 +169,8 @@ def _numbers(total: int, ratio: float) -> Ints:
 
 
 @lru_cache(maxsize=10_000)
-def declared_number(total: int, delta: float, epsilon: float) -> int:
-    """Return the number of guesses on m canaries that needs the least trace to reject ε in half of the audits.
+def declared_number(total: int, delta: float, epsilon: float) -> tuple[int, float]:
+    """Return the number of guesses on m canaries that needs the least trace to reject ε in half of the audits, and it.
 
     Traces are those of a Gaussian mechanism. The choice looks at no score, so that it bears on power alone.
     """
@@ -177,15 +184,32 @@ def declared_number(total: int, delta: float, epsilon: float) -> int:
     # The critical value is rounded up, by half on average, and a count's mean is about two thirds above its median.
     wrong = np.maximum(numbers - high - 1.0 / 2.0 + 2.0 / 3.0, 1e-9)
     trace = special.ndtri((numbers - wrong) / total) - special.ndtri(wrong / total)
-    # If no number rejects, all canaries are guessed.
-    return int(numbers[::-1][np.argmin(np.where(high > numbers, math.inf, trace)[::-1])])
+    # If no number rejects, all canaries are guessed, and no trace is known.
+    needed = np.where(high > numbers, math.inf, trace)[::-1]
+    best = int(np.argmin(needed))
+    return int(numbers[::-1][best]), float(needed[best])
 
 
-def declared_tests(total: int, delta: float, epsilon: float) -> tuple[tuple[int, int, float], ...]:
-    """Return numbers of high and of low guesses, each with its share of α; one that rejects is enough."""
-    number = declared_number(total, delta, epsilon)
-    both = 1.0 - 2.0 * (_ONE_END + run_share(total, epsilon))
-    return (number // 2, number // 2, both), (number, 0, _ONE_END), (0, number, _ONE_END)
+# Numbers of high and of low guesses; of several, each guess weighs as much as there are numbers that it is within.
+Guesses = tuple[tuple[int, int], ...]
+
+
+def declared_tests(total: int, delta: float, block: Block) -> tuple[tuple[Guesses, float], ...]:
+    """Return guesses, each with its share of α; one test that rejects is enough."""
+    number, trace = declared_number(total, delta, block[1])
+    both = 1.0 - 2.0 * (_ONE_END + run_share(total, block[1]))
+    sizes: Sizes = (number // 2,)
+    if math.isfinite(trace):
+        sizes = declared_sizes(total, number, trace, delta, block, both * _DESIGN_ALPHA)
+    return (tuple((size, size) for size in sizes), both), (((number, 0),), _ONE_END), (((0, number),), _ONE_END)
+
+
+def bound_of_guesses(total: int, guesses: Guesses, wrong: int, block: Block, delta: float, alpha: float) -> float:
+    """Return the largest ε that this weight of wrong guesses rejects; of several weights, ε of the block alone."""
+    if len(guesses) > 1:
+        return weighted_bound(total, tuple(top for top, _ in guesses), wrong, block, delta, alpha)
+    number = sum(guesses[0])
+    return steinke_bound(total, number, number - wrong, delta, alpha)
 
 
 def run_share(total: int, epsilon: float) -> float:
@@ -242,19 +266,20 @@ def _largest_rejected_epsilon(
     """Return the largest ε up to which all are rejected; from ``enough`` on, none is tested."""
     total = before.shape[1] - 1
     runs = right_before_the_first_wrong(before, null_count)
-    values, left, begin = np.zeros(len(before)), np.arange(len(before)), 0.0
-    for end in ends(total).tolist():
+    values, left = np.zeros(len(before)), np.arange(len(before))
+    for block in blocks(total):
+        end = block[1]
         bounds, share = np.zeros(len(left)), run_share(total, end)
         for run in runs if share else ():
             reached = [steinke_bound(total, max(right, 1), right, delta, share * alpha) for right in run[left].tolist()]
             bounds = np.maximum(bounds, reached)
-        for top, bottom, share in declared_tests(total, design, end):
-            number, asked = top + bottom, np.flatnonzero(bounds < end)
-            rights = number - count_wrong(before[left[asked]], null_count, (top, bottom))
-            reached = [steinke_bound(total, number, right, delta, share * alpha) for right in rights.tolist()]
+        for guesses, share in declared_tests(total, design, block):
+            asked = np.flatnonzero(bounds < end)
+            wrongs = np.sum([count_wrong(before[left[asked]], null_count, pair) for pair in guesses], axis=0).tolist()
+            reached = [bound_of_guesses(total, guesses, wrong, block, delta, share * alpha) for wrong in wrongs]
             bounds[asked] = np.maximum(bounds[asked], reached)
-        values[left] = np.clip(bounds, begin, end)
-        left, begin = left[(bounds >= end) & (enough[left] > end)], end
+        values[left] = np.clip(bounds, *block)
+        left = left[(bounds >= end) & (enough[left] > end)]
         if not len(left):
             break
     return values
@@ -400,13 +425,13 @@ FAIR_COINS = "a fair coin of its own for each inclusion"
 METHODS = (
     Method(
         "one-run",
-        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's exact cost, at declared numbers of guesses for each ε",
+        "Steinke, Nasr, Jagielski, arXiv 2305.08846, with δ's own cost, of weighted guesses declared for each ε",
         steinke,
         (FAIR_COINS,),
         if_coins,
         ("4", "6"),
         needs="unobserved",
-        version=2,
+        version=3,
     ),
     Method(
         "one-run-gaussian",

@@ -6,7 +6,7 @@ Coverage alone does not show a bound that is too small: a level that is halved t
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -277,12 +277,20 @@ def _one_run(case: _Case) -> Range:
     assert case.unobserved is not None
     total, least = _COUNT + _NULL_COUNT, math.inf
     for design, delta in designs(total, case.delta):
-        begin = 0.0
-        for end in one_run.ends(total):
+        for begin, end in one_run.blocks(total):
             reached = []
-            for top, bottom, share in one_run.declared_tests(total, design, end):
-                right = _least_right(case.observed, case.unobserved, top, bottom)
-                reached.append(_root_of(partial(_excess, top + bottom, right, delta, share * case.alpha)))
+            for guesses, share in one_run.declared_tests(total, design, (begin, end)):
+                rights = [_least_right(case.observed, case.unobserved, *pair) for pair in guesses]
+                if len(guesses) == 1:
+                    excess = partial(_excess, sum(guesses[0]), rights[0], delta, share * case.alpha)
+                    reached.append(_root_of(excess))
+                    continue
+                # In units, each guess as often as it weighs.
+                weights = tuple(sum(i < top for top, _ in guesses) for i in range(guesses[0][0])) * 2
+                wrong = sum(map(sum, guesses)) - sum(rights)
+                cost = total * delta / (1.0 + math.exp(begin)) * _most_of_one_sum(weights, end)
+                excess = partial(_excess_of_weights, weights, wrong, share * case.alpha - cost)
+                reached.append(min(_root_of(excess), end))
             if share := one_run.run_share(total, end):
                 # All guesses of an end before the first wrong one.
                 runs = np.sum(case.observed > case.unobserved.max()), np.sum(case.unobserved < case.observed.min())
@@ -291,7 +299,6 @@ def _one_run(case: _Case) -> Range:
             if max(reached) < end:
                 least = min(least, max(begin, *reached))
                 break
-            begin = end
     return _exactly(least)
 
 
@@ -305,6 +312,34 @@ def _excess(number: int, right: int, delta: float, level: float, epsilon: float)
     ratio = math.exp(stats.binom.logsf(right - 1, *law) - stats.binom.logpmf(right, *law))
     cost = (_COUNT + _NULL_COUNT) * delta / right * ratio
     return beta + (1.0 - beta) * min(1.0, cost) - level
+
+
+def _excess_of_weights(weights: Sequence[int], wrong: int, level: float, epsilon: float) -> float:
+    """Return the probability that wrong guesses weigh so little, less the level."""
+    law = np.ones(1)
+    for weight in weights:
+        rate = 1.0 / (1.0 + math.exp(epsilon))
+        law = np.convolve(law, [1.0 - rate, *[0.0] * (weight - 1), rate])
+    return float(law[: wrong + 1].sum()) - level
+
+
+@lru_cache(maxsize=1000)
+def _most_of_one_sum(weights: tuple[int, ...], epsilon: float) -> float:
+    """Bound a guess's share of δ: how often the others' weight lies where the guess decides, whatever they are."""
+    largest, points = 0.0, 48
+    # Twice as many equidistant angles would give the same to many digits.
+    angles = np.linspace(0.0, 2.0 * math.pi, 1024, endpoint=False)
+    falls = {w: 1.0 - np.cos(w * angles) for w in set(weights)}
+    for weight in falls:
+        total = 0.0
+        for i in range(points):
+            exponents = np.zeros(len(angles))
+            for w, fall in falls.items():
+                rate = (i / points) ** (2.0 * math.sqrt(w / weight)) / (1.0 + math.exp(epsilon))
+                exponents += (weights.count(w) - (w == weight)) * rate * (1.0 - rate) * fall
+            total += ((i + 1) ** 2 - i**2) / points**2 * min(1.0, weight * float(np.exp(-exponents).mean()))
+        largest = max(largest, total)
+    return largest
 
 
 def _least_right(observed: Array, unobserved: Array, top: int, bottom: int) -> int:

@@ -15,10 +15,10 @@ from canaryproof.verify.audit.bounds.guesses import count_wrong, pooled_order
 from canaryproof.verify.audit.bounds.lower_bound import prepare
 from canaryproof.verify.audit.bounds.one_run import (
     _number_for_mu,
+    blocks,
     curve_p_value,
     declared_number,
     declared_tests,
-    ends,
     excess_gaussian,
     excess_of_curve,
     gaussian_bound,
@@ -30,6 +30,7 @@ from canaryproof.verify.audit.bounds.one_run import (
     run_share,
     steinke_bound,
 )
+from canaryproof.verify.audit.bounds.weights import p_value as weighted_p_value
 
 
 def rights(scores, top, bottom):
@@ -190,14 +191,15 @@ def test_declared_numbers_of_a_curve_are_even_and_no_more_than_there_are_canarie
 
 @given(st.integers(2, 10**7), st.floats(0.0, 1.0, exclude_max=True), st.floats(1e-3, 1e4))
 def test_declared_numbers_are_even_and_no_more_than_there_are_canaries(total, delta, epsilon):
-    number = declared_number(total, delta, epsilon)
+    number, trace = declared_number(total, delta, epsilon)
+    assert trace > 0.0
     assert number % 2 == 0
     assert 2 <= number <= total
 
 
 @pytest.mark.parametrize(("total", "delta", "epsilon", "number"), [(2, 1e-5, 0.5, 2), (100, 1e-5, 8.0, 100)])
 def test_all_canaries_are_guessed_where_fewer_reject_nothing(total, delta, epsilon, number):
-    assert declared_number(total, delta, epsilon) == number
+    assert declared_number(total, delta, epsilon)[0] == number
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -210,13 +212,18 @@ def test_each_epsilon_below_the_bound_is_rejected_by_its_own_number_of_guesses(s
     runs = [np.sum(scores.observed > scores.unobserved.max()), np.sum(scores.unobserved < scores.observed.min())]
 
     def rejected(epsilon):
-        end = next(end for end in ends(total) if end >= epsilon)
+        block = next(block for block in blocks(total) if block[1] >= epsilon)
+
+        def chance(guesses, at):
+            right = [int(rights(scores, *pair)[0]) for pair in guesses]
+            if len(guesses) == 1:
+                return p_value(total, sum(guesses[0]), right[0], epsilon, at)
+            wrong = sum(map(sum, guesses)) - sum(right)
+            return weighted_p_value(total, tuple(top for top, _ in guesses), wrong, epsilon, block, at)
+
         return all(
-            any(
-                p_value(total, top + bottom, int(rights(scores, top, bottom)[0]), epsilon, at) <= 0.05 * share
-                for top, bottom, share in declared_tests(total, design, end)
-            )
-            or any(p_value(total, n, n, epsilon, at) <= 0.05 * run_share(total, end) for n in map(int, runs) if n)
+            any(chance(guesses, at) <= 0.05 * share for guesses, share in declared_tests(total, design, block))
+            or any(p_value(total, n, n, epsilon, at) <= 0.05 * run_share(total, block[1]) for n in map(int, runs) if n)
             for design, at in designs(total, delta)
         )
 
@@ -252,7 +259,7 @@ def gaussian_coins(total, trace, runs, seed):
 
 def test_the_shares_of_a_sequence_are_all_of_alpha():
     for epsilon in (0.1, 1.0, 9.0):
-        shares = [share for *_, share in declared_tests(500, 1e-5, epsilon)]
+        shares = [share for _, share in declared_tests(500, 1e-5, (epsilon / 1.1, epsilon))]
         assert min(shares) > 0.0
         assert math.fsum([*shares, *[run_share(500, epsilon)] * 2]) == pytest.approx(1.0, rel=1e-12)
 

@@ -177,8 +177,10 @@ def test_delta_dropped_is_found(monkeypatch):
 
 @pytest.mark.deep
 def test_one_run_bounds_that_promise_too_much_are_found(monkeypatch):
-    right = one_run.steinke_bound
-    monkeypatch.setattr(one_run, "steinke_bound", lambda m, r, v, _, alpha: right(m, r, v, 0.0, min(0.9, 12 * alpha)))
+    right = one_run.bound_of_guesses
+    monkeypatch.setattr(
+        one_run, "bound_of_guesses", lambda m, g, w, block, _, alpha: right(m, g, w, block, 0.0, min(0.9, 12 * alpha))
+    )
     assert bounds._coverage(CONTEXT, "one-run").verdict is Verdict.REFUTED
 
 
