@@ -246,9 +246,9 @@ class Claim:
         Exact at known rounds and in one round that is sampled, unless a record is replaced under Poisson sampling. With
         sampling, the records are unit vectors in one direction. Under Poisson sampling the one that differs is alone,
         or is replaced by its opposite; in batches of fixed size all others are its opposites. The pair of outputs is
-        composed with itself, in the better of its two directions. The accountant is at most 1% or 0.001 above, which is
-        subtracted. In shuffled epochs all others are opposites of the one that differs, too, and what is subtracted is
-        proven (``shuffled``).
+        composed with itself, in the better of its two directions. Where the accountant is at most 1% or 0.001 above,
+        that is subtracted; elsewhere nothing is known. In shuffled epochs all others are opposites of the one that
+        differs, too, and what is subtracted is proven (``shuffled``).
         """
         return float(_attained_epsilon(self, float(rules.DELTA.number("delta", delta))))
 
@@ -1366,7 +1366,9 @@ def _at_decade(claim: Claim, decade: int, delta: float) -> float:
     largest = 0.0
     for rounds in _directions(claim):
         distribution = _distribution(rounds, decade)
-        largest = math.inf if distribution is None else max(largest, distribution.epsilon(delta))
+        epsilon = math.inf if distribution is None else distribution.epsilon(delta)
+        # Where the losses are too many or too alike for a grid, the largest sum of them is small.
+        largest = max(largest, min(epsilon, math.fsum(each.largest_sum for each in rounds)))
     return largest
 
 
@@ -1400,9 +1402,8 @@ def _attained_epsilon(claim: Claim, delta: float) -> float:
             pairs = tuple(replace(each, pair=side) if each.pair == "mirrored" else each for each in rounds)
             distribution = _distribution(pairs, decade)
             if distribution is not None:
-                # An infinite ε is one that the accountant does not know.
                 epsilon = distribution.epsilon(delta)
-                largest = max(largest, epsilon if epsilon < math.inf else 0.0)
+                largest = max(largest, epsilon if distribution.is_close(epsilon) else 0.0)
     return max(0.0, min(largest / 1.01, largest - 1e-3))
 
 

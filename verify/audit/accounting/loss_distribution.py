@@ -75,6 +75,13 @@ class Rounds:
     rate: float
     count: int
 
+    @property
+    def largest_sum(self) -> float:
+        """Return what the sum of all rounds' losses never exceeds: with ``add`` a loss is at most −log(1 − q)."""
+        if self.pair != "add" or self.rate == 1.0:
+            return math.inf
+        return -self.count * math.log1p(-self.rate) * (1.0 + 8.0 * _ULP)
+
     def log_ratio(self, x: Array) -> tuple[Array, Array]:
         """Return log(1 − q + q·N(1)/N(0)) at x, and more than its rounding error."""
         t = (x - 0.5) / self.noise**2
@@ -371,6 +378,7 @@ class _TiltedSum:
         start = math.floor(bottom / interval)
         top = (start + length - 1) * interval
         self._tilt, self._interval, self._start, self.bottom, self.top = tilt, interval, start, start * interval, top
+        self.grid_error: float = (1.0 + steepest) * total * interval**2 / 12.0
 
         ulps = 14.0 * _ULP * math.log2(length)
         spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
@@ -467,6 +475,12 @@ class LossDistribution:
     def log_delta(self, epsilon: float) -> float:
         """Return an upper bound of log δ at ε."""
         return float(special.logsumexp([each.log_delta(epsilon) for each in self._sums] + [self._log_rest]))
+
+    def is_close(self, epsilon: float) -> bool:
+        """Tell whether an ε that ``epsilon`` returned is above the truth by 1% or 0.001 at most, the larger of them."""
+        if not self.low < epsilon < math.inf:
+            return epsilon == 0.0
+        return bool(max(each.grid_error for each in self._sums) <= max(5e-3 * epsilon, 5e-4))
 
     def epsilon(self, delta: float) -> float:
         """Return the least ε, to about 1e-10, at which δ is known to be at most the given one; ∞ if there is none."""
