@@ -137,7 +137,7 @@ def table_2(run: Run) -> ComparedTable | None:
         f"ε̂ at d = {first.dim:,}, k = {first.count:,} and δ = {first.delta:g}: mean ± standard deviation, "
         f"printed of {first.printed.runs} simulations, ours of {first.runs:,} draws of the exact law."
     )
-    header = ("ε", "printed", "Algorithm 1 in both directions (fitted)", "first version (pinned)")
+    header = ("ε", "printed", "Algorithm 1, both ways (fitted)", "first version (pinned)")
     return ComparedTable([header, *rows], note, [f"{_TABLE_2}{name}" for name in by_name])
 
 

@@ -141,7 +141,7 @@ class Scores:
     >>> losses = np.random.default_rng(0).normal([[2.0], [2.6]], 0.5, (2, 500))
     >>> scores = cp.Scores(-losses[0], -losses[1], kind="any", inclusion="coin")
     >>> print(f"{cp.audit(scores, delta=1e-5).bound.low:.2f}")
-    1.82
+    2.01
     """
 
     # In the order of their file.
