@@ -13,15 +13,11 @@ from scipy import optimize, special
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_independent
-from canaryproof.verify.audit.bounds.normal_ranks import largest_rejected_mu
 from canaryproof.verify.audit.bounds.precedence import order_statistic
 from canaryproof.verify.audit.bounds.thresholds import misses, null_ranks, threshold_counts
 
 # Thresholds are declared by the null's tail; the best is where about half of the observed scores are hits.
 _TAILS = np.array([0.5, 0.2, 0.05, 0.005])
-# The part of α that is for declared ranks of unobserved scores; what is left is for the rank test. At levels below it,
-# too few of that test's draws lie beyond a critical value.
-_FOR_RANKS = 1e-4
 # For a smaller μ, ε is 0 at every δ that is a float.
 _SMALLEST_MU = 1e-40
 # The largest μ that any number of scores in memory can reject; the absolute error of μ; the relative rounding error.
@@ -45,36 +41,32 @@ def epsilon_of_mu(mu: Array, delta: float) -> Array:
 
 
 def gaussian_dp(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return ε of the largest μ that is rejected at declared thresholds, or by ranks among unobserved scores.
+    """Return ε of the largest μ that is rejected at declared thresholds.
 
     With an exact null it is μ ≥ Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at an upper limit of FNR (Nasr et al., arXiv 2302.07956,
-    Section 4). Their threshold is the best one for the same scores. For unobserved scores it is the rank test of normal
-    scores, with some of α for precedence tests, which serve every level.
+    Section 4). Their threshold is the best one for the same scores. For unobserved scores a precedence test replaces
+    the limits of both rates.
     """
-    if scores.null is None:
-        of_ranks = min(alpha, _FOR_RANKS)
-        mu = np.maximum(_mu_of_precedence(scores, of_ranks), largest_rejected_mu(scores, alpha - of_ranks))
-        return epsilon_of_mu(mu, delta), np.full(len(mu), math.nan)
     each = alpha / len(_TAILS)
     at = threshold_counts(scores, _TAILS, each)
-    log_miss = misses(scores.count, delta, each).log_rate[at.hits]
-    mu = -special.ndtri_exp(at.log_alarm) - special.ndtri_exp(log_miss)
+    if scores.null is not None:
+        log_miss = misses(scores.count, delta, each).log_rate[at.hits]
+        mu = -special.ndtri_exp(at.log_alarm) - special.ndtri_exp(log_miss)
+    else:
+        ranks = null_ranks(_TAILS, scores.null_count)
+        mu = np.array(
+            [
+                [
+                    _rejected_mu(int(r), scores.null_count, int(n), scores.count, each)
+                    for r, n in zip(ranks, row, strict=True)
+                ]
+                for row in at.hits
+            ]
+        )
     best = np.argmax(mu, axis=1)
     rows = np.arange(len(mu))
     values = epsilon_of_mu(mu[rows, best], delta)
     return values, np.where(values > 0.0, at.thresholds[rows, best], math.nan)
-
-
-def _mu_of_precedence(scores: ScoreSample, alpha: float) -> Array:
-    """Return for each audit the largest μ that one of the declared unobserved scores rejects, −∞ if none does."""
-    each, ranks = alpha / len(_TAILS), null_ranks(_TAILS, scores.null_count)
-    hits = threshold_counts(scores, _TAILS, each).hits
-    sizes = scores.null_count, scores.count
-    mu = [
-        [_rejected_mu(int(r), sizes[0], int(n), sizes[1], each) for r, n in zip(ranks, row, strict=True)]
-        for row in hits
-    ]
-    return np.asarray(np.max(mu, axis=1))
 
 
 # Audits share counts of hits, which saves a quick run 50 seconds.
@@ -127,11 +119,10 @@ METHODS = (
     ),
     Method(
         "gaussian-dp",
-        f"Nasr et al., arXiv 2302.07956, at {len(_TAILS)} declared thresholds; by ranks among unobserved scores",
+        f"Nasr et al., arXiv 2302.07956, at {len(_TAILS)} declared thresholds",
         gaussian_dp,
         ("independent scores", GAUSSIAN_CURVE),
         if_independent,
-        ("1", "2a", "3a", "5", "5b"),
-        version=2,
+        ("1", "2a", "5"),
     ),
 )
