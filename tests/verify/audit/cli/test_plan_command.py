@@ -40,7 +40,7 @@ def test_the_plan_is_printed():
 
 
 def test_json_has_the_same():
-    found = json.loads(run("--noise-multiplier", "1.54", "--dim", "1e5", "--json").output)
+    found = json.loads(run("--noise-multiplier", "1.54", "--dim", "1e5", "--json").stdout)
     assert found["dim"] == 100_000
     assert found["count"] == max(found["present"], found["seeing"])
     assert any(fault["epsilon"] is None for fault in found["faults"])
@@ -50,7 +50,7 @@ def test_json_has_the_same():
 def test_all_rounds_are_planned_for():
     words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5", "--claim", "3.1", "--all-rounds")
     assert "canaryproof audit rounds.npz --inclusion coin --dim 100000" in run(*words).output
-    found = json.loads(run(*words, "--json").output)
+    found = json.loads(run(*words, "--json").stdout)
     assert found["all_rounds"]
     assert len(found["commands"]) == 9
 
@@ -58,20 +58,20 @@ def test_all_rounds_are_planned_for():
 def test_the_change_of_a_model_is_planned_by_its_rounds():
     words = ("--noise-multiplier", "1.54", "--rounds", "4", "--dim", "1e5")
     assert "If it is the change of a model, plan it with --difference or cp.plan_rounds." in run(*words).output
-    found = json.loads(run(*words, "--difference", "--json").output)
-    assert found == json.loads(run(*words, "--participations", "1", "--json").output)
-    drawn = json.loads(run(*words, "--difference", "--rate", "0.5", "--json").output)
-    assert drawn == json.loads(run(*words, "--rate", "0.5", "--json").output)
+    found = json.loads(run(*words, "--difference", "--json").stdout)
+    assert found == json.loads(run(*words, "--participations", "1", "--json").stdout)
+    drawn = json.loads(run(*words, "--difference", "--rate", "0.5", "--json").stdout)
+    assert drawn == json.loads(run(*words, "--rate", "0.5", "--json").stdout)
 
 
 def test_neighbours_are_those_of_python():
     words = ("--noise-multiplier", "1.54", "--dim", "1e5", "--neighbours", "replace")
     assert "neighbours: replace" in run(*words).output
-    found = json.loads(run(*words, "--json").output)
+    found = json.loads(run(*words, "--json").stdout)
     assert found["neighbours"] == "replace"
     assert found["claim"] == plan(1.54, 1e5, neighbours="replace").claim
     assert found["commands"][-1].endswith("--neighbours replace")
-    rounds = json.loads(run(*words, "--participations", "1", "--rounds", "3", "--json").output)
+    rounds = json.loads(run(*words, "--participations", "1", "--rounds", "3", "--json").stdout)
     assert rounds["claim"] == accounting.gaussian(1.54, neighbours="replace").epsilon(1e-6)
     assert 'neighbours="replace"' in rounds["commands"][-1]
 
@@ -97,7 +97,7 @@ def audited(planned, count, folder, residual, weight, seed):
     np.save(folder / "release.npy", residual + weight * np.load(folder / "canaries.npy").sum(axis=0))
     result = CliRunner().invoke(main, [*audit.split()[1:], "--json"])
     assert result.exit_code == 0, result.output
-    answer = json.loads(result.output)
+    answer = json.loads(result.stdout)
     statuses = {finding["question"]: finding["status"] for finding in answer["findings"]}
     return statuses, [warning["kind"] for warning in answer["warnings"]]
 
@@ -123,7 +123,7 @@ PLANS = (
 @pytest.mark.parametrize("words", [PLANS[0], *(pytest.param(words, marks=pytest.mark.deep) for words in PLANS[1:])])
 def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
     """At most 1 of 8 is noticed with probability 7e-7 if each is with 90%, and with 99% if each is with 2%."""
-    planned, rng = json.loads(run(*words, "--json").output), np.random.default_rng(5)
+    planned, rng = json.loads(run(*words, "--json").stdout), np.random.default_rng(5)
     fault = min(rows_of(planned, 100), key=lambda row: row["count"])
     answers = [audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(8)]
     assert sum(map(noticed, answers)) >= 2
@@ -133,7 +133,7 @@ def test_a_fault_is_noticed_by_the_plans_own_lines(words, tmp_path):
 @pytest.mark.timeout(2 * 3600)
 @pytest.mark.parametrize("words", PLANS)
 def test_every_row_of_a_plan_is_noticed_with_the_stated_probability(words, tmp_path):
-    planned, rng, runs = json.loads(run(*words, "--json").output), np.random.default_rng(6), 60
+    planned, rng, runs = json.loads(run(*words, "--json").stdout), np.random.default_rng(6), 60
     for fault in rows_of(planned, 2000):
         answers = [
             audited(planned, fault["count"], tmp_path, *faulty(fault, planned, rng), seed)[0] for seed in range(runs)
@@ -165,7 +165,7 @@ LINES = {
 def test_the_audit_line_of_a_plan_works_as_printed_and_says_what_is_claimed(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("--noise-multiplier", "1.54", "--dim", "2000", *LINES[name])
-    planned, printed = json.loads(run(*words, "--json").output), run(*words).output
+    planned, printed = json.loads(run(*words, "--json").stdout), run(*words).output
     # As a shell joins lines.
     (line,) = (each.strip() for each in printed.replace("\\\n", " ").splitlines() if "canaryproof audit" in each)
     # A claim never stands without the noise that it is of.
@@ -180,7 +180,7 @@ def test_the_audit_line_of_a_plan_works_as_printed_and_says_what_is_claimed(name
         np.save("release.npy", canaries + rng.normal(0.0, planned["release_noise"], 2000))
     result = CliRunner().invoke(main, [*shlex.split(line)[1:], "--json"])
     assert result.exit_code == 0, result.output
-    found = json.loads(result.output)
+    found = json.loads(result.stdout)
     assert (found["claim"], found["confidence"]) == (pytest.approx(planned["claim"], rel=1e-5), planned["confidence"])
     assert found["decision"]["notice"] == planned["notice"]
     accounting = next(finding for finding in found["findings"] if finding["question"] == "accounting")
@@ -208,7 +208,7 @@ def test_an_audit_of_all_rounds_takes_its_options_from_the_plan(tmp_path, monkey
     )
     assert "canaryproof audit rounds.npz --plan plan.json --report audit.html" in printed
     result = CliRunner().invoke(main, ["audit", "rounds.npz", "--plan", "plan.json", "--json"])
-    found = json.loads(result.output)
+    found = json.loads(result.stdout)
     assert {finding["question"]: finding["status"] for finding in found["findings"]}["plan"] == "as claimed"
     assert found["claim"] == pytest.approx(planned["claim"])
 
