@@ -6,8 +6,9 @@
 
    Values of epsilon are given by E = e^epsilon, which rises with it. *)
 
-From mathcomp Require Import all_ssreflect all_algebra.
-From canaryproof Require Import probability private_pair band precedence pooled_order ladders one_run claimed_curve fixed_sequence.
+From mathcomp Require Import all_ssreflect all_fingroup all_algebra.
+From canaryproof Require Import probability private_pair band precedence pooled_order ladders one_run weighted claimed_curve
+  fixed_sequence.
 Import Order.Theory GRing.Theory Num.Theory.
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -45,9 +46,9 @@ move=> i P PQ; apply: shares_of_alpha.
 by apply: le_trans (nested_level i); apply: band => //; apply: lt_le_trans ltr01 _.
 Qed.
 
-(* The default where each canary has a coin of its own. For each E i there are numbers of guesses that are fixed in
-   advance, of several kinds (at both ends, or at one, or a few that must all be right), each with its critical number of
-   right guesses, at which the p-value is at most its share of alpha. Shares may be others for each E i. *)
+(* The default where each canary has a coin of its own. For each E i there are guesses of several kinds (at both ends, or at
+   one, or a few that must all be right), with numbers and weights that are fixed in advance, each with its critical number
+   or weight of right ones, at which the p-value is at most its share of alpha. Shares may be others for each E i. *)
 Section Coins.
 Variables (m : nat) (S : finType).
 
@@ -81,33 +82,55 @@ move=> exact_number r_v; rewrite /average big1 ?mul0r // => c _; rewrite /Pr big
 by apply/negbTE; rewrite -ltnNge; apply: leq_ltn_trans r_v; apply: right_le.
 Qed.
 
+(* Guesses that weigh the same. *)
+Definition counted (E delta share : R) (rejects : coins m -> pred S) : Prop :=
+  exists (number critical : nat) (guess : S -> 'I_m -> option bool),
+    [/\ (forall s, \sum_(j < m) (guess s j != None) = number)%N, (0 < critical)%N,
+      ((critical <= number)%N -> p_value m number critical E delta <= share) &
+      forall c s, rejects c s = (critical <= right guess c s)%N].
+
+(* Guesses that have weights. *)
+Definition weighed (E delta share : R) (rejects : coins m -> pred S) : Prop :=
+  exists (r v : nat) (place : S -> 'I_r -> 'I_m) (guess : S -> 'I_r -> bool) (w : 'I_r -> nat)
+      (Z : finType) (Q : law R Z) (order : Z -> {perm 'I_r}) (kappa : R),
+    [/\ (forall s, injective (place s)), 0 <= kappa, decided_at_most w v E Q order kappa,
+      weighted_p_value m (weighted_beta E w v) E delta kappa <= share &
+      forall c s, rejects c s = (v <= weight_of w (right_ones place guess c s))%N].
+
+Lemma level_of_guesses (E delta share : R) (rejects : coins m -> pred S) (M : coins m -> law R S) : 0 < E ->
+  0 <= share -> private_in_every_coin E delta M ->
+  counted E delta share rejects \/ weighed E delta share rejects -> average (fun c => Pr (M c) (rejects c)) <= share.
+Proof.
+move=> E_gt0 share_ge0 private [[number [critical [guess [exact_number critical_gt0 small rejects_eq]]]]|
+  [r [v [place [guess [w [Z [Q [order [kappa [distinct kappa_ge0 decided small rejects_eq]]]]]]]]]]].
+  have -> : average (fun c => Pr (M c) (rejects c)) = average (fun c => Pr (M c) (fun s => critical <= right guess c s)%N).
+    by rewrite /average; congr (_ / _); apply: eq_bigr => c _; apply: Pr_eq => s; apply: rejects_eq.
+  case: (leqP critical number) => [critical_le|critical_gt]; last by rewrite (never_more _ exact_number).
+  by apply: le_trans (small critical_le); apply: one_run; rewrite ?critical_gt0.
+apply: le_trans small; apply: le_trans (weighted_guesses guess distinct E_gt0 private kappa_ge0 decided).
+by apply: average_le => c; rewrite (Pr_eq _ (rejects_eq c)).
+Qed.
+
 Theorem default_with_coins (kinds n : nat) (delta alpha : R) (E : nat -> R) (share : nat -> 'I_kinds -> R)
-    (number : nat -> 'I_kinds -> nat) (guess : nat -> 'I_kinds -> S -> 'I_m -> option bool)
-    (critical : nat -> 'I_kinds -> nat) :
+    (rejects : nat -> 'I_kinds -> coins m -> pred S) :
   (forall i, 0 < E i) -> (forall i j, (i <= j)%N -> E i <= E j) ->
-  (forall i kind s, \sum_(j < m) (guess i kind s j != None) = number i kind)%N ->
-  (forall i kind, (0 < critical i kind)%N) ->
-  (forall i kind, (critical i kind <= number i kind)%N ->
-    p_value m (number i kind) (critical i kind) (E i) delta <= share i kind) ->
+  (forall i kind, counted (E i) delta (share i kind) (rejects i kind) \/
+    weighed (E i) delta (share i kind) (rejects i kind)) ->
   (forall i kind, 0 <= share i kind) ->
   (forall i, \sum_kind share i kind <= alpha) -> 0 <= alpha ->
   forall (M : coins m -> law R S) (true_E : R), 0 <= true_E -> private_in_every_coin true_E delta M ->
-  Pr (joint M) (fun cs => true_E < bound E n (fun i =>
-    [exists kind, critical i kind <= right (guess i kind) cs.1 cs.2]%N)) <= alpha.
+  Pr (joint M) (fun cs => true_E < bound E n (fun i => [exists kind, rejects i kind cs.1 cs.2])) <= alpha.
 Proof.
-move=> E_gt0 E_rises exact_number critical_gt0 small share_ge0 shares alpha_ge0.
+move=> E_gt0 E_rises tests share_ge0 shares alpha_ge0.
 apply: (@fixed_sequence R _ _ joint (fun e M => private_in_every_coin e delta M)) => //.
   move=> e e' M ee' private c j A; apply: le_trans (private c j A) _.
   by rewrite ler_add2r; apply: ler_wpmul2r; rewrite ?Pr_ge0.
 move=> i M private; apply: le_trans (shares i).
 (* The union bound over the kinds. *)
-apply: (@le_trans _ _ (\sum_kind Pr (joint M) (fun cs => critical i kind <= right (guess i kind) cs.1 cs.2)%N)).
+apply: (@le_trans _ _ (\sum_kind Pr (joint M) (fun cs => rejects i kind cs.1 cs.2))).
   exact: Pr_exists.
-apply: ler_sum => kind _; rewrite /Pr (joint_average M (fun c s => critical i kind <= right (guess i kind) c s)%N).
-case: (leqP (critical i kind) (number i kind)) => [critical_le|critical_gt]; last first.
-  by rewrite (never_more _ (exact_number i kind)).
-apply: le_trans (small i kind critical_le).
-by apply: one_run; rewrite ?critical_gt0.
+apply: ler_sum => kind _; rewrite /Pr (joint_average M (rejects i kind)).
+exact: level_of_guesses.
 Qed.
 
 (* The bound on mu of a Gaussian trade-off curve. For each mu i there is a number of guesses that is fixed in advance, and

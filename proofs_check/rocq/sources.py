@@ -13,12 +13,13 @@ from canaryproof.proofs_check.rounding import gappa
 # Each file stands after those that it needs. The statistics need Mathematical Components alone.
 STATISTICS = (
     *("probability", "binomial", "private_pair", "any_dependence", "band", "precedence", "thresholds", "sides"),
-    *("pooled_order", "ladders", "one_run", "claimed_curve", "fixed_sequence", "default", "monotone"),
+    *("pooled_order", "ladders", "one_run", "weighted", "claimed_curve", "fixed_sequence", "default", "monotone"),
 )
 # Rounding rests on the terms that Gappa writes, limits on real analysis, single numbers on arithmetic with intervals.
 _OTHERS = {
     "double_double": ("gappa", "libcoq-gappa"),
     "theorem_3_2": ("libcoq-coquelicot",),
+    "one_sum": ("libcoq-coquelicot",),
     "normal_distance": ("libcoq-interval",),
     "canary_quantile": ("libcoq-interval",),
 }

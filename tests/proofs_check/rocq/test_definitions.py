@@ -24,6 +24,7 @@ from canaryproof.verify.audit.bounds import (
     one_run,
     precedence,
     thresholds,
+    weights,
 )
 from canaryproof.verify.audit.bounds.lower_bound import discrete_null, prepare
 from tests.verify.audit.bounds.test_guesses import orders
@@ -134,7 +135,8 @@ def curried(function: Callable, count: int, *given: object) -> object:
 def definitions() -> dict[str, Callable]:
     """All formulas of the sources that rational numbers can evaluate, by name."""
     names: dict[str, object] = {"Num.min": lambda x: lambda y: min(x, y), "true": True, "false": False}
-    names |= {"sqrt": math.sqrt, "exp": math.exp, "PI": math.pi, "INR": int, "half_gamma": lambda n: math.gamma(n / 2)}
+    names |= {"sqrt": math.sqrt, "exp": math.exp, "cos": math.cos, "PI": math.pi, "INR": int}
+    names["half_gamma"] = lambda n: math.gamma(n / 2)
     functions = {}
     for text in map(sources.read, sources.NAMES):
         for name, typed, formula in _DEFINITION.findall(text):
@@ -187,6 +189,41 @@ def test_p_value_and_its_parts():
         assert one_run.p_value(total, number, right, float(epsilon), float(delta)) == pytest.approx(
             float(exact), rel=1e-12
         )
+
+
+def test_the_cost_of_delta_is_an_integral_of_means_over_a_circle():
+    """The number of the mean's points is the code's, and so are the left ends of the integral."""
+    sizes, worth, epsilon = (2, 1), [1, 1, 2, 2], 1.0
+    rest = 1.0 / (1.0 + math.exp(epsilon))
+    half = int(4.0 * math.sqrt(sum(w * w for w in worth) * rest * (1.0 - rest)) + 2.0 * max(worth)) + 8
+    unrevealed, costs = [(n / 48) ** 2 for n in range(49)], []
+    for first in (0, 2):
+        weight, others, steps = worth[first], worth[:first] + worth[first + 1 :], []
+        for u, following in itertools.pairwise(unrevealed):
+            above = [
+                math.exp(-sum(DEFINED["one_exponent"](w, u ** math.sqrt(w / weight) * rest, x) for w in others))
+                for x in (math.pi * n / half for n in range(half + 1))
+            ]
+            mean = (math.fsum(above) - 0.5 * (above[0] + above[-1])) / half
+            steps.append((following - u) * min(1.0, weight * mean))
+        costs.append(math.fsum(steps))
+    assert weights.share_of_delta(sizes, epsilon) == pytest.approx(max(costs), rel=1e-12)
+
+
+def test_the_p_value_of_weights_adds_what_delta_costs():
+    sizes, worth, total, delta, epsilon = (2, 1), (1, 1, 2, 2), 20, 1e-3, 0.7
+    factor = Fraction(math.exp(epsilon))
+    chance = {True: factor / (1 + factor), False: 1 / (1 + factor)}
+    for v in range(1, 7):
+        independent = sum(
+            math.prod(chance[right] for right in pattern)
+            for pattern in itertools.product((True, False), repeat=4)
+            if sum(itertools.compress(worth, pattern)) >= v
+        )
+        kappa = Fraction(weights.share_of_delta(sizes, epsilon))
+        exact = DEFINED["weighted_p_value"](total, independent, factor, Fraction(delta), kappa)
+        computed = weights.p_value(total, sizes, sum(worth) - v, epsilon, (epsilon, epsilon), delta)
+        assert computed == pytest.approx(float(exact), rel=1e-9)
 
 
 def test_the_least_total_that_a_curve_allows():

@@ -40,9 +40,9 @@ def _numbers(sizes: Sizes) -> Ints:
 def share_of_delta(sizes: Sizes, epsilon: float) -> float:
     """Bound the integral by which the term in δ of ``p_value`` falls below mδ(1 − s), s = e^ε/(1 + e^ε).
 
-    The probability of one sum is at most the mean of a product of characteristic functions' moduli. Each is at most
-    exp(−y(1 − y)(1 − cos wx)), so that the product's Fourier coefficients are positive, and a mean over equidistant x
-    is never below the integral. The outer integrand falls, and its values at left ends are taken.
+    The probability of a sum, with all that differ from it by a multiple of N, is at most the mean over N equidistant x
+    of a product of characteristic functions' moduli. Each is at most exp(−y(1 − y)(1 − cos wx)). The outer integrand
+    falls, and its values at left ends are taken.
     """
     numbers = _numbers(sizes)
     weights = np.flatnonzero(numbers) + 1.0
