@@ -176,7 +176,8 @@ def by_attackers(example, fault):
         watching.close()
         canaries, largest = watching.canaries, watching.canaries.scores("largest", known=False)
         final = Scores(canaries.final()[0], dim=canaries.dim)
-        for name, scores in (("final model", final), ("largest cosine", Scores(largest.observed, largest.unobserved))):
+        largest = Scores(largest.observed, largest.unobserved, inclusion=largest.inclusion)
+        for name, scores in (("final model", final), ("largest cosine", largest)):
             estimates = audit(scores, example.DELTA).estimates
             noticed[name] += not estimates or bool(estimates[0].low > claimed)
     shares = ("" if count == len(SEEDS) else f" ({count} of {len(SEEDS)})" for count in noticed.values())

@@ -99,15 +99,15 @@ class Watched(Federation):
 
 
 class Audited(Federation):
-    """A hundred canaries, of whom five take part in a round, for an audit; a hundred others never do."""
+    """A hundred canaries, of whom five take part in a round, for an audit."""
 
     rounds = ROUNDS
 
     def __init__(self, seed=0, noise_multiplier=NOISE_MULTIPLIER, canaries=100, members=MEMBERS, clients=CLIENTS):
-        participation = shuffled_epochs(members, clients, 1, seed, Insertion(2 * canaries, canaries))
+        participation = shuffled_epochs(members, clients, 1, seed, Insertion(canaries, canaries))
         super().__init__(participation, seed, noise_multiplier)
         self.claim = accounting.gaussian(noise_multiplier)
-        self.clients = CanaryClients(Canaries(7 + seed, 2 * canaries, DIM), participation)
+        self.clients = CanaryClients(Canaries(7 + seed, canaries, DIM), participation)
 
     def canaries(self, number):
         """Return the canaries of a round."""

@@ -21,10 +21,21 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MessageType, M
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
-from numpy_loop import CANARIES, CLIENTS, CLIP_NORM, ROUNDS, SEED, SERVER_RATE, client_update, first_model, made_data
+from numpy_loop import (
+    CANARIES,
+    CLIENTS,
+    CLIP_NORM,
+    ROUNDS,
+    SEED,
+    SERVER_RATE,
+    client_update,
+    first_model,
+    insertion,
+    made_data,
+)
 
 import canaryproof as cp
-from canaryproof import Canaries, CanaryClients, Insertion  # audit
+from canaryproof import Canaries, CanaryClients  # audit
 
 try:
     from flwr.supercore.task_identity import TaskIdentity
@@ -136,19 +147,19 @@ def main(grid, context):
     noise_multiplier, seed = context.run_config["noise-multiplier"], context.run_config["seed"]
     model = first_model(np.random.default_rng(seed))
     initial = cp.flatten(model)
-    count = context.run_config["canaries"]
+    count, score = context.run_config["canaries"], context.run_config["score"]
     participation = cp.shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed)
-    # The same clients, and twice as many canaries as take part: the others tell what is scored without a trace.
-    participation = cp.shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * count, count))  # audit
+    # The same clients.
+    participation = cp.shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, insertion(score, count))  # audit
     strategy = PrivateFedAvg(participation, noise_multiplier, seed, context.run_config["fault"])
-    strategy.canaries = CanaryClients(Canaries(SEED, 2 * count, len(initial)), participation)  # audit
+    strategy.canaries = CanaryClients(Canaries(SEED, len(participation.included), len(initial)), participation)  # audit
     config = ConfigRecord({"client-rate": context.run_config["client-rate"]})
     result = strategy.start(grid, to_arrays(model), ROUNDS, train_config=config)
 
     folder, trained = context.run_config["folder"], to_model(result.arrays)
     np.savez(Path(folder, "model.npz"), **trained)
     np.save(Path(folder, "final.npy"), (cp.flatten(trained) - initial) / CANARY_NORM)
-    strategy.canaries.scores(context.run_config["score"]).save(Path(folder, "scores.json"))  # audit
+    strategy.canaries.scores(score).save(Path(folder, "scores.json"))  # audit
 
 
 class GridInProcess(Grid):
@@ -201,8 +212,9 @@ def no_data(canaries=300, fault=None, seed=0):
     found = SimpleNamespace(dim=len(final), noise=0.5, sigma=0.5 * ROUNDS**0.5, claim=accounting.gaussian(0.5))
     found.epsilon = accounted(found.sigma, fault)
     found.known_rounds = audit(scores["known rounds"], DELTA, claim=found.claim)
-    largest = Scores(scores["largest"].observed, scores["largest"].unobserved)
+    largest = Scores(scores["largest"].observed, scores["largest"].unobserved, inclusion="coin")
     found.largest = audit(largest, DELTA, claim=found.claim)
+    # Of the second training, in which all canaries took part.
     observed = Canaries(SEED, canaries, found.dim).cosines(final)
     found.final = audit(Scores(observed, dim=found.dim), DELTA, claim=found.epsilon)
     return found

@@ -72,6 +72,7 @@ def trained_as_on_the_start_page(seed, *, no_data):
     """Train as the start page does, with another seed of canaries, schedule and noise."""
     page = start_page()
     rng, model = np.random.default_rng([seed, 1]), np.zeros(7840)
+    # 1,000 that take part, and as many that do not for the largest cosines: no estimate's interval rests on coins.
     insertion = cp.Insertion(2000, observed=1000)
     schedule = cp.shuffled_epochs(clients=1000, cohort=page.BATCH, epochs=1, seed=seed, canaries=insertion)
     canaries = TwoAttackers(cp.Canaries(seed, 2000, len(model)), schedule)

@@ -72,30 +72,30 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known ro
     dim = len(flatten(model))
     xs, ys = made_data(data_key, ROUNDS * CLIENTS)
 
-    # Twice as many canaries as take part: the others show what a canary scores that was
-    # never there.
-    inserted = Insertion(2 * CANARIES, CANARIES)
+    # It is known how canaries would score in their rounds if they had not been there, so
+    # all take part. For other scores, those show it that a fair coin leaves out.
+    known = score == "known rounds"
+    inserted = Insertion(CANARIES, CANARIES) if known else Insertion(2 * CANARIES)
     participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, inserted)
-    canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, dim), participation)
+    canary_clients = CanaryClients(Canaries(SEED, inserted.count, dim), participation)
+    # The expected number of clients: that of a round may show who was drawn.
+    step = SERVER_RATE / (CLIENTS + CANARIES / ROUNDS)
     for t, key in enumerate(jax.random.split(noise_key, ROUNDS)):
         now = participation.clients(t)
         total = others = clients_sum(model, client_rate, xs[now], ys[now])
-        canaries = canary_clients.updates(t, CLIP_NORM)
-        for update in canaries:
+        for update in canary_clients.updates(t, CLIP_NORM):
             total = jax.tree.map(jnp.add, total, split(update, total))
         noise = split(noise_multiplier * CLIP_NORM * jax.random.normal(key, dim), total)
-        step = SERVER_RATE / (len(now) + len(canaries))
         noised = jax.tree.map(jnp.add, total, noise)
-        delta = jax.tree.map(lambda leaf, step=step: step * leaf, noised)
+        delta = jax.tree.map(lambda leaf: step * leaf, noised)
         canary_clients.add(flatten(delta), t, known=step * flatten(others))
         model = jax.tree.map(jnp.add, model, delta)
 
     canary_clients.scores(score).save(Path(folder, "scores.json"))
     # The initial model is public, so that the attacker subtracts it; in units of the
     # canary's norm in the model.
-    canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
     change = flatten(jax.tree.map(jnp.subtract, model, initial))
-    np.save(Path(folder, "final.npy"), change / np.float32(canary_norm))
+    np.save(Path(folder, "final.npy"), change / np.float32(step * CLIP_NORM))
     for warning in canary_clients.warnings():
         print(warning, file=sys.stderr)
     return model

@@ -57,6 +57,11 @@ def client_update(model, x, y, rate):
     return flatten({name: local[name] - model[name] for name in local})
 
 
+def insertion(score, count):
+    """Let all canaries take part, if it is known how they score without: in known rounds. Else a fair coin decides."""
+    return Insertion(count, count) if score == "known rounds" else Insertion(2 * count)
+
+
 def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known rounds"):
     """Train, write the two files and return the model."""
     rng = np.random.default_rng(seed)
@@ -64,24 +69,23 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known ro
     initial = flatten(model)
     xs, ys = made_data(rng, ROUNDS * CLIENTS)
 
-    # Twice as many canaries as take part: the others tell what a canary scores that was never there.
-    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, Insertion(2 * CANARIES, CANARIES))
-    canary_clients = CanaryClients(Canaries(SEED, 2 * CANARIES, len(initial)), participation)
+    participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, insertion(score, CANARIES))
+    canary_clients = CanaryClients(Canaries(SEED, len(participation.included), len(initial)), participation)
+    # The expected number of clients: that of a round may show who was drawn.
+    step = SERVER_RATE / (CLIENTS + CANARIES / ROUNDS)
     for t in range(ROUNDS):
         others = np.zeros(len(initial))
         for i in participation.clients(t):
             update = client_update(model, xs[i], ys[i], client_rate)
             others += update * min(1.0, CLIP_NORM / max(np.linalg.norm(update), 1e-12))
         noise = CLIP_NORM * noise_multiplier * rng.normal(size=len(others))
-        step = SERVER_RATE / (CLIENTS + len(canary_clients.participants(t)))
         delta = step * (others + canary_clients.total(t, CLIP_NORM) + noise)
         canary_clients.add(delta, t, known=step * others)
         model = {name: model[name] + change for name, change in split(delta, model).items()}
 
     canary_clients.scores(score).save(Path(folder, "scores.json"))
     # The initial model is public, so that the attacker subtracts it; in units of the canary's norm in the model.
-    canary_norm = SERVER_RATE * CLIP_NORM / (CLIENTS + CANARIES / ROUNDS)
-    np.save(Path(folder, "final.npy"), (flatten(model) - initial) / canary_norm)
+    np.save(Path(folder, "final.npy"), (flatten(model) - initial) / (step * CLIP_NORM))
     return model
 
 

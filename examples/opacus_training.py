@@ -264,7 +264,7 @@ def audit_known_rounds(found):
 def audit_largest(found):
     """Audit what an attacker finds who knows nothing of a canary's steps."""
     scores = found.canaries.scores("largest")
-    return audit(Scores(scores.observed, scores.unobserved), DELTA, claim=found.epsilon)
+    return audit(Scores(scores.observed, scores.unobserved, inclusion=scores.inclusion), DELTA, claim=found.epsilon)
 
 
 def audit_final(found):

@@ -23,6 +23,7 @@ from canaryproof.kernels import gaussian_mechanism, null_cosine
 from canaryproof.kernels.canaries import Canaries
 from canaryproof.kernels.orthonormal_canaries import OrthonormalCanaries
 from canaryproof.verify.audit.answer.run_audit import audit, audit_release
+from canaryproof.verify.audit.canaries.participation import Insertion, shuffled_epochs
 from canaryproof.verify.audit.canaries.scores import Scores
 from canaryproof.verify.command_line import main
 
@@ -42,8 +43,14 @@ MODEL_OUTPUT = {
 NEEDS = {"numpy_loop": "numpy", "jax_loop": "jax", "flower_app": "flwr"}
 # Results do not depend on threads; where others want the processor too, many short calls wait for each other's threads.
 ENVIRONMENT = os.environ | {"NUMBA_NUM_THREADS": "1", "FLWR_TELEMETRY_ENABLED": "0"}
-# Noise multiplier and client learning rate.
-RUNS = {"trained": (CLAIMED, 0.1), "still": (CLAIMED, 0.0), "faulty": (CLAIMED / 4, 0.0)}
+# Who takes part where coins decide, at the loops' seed.
+INCLUDED = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, 0, Insertion(2 * CANARIES)).included
+# Noise multiplier, client learning rate and score; of known rounds, all canaries take part.
+RUNS = {
+    "trained": (CLAIMED, 0.1, "known rounds"),
+    "still": (CLAIMED, 0.0, "largest"),
+    "faulty": (CLAIMED / 4, 0.0, "largest"),
+}
 DRIVER = """
 import os, runpy, sys
 import numpy as np
@@ -52,8 +59,8 @@ sys.path.insert(0, os.path.dirname(loop))
 names = runpy.run_path(loop)
 source = names["jax"].random.key(99) if "jax_loop" in loop else np.random.default_rng(99)
 x, y = names["made_data"](source, 200)
-for folder, noise_multiplier, client_rate in zip(runs[::3], runs[1::3], runs[2::3]):
-    model = names["train"](folder, float(noise_multiplier), float(client_rate), score="largest")
+for folder, noise_multiplier, client_rate, score in zip(runs[::4], runs[1::4], runs[2::4], runs[3::4]):
+    model = names["train"](folder, float(noise_multiplier), float(client_rate), score=score)
     print(np.mean(np.asarray(eval(output, names, {"model": model, "x": x})).argmax(axis=-1) == np.asarray(y)))
 """
 
@@ -102,7 +109,12 @@ def faulty(runs):
 
 
 def final_interval(run):
-    pinned = audit_release(run.final, Canaries(SEED, CANARIES, DIM), DELTA, 1 - LEVEL).estimates[1]
+    if run.unobserved is None:
+        found = audit_release(run.final, Canaries(SEED, CANARIES, DIM), DELTA, 1 - LEVEL)
+    else:
+        cosines = Canaries(SEED, 2 * CANARIES, DIM).cosines(run.final)[INCLUDED]
+        found = audit(Scores(cosines, dim=DIM, inclusion="coin", inserted=len(cosines)), DELTA, 1 - LEVEL)
+    pinned = found.estimates[1]
     assert pinned.name == "pinned"
     return pinned.low, pinned.high
 
@@ -115,15 +127,16 @@ def released_epsilon(noise_multiplier):
 def lower_bound(run):
     """A lower bound on ε from the scores over thresholds that were fixed beforehand, by Bonferroni.
 
-    A false alarm at threshold a/√d has probability at most ROUNDS times a cosine's, however the rounds depend on one
-    another; of hits there is a one-sided Clopper–Pearson limit.
+    A false alarm at threshold a/√d has a cosine's probability in a known round, and at most ROUNDS times it for the
+    largest one, however the rounds depend on one another; of hits there is a one-sided Clopper–Pearson limit.
     """
+    rounds = 1 if run.unobserved is None else ROUNDS
     thresholds = np.arange(3.0, 8.5, 0.5)
     best = 0.0
     for threshold in thresholds:
         hits = int(np.sum(run.observed > threshold / math.sqrt(DIM)))
-        limit = stats.beta.ppf(LEVEL / len(thresholds), hits, CANARIES - hits + 1) if hits else 0.0
-        false_alarm = ROUNDS * float(null_cosine.sf(threshold / math.sqrt(DIM), DIM))
+        limit = stats.beta.ppf(LEVEL / len(thresholds), hits, len(run.observed) - hits + 1) if hits else 0.0
+        false_alarm = rounds * float(null_cosine.sf(threshold / math.sqrt(DIM), DIM))
         if limit > DELTA:
             best = max(best, math.log((limit - DELTA) / false_alarm))
     return best
@@ -156,7 +169,7 @@ def test_its_files_are_audited(trained):
 
     rounds = audited(trained.saved.name)
     final = audited("final.npy", "--canaries", str(CANARIES), "--canary-seed", str(SEED))
-    assert (rounds["count"], rounds["null_count"]) == (CANARIES, CANARIES)
+    assert (rounds["count"], rounds["null_count"]) == (CANARIES, None)
     assert (final["count"], final["dim"]) == (CANARIES, DIM)
     for found, expected in (
         (rounds, audit(trained.scores, DELTA)),
@@ -177,7 +190,7 @@ def test_the_final_models_estimate_holds_the_analytical_epsilon(still):
     # It is worth something: noise of 0.6 times what is claimed would be noticed with probability 0.99.
     distance, other = (1 / (noise * math.sqrt(ROUNDS)) for noise in (CLAIMED, 0.6 * CLAIMED))
     reach = stats.norm.isf(LEVEL / 2) + stats.norm.isf(0.01)
-    assert other - distance > reach / math.sqrt(CANARIES)
+    assert other - distance > reach / math.sqrt(INCLUDED.sum())
 
 
 def test_a_quarter_of_the_noise_is_noticed(faulty):
@@ -223,7 +236,8 @@ def test_a_loop_takes_orthonormal_canaries_in_place_of_independent_ones(tmp_path
     monkeypatch.setattr(loop, "Canaries", OrthonormalCanaries)
     loop.train(tmp_path, CLAIMED, 0.0, score="largest")
     run = read(tmp_path)
-    found = audit_release(run.final, OrthonormalCanaries(SEED, CANARIES, DIM), DELTA, 1 - LEVEL).estimates[1]
+    cosines = OrthonormalCanaries(SEED, 2 * CANARIES, DIM).cosines(run.final)
+    found = audit(Scores(cosines[INCLUDED], cosines[~INCLUDED], inclusion="coin"), DELTA, 1 - LEVEL).estimates[1]
     assert found.name == "pinned"
     assert found.low < released_epsilon(CLAIMED) < found.high
     # Those that took part score higher.
