@@ -72,8 +72,8 @@ def train(folder, noise_multiplier=0.5, client_rate=0.1, seed=0, score="known ro
     dim = len(flatten(model))
     xs, ys = made_data(data_key, ROUNDS * CLIENTS)
 
-    # It is known how canaries would score in their rounds if they had not been there, so
-    # all take part. For other scores, those show it that a fair coin leaves out.
+    # It is known how canaries that were never there score in a known round, so all take
+    # part. For other scores, those show it that a fair coin leaves out.
     known = score == "known rounds"
     inserted = Insertion(CANARIES, CANARIES) if known else Insertion(2 * CANARIES)
     participation = shuffled_epochs(ROUNDS * CLIENTS, CLIENTS, 1, seed, inserted)
