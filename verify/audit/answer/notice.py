@@ -32,7 +32,7 @@ from canaryproof.verify.audit.bounds.lower_bound import Inclusion, prepare
 from canaryproof.verify.audit.bounds.participations import Crowd
 from canaryproof.verify.audit.bounds.precedence import EPSILONS, critical_count, declared_ranks, worst_tail
 from canaryproof.verify.audit.bounds.thresholds import band, band_ranks, skipped_ranks
-from canaryproof.verify.audit.bounds.weights import Block
+from canaryproof.verify.audit.bounds.weights import Block, law_of_wrong, p_value
 from canaryproof.verify.audit.estimators.noise_multiplier import power as power_by_sum
 from canaryproof.verify.audit.levels import PART_LEVEL, POWER
 
@@ -184,26 +184,38 @@ def _one_run(total: int, claim: float, delta: float, alpha: float) -> tuple[_Rej
     result = []
     for design, at in designs(total, delta):
         for block in one_run.blocks(total)[max(last - _BLOCKS, 0) : last + 1]:
-
-            def is_rejecting(
-                pairs: one_run.Guesses, wrong: int, share: float, block: Block = block, at: float = at
-            ) -> bool:
-                # Only the claim's block ends beyond the claim, and there the bound must be above it.
-                bound = one_run.bound_of_guesses(total, pairs, wrong, block, at, share * alpha)
-                return bound > claim if block[1] > claim else bound >= block[1]
-
-            guesses = []
-            for pairs, share in one_run.declared_tests(total, design, block):
-                # The more are wrong, the less is rejected.
-                wrongs = range(sum(map(sum, pairs)))[::-1]
-                few = bisect_left(wrongs, True, key=partial(is_rejecting, pairs, share=share))
-                guesses.append(_Guesses(pairs, len(wrongs) - 1 - few))
+            # Only the claim's block ends beyond the claim.
+            epsilon = min(block[1], claim)
+            guesses = [
+                _Guesses(pairs, _most_wrong(total, pairs, epsilon, block, at, share * alpha))
+                for pairs, share in one_run.declared_tests(total, design, block)
+            ]
             if share := one_run.run_share(total, block[1]):
                 # All of the first guesses of an end must be right.
-                first = bisect_left(range(total), True, lo=1, key=lambda run: is_rejecting(((run, 0),), 0, share))
+                first = _least_run(total, epsilon, at, share * alpha)
                 guesses += [_Guesses(((first, 0),), 0), _Guesses(((0, first),), 0)] if first < total else []
             result.append(_Rejection(np.empty(0, np.int64), np.empty(0, np.int64), tuple(guesses)))
     return tuple(result)
+
+
+def _most_wrong(total: int, pairs: one_run.Guesses, epsilon: float, block: Block, delta: float, alpha: float) -> int:
+    """Return the most wrong guesses, or the largest weight of them, that reject an ε of a block; −1 if none do."""
+    if len(pairs) == 1:
+        # The more are right, the more is rejected.
+        number = sum(pairs[0])
+        chance = partial(one_run.p_value, total, number, epsilon=epsilon, delta=delta)
+        return number - bisect_left(range(number + 1), True, lo=1, key=lambda right: chance(right) <= alpha)
+    sizes = tuple(top for top, _ in pairs)
+    first, law = law_of_wrong(sizes, epsilon)
+    # No weight is below 0, so that the p-value there is δ's cost alone.
+    allowed = alpha - p_value(total, sizes, -1, epsilon, block, delta)
+    return first + int(np.searchsorted(law, allowed, side="right")) - 1 if allowed >= law[0] else -1
+
+
+def _least_run(total: int, epsilon: float, delta: float, alpha: float) -> int:
+    """Return the least number of guesses on m canaries that reject ε where all are right; m if none does."""
+    chance = partial(one_run.p_value, total, epsilon=epsilon, delta=delta)
+    return bisect_left(range(total), True, lo=1, key=lambda run: chance(run, run) <= alpha)
 
 
 @lru_cache(maxsize=16)
