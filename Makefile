@@ -170,11 +170,13 @@ auditors: $(STAMP)
 	$(@D)/bin/pip install --quiet --no-deps --requirement $<
 	touch $@
 
-# What the kernels cost on this machine, beside others, and what audits of large releases do; with LARGEST=--largest up
-# to 2^30 coordinates.
+# What the kernels cost on this machine, beside others, what audits of large releases do, with LARGEST=--largest up to
+# 2^30 coordinates, and how long users wait: for steps with torch and for jax_privacy if `make test-frameworks` was run,
+# and for an earlier version with EARLIER=…/bin/canaryproof.
 benchmark: $(STAMP)
 	$(BIN)/python -m tests.benchmarks --out reports/published
 	$(BIN)/python -m tests.benchmarks --page releases $(LARGEST) --out reports/published
+	$(or $(wildcard $(FRAMEWORKS)/python),$(BIN)/python) -m tests.benchmarks --page waiting $(addprefix --earlier ,$(EARLIER)) --out reports/published
 
 # Whether intervals, bounds, shares and decisions hold at what they promise, in many settings, and the page on them:
 # an hour of a processor's time. It goes on where it was ended; build/coverage.jsonl has what is done.

@@ -43,7 +43,7 @@ from tests.benchmarks import kernels, performance, releases, waiting
     help="The command canaryproof of another environment, which takes turns.",
 )
 def main(page: str, out: Path | None, as_json: bool, size: str, largest: bool, earlier: Path | None) -> None:
-    """Time canaries beside numpy, JAX and a BLAS with stored ones, or audits of large releases, or commands, in one run.
+    """Time canaries beside numpy, JAX and a BLAS with stored ones, audits of large releases, or commands, in one run.
 
     All take turns, so that whatever else the machine does hits all alike. What was aimed at is printed beside what was
     found, and missing an aim is no failure.
