@@ -1127,8 +1127,9 @@ def _other_units(facts: _Facts, message: str, weight: float, p_value: float) -> 
     return MisuseWarning(
         "units",
         message,
-        f"Find out why. A release in another unit is mended by dividing it by {number(weight)}; canaries that entered "
-        "with another norm, or several times, are a fault of the training or of its audit.",
+        f"Find out why. If the release is in another unit, divide it by the clip norm itself, not by {number(weight)}, "
+        "which the trace only estimates, or state the canaries' norm. Canaries that entered with another norm, or "
+        "several times, are a fault of the training or of its audit.",
         p_value,
         withholds=Withheld.ESTIMATE if crowded else Withheld.NOTHING,
     )

@@ -112,10 +112,12 @@ def read_kind(path: Path, kind: type[_Record], schema: str) -> ReportFile[_Recor
             if hashlib.sha256(whole[: whole.rindex(SEAL.encode())]).hexdigest() != match[2]:
                 damage.append("The file's SHA-256 is not the one in its last line.")
         document = parsed_json(embedded)
+        # Records of other kinds lack fields of this one, and are named before those are missed.
+        form = document.get("schema") if isinstance(document, dict) else None
+        if isinstance(form, str) and not form.startswith(family):
+            raise ValueError(f"schema: must begin with {family!r}, not {short_repr(form)}")
         head = json_records.read(_ReportHead, document)
         assert isinstance(document, dict)  # It was read into a record.
-        if not head.schema.startswith(family):
-            raise ValueError(f"schema: must begin with {family!r}, not {short_repr(head.schema)}")
         made_by = head.versions.get("canaryproof", "none")
         same = minor(made_by) == minor(version("canaryproof"))
         checked = json_records.read(kind, document) if same else None
