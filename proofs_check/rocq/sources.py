@@ -13,7 +13,7 @@ from canaryproof.proofs_check.rounding import gappa
 # Each file stands after those that it needs. The statistics need Mathematical Components alone.
 STATISTICS = (
     *("probability", "binomial", "private_pair", "any_dependence", "band", "precedence", "thresholds", "sides"),
-    *("pooled_order", "ladders", "one_run", "weighted", "claimed_curve", "fixed_sequence", "default", "monotone"),
+    *("pooled_order", "ladders", "one_run", "weighted", "fixed_sequence", "claimed_curve", "default", "monotone"),
 )
 # Rounding rests on the terms that Gappa writes, limits on real analysis, single numbers on arithmetic with intervals.
 _OTHERS = {

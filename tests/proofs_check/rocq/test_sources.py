@@ -114,6 +114,16 @@ def test_every_file_is_listed():
     assert {path.name for path in folder.iterdir() if path.name.endswith(".v")} == {f"{n}.v" for n in sources.NAMES}
 
 
+def test_every_file_stands_after_those_that_it_needs():
+    needed = re.compile(r"^From canaryproof Require (?:Import )?([\w\s]+)\.", re.MULTILINE)
+    found = 0
+    for place, name in enumerate(sources.NAMES):
+        others = {other for match in needed.findall(sources.read(name)) for other in match.split()}
+        assert others.intersection(sources.NAMES) <= set(sources.NAMES[:place]), name
+        found += len(others)
+    assert found > len(sources.NAMES)
+
+
 def test_no_file_has_a_gap_and_every_one_has_theorems():
     for name in sources.NAMES:
         assert not sources.gaps(sources.read(name)), name
