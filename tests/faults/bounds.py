@@ -158,6 +158,14 @@ FAULTS = (
         "coverage.one-run",
     ),
     _fault(
+        "cost-of-weights",
+        "no cost of δ where guesses have weights",
+        "weights:p_value",
+        lambda f: lambda total, sizes, wrong, epsilon, block, delta: f(total, sizes, wrong, epsilon, block, 0.0),
+        "values",
+        "coverage.one-run",
+    ),
+    _fault(
         "both-kinds",
         "precedence tests of either kind of score at all of α",
         "precedence:precedence",
