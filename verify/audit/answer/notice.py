@@ -536,6 +536,16 @@ class BoundTest:
             trace *= 1.0 + _CLOSE
         return 1.0 / (trace * noise_multiplier)
 
+    def _about_sufficient(self, trace: float) -> float:
+        """Return about how many observed scores suffice, by the number above the threshold that shows the most."""
+        _, _, log_null_above, _, log_above = _distributions(np.array([min(trace, _LARGEST_TRACE)]), self.rounds)
+        null_tails, tails, factor = np.exp(log_null_above), np.exp(log_above), math.exp(min(self.claim, 300.0))
+        excess = tails - self.delta - factor * null_tails
+        variance = tails * (1.0 - tails) + (self.null_count is not None) * factor**2 * null_tails * (1.0 - null_tails)
+        deviations = float(special.ndtri(POWER) - special.ndtri(self.level))
+        shows = excess > 0.0
+        return float(np.min(variance[shows] / excess[shows] ** 2, initial=math.inf)) * deviations**2
+
     def sufficient_count(self, trace: float) -> int | None:
         """Return a number of canaries that makes the bound exceed the claim with probability 90%.
 
@@ -557,12 +567,18 @@ class BoundTest:
         counts = [self.count]
         while counts[-1] < MOST_SCORES:
             counts.append(min(2 * counts[-1], MOST_SCORES))
-        # Larger ones suffice where one does, so that few are tried, small ones first: each has tables of its own.
-        few, many = -1, 0
+        # Few are tried, from about the least on, as each has tables of its own. Larger ones suffice where one does, but
+        # for coins at a δ that may show many canaries: a million can be too many.
+        first = many = min(bisect_left(counts, self._about_sufficient(trace)), len(counts) - 1)
+        few, step = -1, 1
         while not is_sufficient(counts[many]):
             if many == len(counts) - 1:
                 return None
-            few, many = many, min(2 * many + 1, len(counts) - 1)
+            few, many, step = many, min(many + step, len(counts) - 1), 2 * step
+        if many == first:
+            while many > 0 and is_sufficient(counts[many - 1]):
+                many -= 1
+            few = many - 1
         count = counts[bisect_left(range(many), True, lo=few + 1, key=lambda i: is_sufficient(counts[i]))]
         unit = int(10 ** max(len(str(count)) - 2, 0))
         return -(-count // unit) * unit

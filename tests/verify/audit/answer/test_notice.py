@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import math
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from canaryproof.verify.audit.answer.notice import BoundTest, Deciding, blind_sp
 from canaryproof.verify.audit.answer.recorded import least_noise_share
 from canaryproof.verify.audit.answer.run_audit import audit, audit_release
 from canaryproof.verify.audit.blindspots.mechanisms import MECHANISMS, AtlasClaim
+from canaryproof.verify.audit.bounds import one_run
 from canaryproof.verify.audit.bounds.catalogue import DEFAULT, METHODS
 from canaryproof.verify.audit.bounds.lower_bound import Inclusion, normal_null, prepare
 from canaryproof.verify.audit.bounds.one_run import curve_of, curve_p_value
@@ -88,7 +90,9 @@ def test_the_bound_is_above_the_claim_as_often_as_promised(test):
     ("claim", "noise", "count"),
     [(accounting.gaussian(1.0), 1.0, 300), (accounting.poisson(1.0, rate=0.5, rounds=3), 0.8, 100)],
 )
-def test_the_claims_curve_is_refuted_as_often_as_promised(claim, noise, count):
+def test_the_claims_curve_is_refuted_as_often_as_promised(claim, noise, count, monkeypatch):
+    # Audits of equal size have equal numbers of guesses.
+    monkeypatch.setattr(one_run, "number_for_curve", cache(one_run.number_for_curve))
     test = BoundTest(claim.epsilon(1e-5), 1e-5, 0.05, count, count, inclusion=Inclusion.COIN, curve=claim)
     share, runs = test.noticed_share(noise), 150
     curve, rng, refuted = curve_of(claim.tradeoff), np.random.default_rng(86), 0
@@ -386,6 +390,14 @@ def test_a_sufficient_number_is_doubled_and_rounded_up_to_two_digits(monkeypatch
     assert found(1000, 1001, 1001) == 1100
     assert found(10**6 + 1, 17) is None
     assert found(10**6, 17) == 10**6
+
+
+def test_some_coins_suffice_where_a_million_are_too_many():
+    """A δ of 1e-3 may show a thousand canaries of a million, for which the bound by coins must allow."""
+    test = dataclasses.replace(cell(237, 237, 1.0, 1e-3), inclusion=Inclusion.COIN)
+    found = test.sufficient_count(0.8)
+    assert power(dataclasses.replace(test, count=found, null_count=found), 0.25) >= POWER
+    assert power(dataclasses.replace(test, count=10**6, null_count=10**6), 0.25) < POWER
 
 
 def test_no_digit_depends_on_the_number_of_cores():
