@@ -413,7 +413,9 @@ _WATCH_ROUNDS = "Hand over the others' updates (known=), or watch the rounds wit
 def _more_scores(result: "AuditResult") -> str:
     if result.has_canaries:
         return "Take more canaries in the next run: canaryproof plan says how many."
-    return "Take more scores of either kind in the next run."
+    # No number of scores decides by a bound that is unproven.
+    is_proven = result.bound is None or result.bound.coverage != Coverage.HEURISTIC
+    return "Take more scores of either kind in the next run." if is_proven else _COINS
 
 
 def _of_warning(question: Question, status: Status, warning: "MisuseWarning") -> Finding:

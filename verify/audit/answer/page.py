@@ -315,14 +315,16 @@ def _origin(document: dict[str, Any]) -> Iterator[ReportSection]:
 
 
 def _pictures(result: AuditResult) -> Iterator[Picture]:
-    yield _picture(picture.draw(result, titled=False), "scores", "Scores against the null; below, ε with the claim.")
+    claimed = " with the claim" if result.claim is not None else ""
+    yield _picture(picture.draw(result, titled=False), "scores", f"Scores against the null; below, ε{claimed}.")
     mechanism = result.mechanism
     if result.scores.record is not None and mechanism is not None and mechanism.claimed is not None:
         values = mechanism.traces.log_evidence(mechanism.claimed)
         figure = Evidence(np.arange(len(values)), values).plot()
         yield _picture(figure, "evidence", "Evidence against the claimed noise after each measured round.")
     if not result.withheld:
-        caption = "Trade-off curve: errors of an attacker with a threshold, and the errors that the claim leaves."
+        left = ", and the errors that the claim leaves" if claimed else ""
+        caption = f"Trade-off curve: errors of an attacker with a threshold{left}."
         yield _picture(trade_off_curve(result).plot(), "curve", caption)
 
 

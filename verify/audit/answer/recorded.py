@@ -10,6 +10,7 @@ from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit import rules
 from canaryproof.verify.audit.accounting.accountant import Claim, gaussian
 from canaryproof.verify.audit.accounting.sampling import Sampling
+from canaryproof.verify.audit.answer.misuse import SHORT
 from canaryproof.verify.audit.canaries.scores import RoundsRecord
 from canaryproof.verify.audit.levels import POWER
 
@@ -158,9 +159,9 @@ def least_noise_share(noise_multiplier: float, dim: int, data_norm: float, level
     """Return the largest share of the claimed noise that the length of a release notices with probability 90%.
 
     Others' data are stated to be no longer than ``data_norm``. The release is too short if its squared length is below
-    the quantile of σ²χ²_d at the level, which data only make rarer.
+    the quantile of σ²χ²_d at the level, which data only make rarer, and its length below what rounding explains.
     """
-    quantile = float(special.chdtri(dim, 1.0 - level))
+    quantile = min(float(special.chdtri(dim, 1.0 - level)), SHORT**2 * dim)
 
     def excess(share: float) -> float:
         noise = share * noise_multiplier

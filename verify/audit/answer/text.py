@@ -19,7 +19,7 @@ from canaryproof.verify.audit.answer.findings import (
     Status,
 )
 from canaryproof.verify.audit.answer.judgement import NOISE_WARNINGS, clause
-from canaryproof.verify.audit.answer.misuse import DIRECTION_LEVEL, MisuseWarning
+from canaryproof.verify.audit.answer.misuse import CROWD, DIRECTION_LEVEL, MisuseWarning
 from canaryproof.verify.audit.answer.result import (
     COMPOSED,
     FEWEST_DIMENSIONS,
@@ -574,7 +574,9 @@ def _parts(result: AuditResult, say: Say) -> Iterator[str | Table]:
     if result.release_norm is not None:
         yield "The release is taken to be in units of the canary norm, in which canaries are taken out of it."
     who = "canaries" if result.has_canaries else "records"
-    yield f"Estimates and bounds are averages over {who}, which must have taken part just as clients do."
+    has_largest = any(row.name == "largest-score" for row in result.bounds)
+    most, single = ("most ", " largest-score may come from a single one.") if has_largest else ("", "")
+    yield f"Estimates and {most}bounds are averages over {who}, which must have taken part just as clients do.{single}"
     yield f"To report: {to_report(result)}"
 
 
@@ -818,7 +820,9 @@ def remarks(result: AuditResult) -> Iterator[str]:
     by_default = result.bound is None or result.bound.name != PARTICIPATIONS
     # Where the noise itself was tested, as many canaries as there are may be enough.
     asks_for_more = undecided and by_default and not result.is_masked and (result.noticed_share or 0.0) < _HALF
-    if asks_for_more and result.claim is not None and result.delta:
+    # A bound that is unproven decides by no number of scores.
+    can_decide = result.bound is None or result.bound.coverage != Coverage.HEURISTIC
+    if asks_for_more and can_decide and result.claim is not None and result.delta:
         yield _enough(result, result.claim)
     if isinstance(result.request.claim, int | float) and result.neighbours == "add-or-remove":
         yield "The claim is taken to be of adding or removing a record; of replacing one it is with neighbours replace."
@@ -853,7 +857,11 @@ def _enough(result: AuditResult, claim: float) -> str:
     if count is None:
         return f"No lower bound from up to a million {who} would notice half of the noise of {claim_text(claim)}."
     kinds = "" if result.null_count is None else " of either kind"
-    return f"Some {count:,} {who}{kinds} would notice half of the noise of {claim_text(claim)}."
+    # Cosines in which canaries stand for each other's noise take a larger dimension, too.
+    is_crowd = result.dim is not None and result.scores.record is None and not result.has_canaries
+    crowded = is_crowd and count > CROWD * (_HALF * result.claimed_noise(claim)) ** 2 * (result.dim or 0)
+    limit = ", in so many dimensions that they are no noise to each other" if crowded else ""
+    return f"Some {count:,} {who}{kinds} would notice half of the noise of {claim_text(claim)}{limit}."
 
 
 # Numbers.

@@ -32,7 +32,10 @@ _MEAN = rules.NumberRange("lie in [0, 1e6]", 0.0, 1e6)
 
 @set_module("canaryproof")
 class Participation(Protocol):
-    """The functions that a training loop asks of a schedule; your own schedule needs nothing else.
+    """The functions that a training loop asks of a schedule.
+
+    A schedule of your own needs nothing else for the score of the largest cosine. That of known rounds also needs the
+    rounds of unobserved canaries, and the likelihood the law of the sampling, which the package's own schedules have.
 
     Examples
     --------

@@ -189,7 +189,7 @@ def _take_plan(context: click.Context, _: click.Parameter, path: Path | None) ->
     help="Number of independent canaries in the release that FILE's cosines are of; 1 if others were taken out.",
 )
 @click.option("--details", is_flag=True, help="Print the estimates, bounds, tests and blind spots too.")
-@click.option("--force", is_flag=True, help="Print estimates even where a warning makes them meaningless.")
+@click.option("--force", is_flag=True, help="Print estimates and bounds even where a warning makes them meaningless.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON document, which on one machine depends on the input alone."
 )

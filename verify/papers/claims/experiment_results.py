@@ -90,8 +90,8 @@ def read(folder: Path) -> FinishedMeasurements:
         digests.append(hashlib.sha256(encoded).hexdigest())
     if not digests:
         raise InputError(
-            f"{folder}: must hold folders that canaryproof train or benchmark canife left, such as those of "
-            "the experiments that come with the package"
+            f"{folder}: must hold folders that canaryproof train left of experiments that come with the package, or "
+            "canaryproof benchmark canife with --level full and Fashion-MNIST as --data"
         )
     digest = hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
     return FinishedMeasurements(experiments, benchmark, digest)

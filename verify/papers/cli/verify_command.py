@@ -115,8 +115,8 @@ def verify_command(
     the seconds after which it was done, and the most important findings. A pipe also gets a line for each check.
 
     With --data, finished experiments in folders of DIR decide the claims on what the papers measured. The commands
-    "canaryproof train NAME --size full" and "canaryproof benchmark canife" make such folders. If a claim cannot be
-    judged, it says which command would decide it.
+    "canaryproof train NAME --data FOLDER --size full" and "canaryproof benchmark canife --data FOLDER --level full", of
+    Fashion-MNIST, make such folders. If a claim cannot be judged, it says which command would decide it.
 
     With --out, each result is kept in the folder's run.sqlite as soon as it is known, so that --resume can go on with
     an interrupted run. A check that raises an error is not kept. NUMBA_NUM_THREADS sets the number of processes, on
