@@ -13,6 +13,7 @@ from scipy import optimize, special
 from canaryproof.kernels import gaussian_mechanism
 from canaryproof.kernels.arrays import Array
 from canaryproof.verify.audit.bounds.lower_bound import GAUSSIAN_CURVE, Method, ScoreSample, if_independent
+from canaryproof.verify.audit.bounds.normal_ranks import largest_rejected_mu, least_level
 from canaryproof.verify.audit.bounds.precedence import order_statistic
 from canaryproof.verify.audit.bounds.thresholds import misses, null_ranks, threshold_counts
 
@@ -41,32 +42,37 @@ def epsilon_of_mu(mu: Array, delta: float) -> Array:
 
 
 def gaussian_dp(scores: ScoreSample, delta: float, alpha: float) -> tuple[Array, Array]:
-    """Return ε of the largest μ that is rejected at declared thresholds.
+    """Return ε of the largest μ that is rejected at declared thresholds, or by ranks among unobserved scores.
 
     With an exact null it is μ ≥ Φ⁻¹(1 − FPR) − Φ⁻¹(FNR) at an upper limit of FNR (Nasr et al., arXiv 2302.07956,
-    Section 4). Their threshold is the best one for the same scores. For unobserved scores a precedence test replaces
-    the limits of both rates.
+    Section 4). Their threshold is the best one for the same scores. For unobserved scores it is the rank test of normal
+    scores, with some of α for precedence tests, which serve every level.
     """
+    if scores.null is None:
+        # At the least level of the rank test it rejects nothing yet, and these tests serve every level.
+        of_precedence = min(alpha, least_level(scores.count, scores.null_count))
+        mu = np.maximum(_mu_of_precedence(scores, of_precedence), largest_rejected_mu(scores, alpha - of_precedence))
+        return epsilon_of_mu(mu, delta), np.full(len(mu), math.nan)
     each = alpha / len(_TAILS)
     at = threshold_counts(scores, _TAILS, each)
-    if scores.null is not None:
-        log_miss = misses(scores.count, delta, each).log_rate[at.hits]
-        mu = -special.ndtri_exp(at.log_alarm) - special.ndtri_exp(log_miss)
-    else:
-        ranks = null_ranks(_TAILS, scores.null_count)
-        mu = np.array(
-            [
-                [
-                    _rejected_mu(int(r), scores.null_count, int(n), scores.count, each)
-                    for r, n in zip(ranks, row, strict=True)
-                ]
-                for row in at.hits
-            ]
-        )
+    log_miss = misses(scores.count, delta, each).log_rate[at.hits]
+    mu = -special.ndtri_exp(at.log_alarm) - special.ndtri_exp(log_miss)
     best = np.argmax(mu, axis=1)
     rows = np.arange(len(mu))
     values = epsilon_of_mu(mu[rows, best], delta)
     return values, np.where(values > 0.0, at.thresholds[rows, best], math.nan)
+
+
+def _mu_of_precedence(scores: ScoreSample, alpha: float) -> Array:
+    """Return for each audit the largest μ that one of the declared unobserved scores rejects, −∞ if none does."""
+    each, ranks = alpha / len(_TAILS), null_ranks(_TAILS, scores.null_count)
+    hits = threshold_counts(scores, _TAILS, each).hits
+    sizes = scores.null_count, scores.count
+    mu = [
+        [_rejected_mu(int(r), sizes[0], int(n), sizes[1], each) for r, n in zip(ranks, row, strict=True)]
+        for row in hits
+    ]
+    return np.asarray(np.max(mu, axis=1))
 
 
 # Audits share counts of hits, which saves a quick run 50 seconds.
@@ -119,10 +125,11 @@ METHODS = (
     ),
     Method(
         "gaussian-dp",
-        f"Nasr et al., arXiv 2302.07956, at {len(_TAILS)} declared thresholds",
+        f"Nasr et al., arXiv 2302.07956, at {len(_TAILS)} declared thresholds; by ranks among unobserved scores",
         gaussian_dp,
         ("independent scores", GAUSSIAN_CURVE),
         if_independent,
-        ("1", "2a", "5"),
+        ("1", "2a", "3a", "5", "5b"),
+        version=2,
     ),
 )

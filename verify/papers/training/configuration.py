@@ -109,7 +109,8 @@ class CanaryPlan:
     count: Annotated[int, whole(20, 10**6)]  # observed canaries of a run; there are as many unobserved ones
     # ``independent`` random directions, as in the papers, or ``orthonormal`` ones
     directions: Annotated[str, one_of("independent", "orthonormal")] = "independent"
-    # ``fixed``, or ``coin`` if a fair coin decides on each of all these whether it is observed.
+    # ``fixed``: so many in and so many out, as in the papers, so that a file that states nothing stays what it was.
+    # ``coin``: a fair coin decides on each of all these whether it is observed, so that ``one-run`` is proven.
     inclusion: Annotated[str, one_of("fixed", "coin")] = "fixed"
     # ``clients``: as clients do; ``periods``: once in each of so many equal periods; ``last_rounds``: a Poisson number
     # of the last rounds.

@@ -22,6 +22,8 @@ from canaryproof.verify.audit.bounds.lower_bound import (
     prepare,
 )
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 SEEN, UNSEEN = np.random.default_rng(0).normal([[1.5], [0.0]], 1.0, (2, 300))
 NULL = normal_null()
 

@@ -10,6 +10,7 @@ from canaryproof.kernels import gaussian_mechanism
 from canaryproof.verify.audit.bounds import gaussian
 from canaryproof.verify.audit.bounds.gaussian import epsilon_of_mu, gaussian_dp, normal_scores
 from canaryproof.verify.audit.bounds.lower_bound import cosine_null, discrete_null, normal_null, prepare
+from canaryproof.verify.audit.bounds.normal_ranks import largest_rejected_mu, least_level
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.3])
@@ -77,8 +78,11 @@ def test_nasr_s_bound_by_hand():
     assert value == pytest.approx(float(gaussian_mechanism.epsilon(1e-5, 1.0 / best)), rel=1e-9)
 
 
-def test_unobserved_scores_have_precedence_tests():
-    """At each declared rank r, P(more observed above) = ∫ P(Bin(k, Φ(Φ⁻¹(v) + μ)) ≥ n) over the r-th smallest of k₀."""
+def test_unobserved_scores_have_precedence_tests_at_every_level():
+    """At a level where the rank test rejects nothing they have all of it.
+
+    At each declared rank r, P(more observed above) = ∫ P(Bin(k, Φ(Φ⁻¹(v) + μ)) ≥ n) over the r-th smallest of k₀.
+    """
     rng = np.random.default_rng(3)
     seen, unseen = 2.0 + rng.normal(size=100), rng.normal(size=200)
     best = -math.inf
@@ -89,9 +93,18 @@ def test_unobserved_scores_have_precedence_tests():
 
         def excess(mu, z=z, density=density, hits=hits):
             tails = stats.binom.sf(hits - 1, 100, stats.norm.cdf(z + mu))
-            return integrate.trapezoid(tails * density, z) - 0.05 / 4
+            return integrate.trapezoid(tails * density, z) - 1e-4 / 4
 
         best = max(best, optimize.brentq(excess, -5.0, 5.0))
-    value = gaussian_dp(prepare(seen, unseen), 1e-5, 0.05)[0][0]
+    value = gaussian_dp(prepare(seen, unseen), 1e-5, 1e-4)[0][0]
     expected = float(gaussian_mechanism.epsilon(1e-5, 1.0 / best))
     assert 0.98 * expected < value <= expected
+
+
+def test_what_is_left_of_the_level_is_for_the_rank_test():
+    rng = np.random.default_rng(3)
+    scores = prepare(2.0 + rng.normal(size=30), rng.normal(size=20))
+    of_precedence = least_level(30, 20)
+    mu = largest_rejected_mu(scores, 0.05 - of_precedence)
+    value = gaussian_dp(scores, 1e-5, 0.05)[0][0]
+    assert value == epsilon_of_mu(mu, 1e-5)[0] > gaussian_dp(scores, 1e-5, of_precedence)[0][0]
