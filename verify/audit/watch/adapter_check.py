@@ -22,6 +22,7 @@ import numpy as np
 
 from canaryproof.kernels.arrays import on_host
 from canaryproof.kernels.public import set_module
+from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import GateOutcome, Question, Status
 from canaryproof.verify.audit.watch.watch_answer import WatchAnswer, answer_of
 from canaryproof.verify.audit.watch.watch_record import read_record
@@ -32,6 +33,8 @@ _TRIED = (Question.NOISE, Question.CLIPPING, Question.SAMPLING)
 # Steps after the watch was closed, the step after which it is asked, and steps whose cost is measured. None of these is
 # a look, or makes a sum again.
 _AFTER, _ASKED = 3, 3
+# Steps with another claim, whose looks have shadow members.
+_SHORT = 8
 _FIRST, _COSTED = 64, 256
 _ORDINARY = [step for step in range(1, _COSTED + 1) if step & (step - 1) and (step - 1) % 10]
 _EARLY = [step for step in _ORDINARY if _FIRST < step < 2 * _FIRST]
@@ -52,6 +55,8 @@ class AdapterTraining(Protocol):
     ----------
     steps
         Steps that its claim is about, at least 32.
+    claim
+        The mechanism that is claimed.
     faults
         Of each fault the question that fails: one or more each for ``noise``, ``clipping`` and ``sampling``.
     left_open
@@ -61,6 +66,7 @@ class AdapterTraining(Protocol):
     """
 
     steps: int
+    claim: Claim
     faults: Mapping[str, str]
     left_open: Collection[str]
     exchanged: Collection[str]
@@ -75,13 +81,15 @@ class AdapterTraining(Protocol):
             it draws comes from generators with fixed seeds, or from the global ones, which are seeded before.
         """
 
-    def watch(self, training: Any) -> Watch:
+    def watch(self, training: Any, claim: Claim | float | None) -> Watch:
         """Attach the adapter to a training, with a claim, and return the watch.
 
         Parameters
         ----------
         training
             What ``start`` returned. If the adapter exchanges a part of it, that is exchanged here.
+        claim
+            The mechanism, its ε, or None: each is tried.
         """
 
     def run(self, training: Any) -> Iterator[object]:
@@ -125,6 +133,7 @@ def check_adapter(training: AdapterTraining) -> None:
 
     - the honest training is PASSED, but for questions that are left open, and each step is counted once, when it is
       taken, with its noise and its members;
+    - it does not fail where its ε alone, or nothing, is claimed;
     - each fault is NOT PASSED by its question, and twice as many steps as claimed by accounting;
     - parameters and generators are those of a run without a watch, bit for bit, and so are the names and functions that
       objects of the training have as attributes: when the watch is closed, and three steps later;
@@ -132,7 +141,7 @@ def check_adapter(training: AdapterTraining) -> None:
       takes as much memory besides, where these have half a megabyte or more;
     - the watch's file gives the same answer again.
 
-    It runs six trainings, two of them for 256 steps, and one more for each fault.
+    It runs eight trainings, two of them for 256 steps, and one more for each fault.
     """
     _check_case(training)
     # A first training makes caches and imports, which belong to no watch.
@@ -144,7 +153,14 @@ def check_adapter(training: AdapterTraining) -> None:
         raise ValueError("training: two runs without a watch must leave the same state")
     watched = _Run(training, watched=True)
     _assert_none([*_wrong_answers(training, watched), *_wrong_states(watched, again)])
-    _assert_none([*_costs(training, watched), *_missed_faults(training)])
+    assert watched.watch is not None
+    _assert_none(
+        [
+            *_other_claims(training, watched.watch.delta),
+            *_costs(training, watched),
+            *_missed_faults(training),
+        ]
+    )
 
 
 def _assert_none(problems: list[str]) -> None:
@@ -171,7 +187,7 @@ class _Run:
     def __init__(self, case: AdapterTraining, *, watched: bool) -> None:
         with _global_seeds():
             training = case.start(None)
-            self.watch = case.watch(training) if watched else None
+            self.watch = case.watch(training, case.claim) if watched else None
             iterator = case.run(training)
             self.counted = [self._step(iterator) for _ in range(case.steps)]
             self.answer = None if self.watch is None else self.watch.close()
@@ -240,22 +256,30 @@ def _wrong_states(run: _Run, plain: _Run) -> Iterator[str]:
             break
 
 
+def _other_claims(case: AdapterTraining, delta: float) -> Iterator[str]:
+    """Yield whether an honest training fails by another claim, which is about a member more or less."""
+    for claim, words in ((case.claim.epsilon(delta), "an ε alone"), (None, "nothing")):
+        failed = _failures(_answer(case, None, _SHORT, claim))
+        if failed:
+            yield f"the honest training must not fail where {words} is claimed: {', '.join(failed)} failed"
+
+
 def _missed_faults(case: AdapterTraining) -> Iterator[str]:
     """Yield which faults the watch does not fail, or fails by another question."""
     for fault, question in case.faults.items():
-        answer = _answer(case, fault, case.steps)
+        answer = _answer(case, fault, case.steps, case.claim)
         if question not in _failures(answer):
             failed = ", ".join(_failures(answer)) or "none"
             yield f"the fault {fault!r} must fail {question}: {answer.decision.outcome}, {failed} failed"
-    answer = _answer(case, None, 2 * case.steps)
+    answer = _answer(case, None, 2 * case.steps, case.claim)
     if Question.ACCOUNTING not in case.left_open and Question.ACCOUNTING not in _failures(answer):
         yield f"twice as many steps as claimed must fail accounting: {answer.decision.outcome}"
 
 
-def _answer(case: AdapterTraining, fault: str | None, steps: int) -> WatchAnswer:
+def _answer(case: AdapterTraining, fault: str | None, steps: int, claim: Claim | float | None) -> WatchAnswer:
     with _global_seeds():
         training = case.start(fault)
-        watch = case.watch(training)
+        watch = case.watch(training, claim)
         iterator = case.run(training)
         for _ in range(steps):
             next(iterator)
@@ -291,7 +315,7 @@ def _measure(case: AdapterTraining, *, watched: bool) -> tuple[dict[int, int], d
     calls, left, taken = {}, {}, {}
     with _global_seeds():
         training = case.start(None)
-        watch = case.watch(training) if watched else None
+        watch = case.watch(training, case.claim) if watched else None
         iterator = case.run(training)
         for step in range(1, _COSTED + 1):
             if step in _ORDINARY and step <= _FEWEST:

@@ -33,6 +33,9 @@ _RELATIVE, _ABSOLUTE = 0.01, 0.01
 _ROUNDED = 1e-9
 # Noise may fall short by the tolerance of its tests. Its upper limit is one more, of all parts of a training together.
 _LEAST = 0.99
+# A member that is longer than the clip norm enters with all of it. Where it takes another one's place, the sum may
+# change by less, if both point the same way.
+_CLIPPED = 0.5
 
 
 def findings_of(record: WatchRecord, pinned: float | None = None) -> tuple[Finding, ...]:
@@ -183,7 +186,11 @@ class _Judge:
             because = f"the clipping was handed over at {seen.looks} of {due} looks, and not at the others; {because}"
             do = "Hand the clipping over in each step."
             return Finding(Question.CLIPPING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
-        if not seen.trials and not seen.long:
+        if worst is not None and worst.change < _CLIPPED:
+            because += ": no member had to be clipped"
+            do = "Run it with members that are longer than the clip norm, or watch steps with longer gradients."
+            return Finding(Question.CLIPPING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
+        if worst is None and not seen.long:
             because += ", so that nothing had to be clipped"
             do = "Hand the clipping over (watch.clipping), or watch steps with longer gradients."
             return Finding(Question.CLIPPING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
@@ -229,7 +236,7 @@ class _Judge:
             return open_question
         if batch is not None:
             because = f"a step has {seen.largest:,} members at most, claimed {batch:,}, but who they are is not tested"
-            do = "Draw them anew in each step, without replacement; a watch tests Poisson sampling."
+            do = "Nothing, if they are drawn anew in each step, without replacement; a watch tests Poisson sampling."
             return Finding(Question.SAMPLING, Status.CANNOT_SAY, because, do=do, numbers=numbers)
         if seen.rate is None:
             because = "no rate is claimed, and the sampler's is not known"

@@ -7,6 +7,7 @@ import pytest
 
 import canaryproof as cp
 from canaryproof.testing import check_adapter
+from canaryproof.verify.audit.watch import adapter_check
 
 MEMBERS, DIM, RATE, STEPS = 1000, 1000, 0.2, 32
 
@@ -51,9 +52,8 @@ class Trainer:
 class Adapter:
     """An adapter, which hands a trainer's steps to a watch. Subclasses have a fault each."""
 
-    def __init__(self, trainer, members=MEMBERS):
+    def __init__(self, trainer, claim, members=MEMBERS):
         self.trainer, self.seen = trainer, SimpleNamespace()
-        claim = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS)
         self.watch = cp.watch(delta=1e-5, claim=claim, members=members)
         for name in ("draw", "gradients", "clip", "add_noise"):
             setattr(self, f"inner_{name}", self.watch.patch(trainer, name, getattr(self, name)))
@@ -76,11 +76,12 @@ class Adapter:
         return self.seen.release
 
     def hand_over(self, **step):
-        self.watch.step(**step, clip_norm=1.0)
+        self.watch.step(**step, noise_multiplier=self.trainer.noise_multiplier, clip_norm=1.0)
 
 
 class NumpyTraining:
     steps = STEPS
+    claim = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS)
     faults = FAULTS
     left_open = exchanged = ()
 
@@ -90,8 +91,8 @@ class NumpyTraining:
     def start(self, fault):
         return Trainer(fault)
 
-    def watch(self, training):
-        return self.adapter(training).watch
+    def watch(self, training, claim):
+        return self.adapter(training, claim).watch
 
     def run(self, training):
         while True:
@@ -120,8 +121,8 @@ class CountsTwice(Adapter):
 
 
 class LeavesAPatch(Adapter):
-    def __init__(self, trainer):
-        super().__init__(trainer)
+    def __init__(self, trainer, claim):
+        super().__init__(trainer, claim)
         trainer.step = trainer.step
 
 
@@ -149,9 +150,9 @@ class CopiesAllGradients(Adapter):
 
 
 class KeepsAllGradients(Adapter):
-    def __init__(self, trainer):
+    def __init__(self, trainer, claim):
         self.kept = []
-        super().__init__(trainer)
+        super().__init__(trainer, claim)
         self.watch.kept = self.kept
 
     def hand_over(self, **step):
@@ -160,9 +161,9 @@ class KeepsAllGradients(Adapter):
 
 
 class GoesOverAllSteps(Adapter):
-    def __init__(self, trainer):
+    def __init__(self, trainer, claim):
         self.norms = []
-        super().__init__(trainer)
+        super().__init__(trainer, claim)
 
     def hand_over(self, **step):
         super().hand_over(**step)
@@ -204,13 +205,13 @@ class StopsAtTheClaim(Adapter):
 
 
 class ForgetsMembers(Adapter):
-    def __init__(self, trainer):
-        super().__init__(trainer, members=None)
+    def __init__(self, trainer, claim):
+        super().__init__(trainer, claim, members=None)
 
 
 class AnswersByItself(Adapter):
-    def __init__(self, trainer):
-        super().__init__(trainer)
+    def __init__(self, trainer, claim):
+        super().__init__(trainer, claim)
         answer = self.watch.answer
         self.watch.answer = lambda: SimpleNamespace(**vars(answer()), to_json=lambda: "", cause="")
 
@@ -218,8 +219,8 @@ class AnswersByItself(Adapter):
 class LooksWhenAsked(Adapter):
     """It draws for an answer."""
 
-    def __init__(self, trainer):
-        super().__init__(trainer)
+    def __init__(self, trainer, claim):
+        super().__init__(trainer, claim)
         answer = self.watch.answer
 
         def draw_and_answer():
@@ -232,8 +233,8 @@ class LooksWhenAsked(Adapter):
 class GoesOn(Adapter):
     """It takes no patch away."""
 
-    def __init__(self, trainer):
-        super().__init__(trainer)
+    def __init__(self, trainer, claim):
+        super().__init__(trainer, claim)
         self.watch._undone_at_close.clear()
 
     def clip(self, gradients):
@@ -245,7 +246,25 @@ class GoesOn(Adapter):
             super().hand_over(**step)
 
 
+class RunsNoShadow(Adapter):
+    def clip(self, gradients):
+        if self.watch.is_shadow_due:
+            self.watch.take_shadow("nobody", np.zeros(DIM), np.zeros(DIM), 1.0)
+        self.seen.total = self.inner_clip(gradients)
+        return self.seen.total
+
+
+class ExchangesMembers(Adapter):
+    def clip(self, gradients):
+        if self.watch.is_shadow_due:
+            sums = (self.inner_clip(np.vstack([gradients, sign * gradients[:1]])) for sign in (-1.0, 1.0))
+            self.watch.take_shadow("the opposite of the first", *sums, 1.0)
+        self.seen.total = self.inner_clip(gradients)
+        return self.seen.total
+
+
 UNSOUND = {
+    RunsNoShadow: "the honest training is CANNOT SAY: Clipping: one member more changes the clipped sum by at most 0",
     HidesAStep: "after step 6 the watch has counted 5",
     CountsTwice: "after step 1 the watch has counted 2",
     LeavesAPatch: "attributes of the training differ at training: step, step = Trainer.step",
@@ -272,3 +291,12 @@ def test_an_adapter_with_a_fault_of_its_own_is_not_sound(adapter):
     with pytest.raises(AssertionError) as raised:
         check_adapter(NumpyTraining(adapter))
     assert UNSOUND[adapter] in str(raised.value)
+
+
+def test_an_adapter_that_exchanges_members_whatever_is_claimed_accuses_an_honest_training():
+    training = NumpyTraining(ExchangesMembers)
+    training.claim = cp.accounting.gaussian(1.0, participations=STEPS, neighbours="replace")
+    assert adapter_check._failures(adapter_check._answer(training, None, 4, training.claim)) == []
+    words = "the honest training must not fail where {} is claimed: clipping failed"
+    assert [*adapter_check._other_claims(training, 1e-5)] == [words.format("an ε alone"), words.format("nothing")]
+    assert [*adapter_check._other_claims(NumpyTraining(), 1e-5)] == []

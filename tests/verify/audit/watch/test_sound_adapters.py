@@ -24,7 +24,7 @@ CLAIM = cp.accounting.poisson(1.0, rate=RATE, rounds=STEPS)
 
 
 class OpacusTraining:
-    steps = STEPS
+    steps, claim = STEPS, CLAIM
     faults = FAULTS_OF_OPACUS
     left_open = exchanged = ()
 
@@ -59,9 +59,9 @@ class OpacusTraining:
             optimizer.add_noise = add_half
         return training
 
-    def watch(self, training):
+    def watch(self, training, claim):
         return cp.watch(
-            training.optimizer, training.loader, delta=DELTA, claim=CLAIM, module=training.model, engine=training.engine
+            training.optimizer, training.loader, delta=DELTA, claim=claim, module=training.model, engine=training.engine
         )
 
     def run(self, training):
@@ -81,7 +81,7 @@ class OpacusTraining:
 class JaxTraining:
     """A training by jax_privacy, whose functions are compiled."""
 
-    steps = STEPS
+    steps, claim = STEPS, CLAIM
     faults = FAULTS_OF_JAX
     left_open, exchanged = (), ("grad", "privatizer", "batches")
 
@@ -137,8 +137,8 @@ class JaxTraining:
                 yield np.flatnonzero(training.rng.random(MEMBERS) < RATE)
             step += 1
 
-    def watch(self, training):
-        watch = cp.watch(delta=DELTA, claim=CLAIM, members=MEMBERS)
+    def watch(self, training, claim):
+        watch = cp.watch(delta=DELTA, claim=claim, members=MEMBERS)
         training.grad = watch.gradients(training.grad, clip_norm=1.0)
         training.privatizer = watch.noise(training.privatizer)
         training.batches = watch.batches(training.batches)
@@ -165,7 +165,7 @@ class JaxTraining:
 class FlowerTraining:
     """A training by Flower's own wrapper, in which each client takes part in every fourth round."""
 
-    steps = STEPS
+    steps, claim = STEPS, cp.accounting.gaussian(1.0, participations=STEPS // 4)
     faults = FAULTS_OF_FLOWER
     left_open = exchanged = ()
 
@@ -183,8 +183,7 @@ class FlowerTraining:
         training.arrays = app.ArrayRecord([np.zeros((40, 25), np.float32), np.zeros(40, np.float32)])
         return training
 
-    def watch(self, training):
-        claim = cp.accounting.gaussian(1.0, participations=STEPS // 4)
+    def watch(self, training, claim):
         return cp.watch(training.strategy, delta=DELTA, claim=claim, clip_norm=0.1)
 
     def run(self, training):

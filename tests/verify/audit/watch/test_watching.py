@@ -129,6 +129,19 @@ def test_a_sound_clipping_of_another_kind_is_not_accused():
     assert watch._record().clipping.trials > 7 * STEPS / 2
 
 
+@pytest.mark.parametrize("length", [0.0, 0.1])
+def test_shadow_members_that_are_never_clipped_do_not_show_the_clipping(length):
+    def finding(length):
+        watch = cp.watch(delta=1e-5)
+        watch.take_shadow("a member", np.zeros(4), np.full(4, length / 2), 1.0)
+        watch.step(total=np.zeros(4), noise_multiplier=1.0, clip_norm=1.0)
+        return watch.close().finding("clipping")
+
+    assert finding(length).status is Status.CANNOT_SAY
+    assert finding(length).because.endswith("clip norms in 1 runs of the clipping: no member had to be clipped")
+    assert finding(1.0).status is Status.AS_CLAIMED
+
+
 def test_a_sum_that_is_too_long_fails_without_any_gradient():
     watch = cp.watch(delta=1e-5)
     watch.step(total=np.full(4, 2.0), drawn=[0, 1], noise_multiplier=1.0, clip_norm=1.0)
