@@ -140,7 +140,8 @@ print(json.dumps([said, found.sigma, DELTA]))
 
 
 def test_without_data_the_estimate_holds_the_analytical_epsilon_and_less_noise_is_noticed(installed):
-    canaries = 200
+    # A release of fewer dimensions has room for fewer canaries; with more noise, more are needed.
+    canaries = 300 if installed == "flower_app" else 200
     # The final model holds the sum of all that is released, with noise of σ canaries.
     said, sigma, delta = run(PROGRAM.format(name=installed, canaries=canaries, level=LEVEL))
     _, low, high, failed, composed = said.pop("None")
