@@ -20,7 +20,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from canaryproof.kernels.arrays import on_host
+from canaryproof.kernels.arrays import Ints, on_host
 from canaryproof.kernels.public import set_module
 from canaryproof.verify.audit.accounting.accountant import Claim
 from canaryproof.verify.audit.answer.findings import GateOutcome, Question, Status
@@ -42,6 +42,8 @@ _LATE = [step for step in _ORDINARY if step > 3 * _FIRST]
 # A step may make so many times as many calls as an earlier one, and so many more; it may leave so many bytes, besides
 # those of a vector, and take so many, besides half of those of the gradients.
 _MORE, _CALLS, _LEFT, _TAKEN = 1.1, 8, 4096, 2**18
+# Objects that are smaller are none of a model's vectors.
+_SMALL = 256
 _FEWEST = 32
 # Objects of a training that are compared.
 _OBJECTS = 50_000
@@ -60,7 +62,8 @@ class AdapterTraining(Protocol):
     faults
         Of each fault the question that fails: one or more each for ``noise``, ``clipping`` and ``sampling``.
     left_open
-        Questions that the adapter cannot look at: these need no fault, and stay open in an honest training.
+        Questions that the adapter cannot look at: these stay open in an honest training, and need no fault, but for a
+        sampling of which members are handed over.
     exchanged
         Attributes of a training that ``watch`` exchanges for functions that it wraps, and that stay so.
     """
@@ -134,11 +137,13 @@ def check_adapter(training: AdapterTraining) -> None:
     - the honest training is PASSED, but for questions that are left open, and each step is counted once, when it is
       taken, with its noise and its members;
     - it does not fail where its ε alone, or nothing, is claimed;
-    - each fault is NOT PASSED by its question, and twice as many steps as claimed by accounting;
+    - each fault is NOT PASSED by its question, a shadow member sees one of the clipping, and twice as many steps as
+      claimed are NOT PASSED by accounting;
     - parameters and generators are those of a run without a watch, bit for bit, and so are the names and functions that
-      objects of the training have as attributes: when the watch is closed, and three steps later;
-    - a step makes hardly more calls after 200 steps than after 100, and no step keeps the gradients of its examples, or
-      takes as much memory besides, where these have half a megabyte or more;
+      objects of the training and their classes have as attributes, and the functions of modules: when the watch is
+      closed, and three steps later;
+    - a step makes hardly more calls after 200 steps than after 100, and no step keeps an array as large as a model, or
+      takes as much memory as the gradients of its examples besides, where these have half a megabyte or more;
     - the watch's file gives the same answer again.
 
     It runs eight trainings, two of them for 256 steps, and one more for each fault.
@@ -161,6 +166,19 @@ def check_adapter(training: AdapterTraining) -> None:
             *_missed_faults(training),
         ]
     )
+
+
+@contextmanager
+def _run_name(run: str, watch: Watch | None) -> Iterator[None]:
+    """Say in which run something was raised that is not without a watch."""
+    try:
+        yield
+    except StopIteration as error:
+        raise ValueError("run: must yield after each step, for as many steps as are asked for") from error
+    except Exception as error:
+        if watch is None:
+            raise
+        raise AssertionError(f"the adapter is not sound:\n- {run} raised {type(error).__name__}: {error}") from error
 
 
 def _assert_none(problems: list[str]) -> None:
@@ -187,20 +205,27 @@ class _Run:
     def __init__(self, case: AdapterTraining, *, watched: bool) -> None:
         with _global_seeds():
             training = case.start(None)
+            before = _functions_of_modules()
             self.watch = case.watch(training, case.claim) if watched else None
             iterator = case.run(training)
-            self.counted = [self._step(iterator) for _ in range(case.steps)]
-            self.answer = None if self.watch is None else self.watch.close()
+            self.counted = [self._step(iterator, step) for step in range(1, case.steps + 1)]
+            with _run_name("closing the watch", self.watch):
+                self.answer = None if self.watch is None else self.watch.close()
             self.states, self.attributes = [_comparable(case.state(training))], [_attributes(training, case.exchanged)]
-            for _ in range(_AFTER):
-                next(iterator)
+            for step in range(1, _AFTER + 1):
+                with _run_name(f"step {step} after the watch was closed", self.watch):
+                    next(iterator)
             self.later = None if self.watch is None else self.watch.answer()
             self.states.append(_comparable(case.state(training)))
             self.attributes.append(_attributes(training, case.exchanged))
+            self.exchanged = [
+                name for name, each in _functions_of_modules().items() if before.get(name, each) is not each
+            ]
             self.generators = _generators()
 
-    def _step(self, iterator: Iterator[object]) -> int:
-        next(iterator)
+    def _step(self, iterator: Iterator[object], step: int) -> int:
+        with _run_name(f"step {step} of the honest training", self.watch):
+            next(iterator)
         if self.watch is None:
             return 0
         if self.watch.steps == _ASKED:
@@ -230,6 +255,8 @@ def _wrong_answers(case: AdapterTraining, run: _Run) -> Iterator[str]:
             yield f"the {question.value} of {steps} steps was looked at, of {case.steps}"
     if Question.CLIPPING not in case.left_open and not record.clipping.trials:
         yield "the clipping was never run with a shadow member"
+    if record.sampling is not None and Question.SAMPLING not in case.faults.values():
+        yield "members are handed over, and faults has none that fails sampling, such as a member who is drawn twice"
     if run.later.to_json() != answer.to_json():
         yield "the watch goes on after it was closed"
     with tempfile.TemporaryDirectory() as folder:
@@ -248,6 +275,9 @@ def _wrong_states(run: _Run, plain: _Run) -> Iterator[str]:
     for name, state in plain.generators.items():
         if run.generators[name] != state:
             yield f"the global generator of {name} is not in the state that it has without a watch"
+    for name in run.exchanged:
+        yield f"after the watch was closed, {name} is another function than before"
+        break
     for with_watch, without in zip(run.attributes, plain.attributes, strict=True):
         if with_watch != without:
             path = next(each for each in with_watch | without if with_watch.get(each) != without.get(each))
@@ -259,31 +289,38 @@ def _wrong_states(run: _Run, plain: _Run) -> Iterator[str]:
 def _other_claims(case: AdapterTraining, delta: float) -> Iterator[str]:
     """Yield whether an honest training fails by another claim, which is about a member more or less."""
     for claim, words in ((case.claim.epsilon(delta), "an ε alone"), (None, "nothing")):
-        failed = _failures(_answer(case, None, _SHORT, claim))
+        failed = _failures(_watch_of(case, None, _SHORT, claim).close())
         if failed:
             yield f"the honest training must not fail where {words} is claimed: {', '.join(failed)} failed"
 
 
 def _missed_faults(case: AdapterTraining) -> Iterator[str]:
     """Yield which faults the watch does not fail, or fails by another question."""
+    is_seen = Question.CLIPPING not in case.faults.values()
     for fault, question in case.faults.items():
-        answer = _answer(case, fault, case.steps, case.claim)
+        watch = _watch_of(case, fault, case.steps, case.claim)
+        answer, worst = watch.close(), watch._record().clipping.worst
+        is_seen |= question == Question.CLIPPING and worst is not None and worst.is_excessive
         if question not in _failures(answer):
             failed = ", ".join(_failures(answer)) or "none"
             yield f"the fault {fault!r} must fail {question}: {answer.decision.outcome}, {failed} failed"
-    answer = _answer(case, None, 2 * case.steps, case.claim)
+    if not is_seen:
+        yield "no fault of the clipping is seen by a shadow member, as if it were run by a formula of the adapter's own"
+    answer = _watch_of(case, None, 2 * case.steps, case.claim).close()
     if Question.ACCOUNTING not in case.left_open and Question.ACCOUNTING not in _failures(answer):
         yield f"twice as many steps as claimed must fail accounting: {answer.decision.outcome}"
 
 
-def _answer(case: AdapterTraining, fault: str | None, steps: int, claim: Claim | float | None) -> WatchAnswer:
+def _watch_of(case: AdapterTraining, fault: str | None, steps: int, claim: Claim | float | None) -> Watch:
     with _global_seeds():
         training = case.start(fault)
         watch = case.watch(training, claim)
         iterator = case.run(training)
-        for _ in range(steps):
-            next(iterator)
-        return watch.close()
+        words = "the honest training" if fault is None else f"the training with the fault {fault!r}"
+        for step in range(1, steps + 1):
+            with _run_name(f"step {step} of {words}", watch):
+                next(iterator)
+        return watch
 
 
 def _failures(answer: WatchAnswer) -> list[str]:
@@ -292,17 +329,25 @@ def _failures(answer: WatchAnswer) -> list[str]:
 
 def _costs(case: AdapterTraining, run: _Run) -> Iterator[str]:
     """Yield in what the cost of a step grows, or is as large as the gradients of its examples."""
-    (calls, left, taken), (own_calls, own_left, own_taken) = (_measure(case, watched=each) for each in (True, False))
+    (calls, left, taken, counted), (own_calls, own_left, own_taken, _) = (
+        _measure(case, watched=each) for each in (True, False)
+    )
+    if counted != _COSTED:
+        yield f"after step {_COSTED} the watch has counted {counted}"
     early, late = (median(calls[step] - own_calls[step] for step in steps) for steps in (_EARLY, _LATE))
     if late > _MORE * max(early, 0) + _CALLS:
         yield f"a step makes more and more calls: {early:.0f} early, and {late:.0f} after {_LATE[0]} steps"
     assert run.watch is not None
     record = run.watch._record()
     dim = 0 if record.noise is None else record.noise.dim
-    first, last = (left[step] - own_left[step] for step in (_FIRST, _COSTED))
+    first, last = (left[step].sum() - own_left[step].sum() for step in (_FIRST, _COSTED))
     each = (last - first) / (_COSTED - _FIRST)
     if each > _LEFT + 8 * dim:
         yield f"each step leaves {each:,.0f} bytes more, which is above a vector of {dim:,} numbers"
+    # The gradients of a last step are larger or smaller than a vector is.
+    first, last = (_vectors(left[step], dim) - _vectors(own_left[step], dim) for step in (_FIRST, _COSTED))
+    if last - first > (_COSTED - _FIRST) / 2:
+        yield f"the steps {_FIRST + 1} to {_COSTED} leave {last - first} arrays as large as a vector of {dim:,} numbers"
     seen = record.clipping
     rows = 4 * dim * seen.gradients / max(1, seen.sums)
     more = median(taken[step] - own_taken[step] for step in taken)
@@ -310,9 +355,17 @@ def _costs(case: AdapterTraining, run: _Run) -> Iterator[str]:
         yield f"a step takes {more:,.0f} bytes more than without a watch, as if it copied all gradients"
 
 
-def _measure(case: AdapterTraining, *, watched: bool) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Return by step: the calls, the bytes that training and watch hold after it, and the most that it took besides."""
-    calls, left, taken = {}, {}, {}
+def _vectors(sizes: Ints, dim: int) -> int:
+    """Return how many objects are as large as a vector in single precision, or nearly so."""
+    return int(np.count_nonzero(sizes >= max(2 * dim, _SMALL)))
+
+
+def _measure(case: AdapterTraining, *, watched: bool) -> tuple[dict[int, int], dict[int, Ints], dict[int, int], int]:
+    """Return by step the calls, the bytes of what is held, and the most that it took; and the steps counted."""
+    calls: dict[int, int] = {}
+    left: dict[int, Ints] = {}
+    taken: dict[int, int] = {}
+    counted = _COSTED
     with _global_seeds():
         training = case.start(None)
         watch = case.watch(training, case.claim) if watched else None
@@ -327,8 +380,9 @@ def _measure(case: AdapterTraining, *, watched: bool) -> tuple[dict[int, int], d
             if step in (_FIRST, _COSTED):
                 left[step] = _bytes_of([training, watch])
         if watch is not None:
+            counted = watch.steps
             watch.close()
-    return calls, left, taken
+    return calls, left, taken, counted
 
 
 def _count_calls(iterator: Iterator[object]) -> int:
@@ -418,6 +472,7 @@ _PASSED_OVER = (
 def _attributes(training: object, exchanged: Collection[str]) -> dict[str, tuple[str, ...]]:
     """Return of each object of a training its class, and the names of its attributes and which functions they are."""
     objects: dict[str, tuple[str, ...]] = {}
+    classes: dict[str, type] = {}
     seen, waiting = {id(training)}, [("training", training)]
     while waiting and len(objects) < _OBJECTS:
         path, each = waiting.pop()
@@ -432,23 +487,50 @@ def _attributes(training: object, exchanged: Collection[str]) -> dict[str, tuple
         if isinstance(getattr(each, "__dict__", None), dict):
             names = {name: part for name, part in vars(each).items() if each is not training or name not in exchanged}
             parts += [(f"{path}.{name}", part) for name, part in names.items()]
-            functions = (f"{name} = {_name_of(part)}" for name, part in names.items() if callable(part))
-            objects[path] = (type(each).__qualname__, *sorted(names), *sorted(functions))
+            objects[path] = (type(each).__qualname__, *_names_of(names))
+        for kind in type(each).__mro__:
+            if kind.__module__ != "builtins":
+                classes[f"the class {kind.__qualname__}"] = kind
         for name, part in parts:
             if id(part) not in seen and not isinstance(part, _PASSED_OVER):
                 seen.add(id(part))
                 waiting.append((name, part))
-    return objects
+    return objects | {path: tuple(_names_of(_attributes_of(kind))) for path, kind in classes.items()}
+
+
+def _attributes_of(kind: type) -> dict[str, object]:
+    """Return a class' attributes, but for what Python keeps there, such as names of slots once an object is copied."""
+    return {name: part for name, part in vars(kind).items() if callable(part) or not name.startswith("__")}
+
+
+def _names_of(attributes: Mapping[str, object]) -> list[str]:
+    """Return the names of attributes, and which functions they are."""
+    functions = (f"{name} = {_name_of(part)}" for name, part in attributes.items() if callable(part))
+    return [*sorted(attributes), *sorted(functions)]
 
 
 def _name_of(function: object) -> str:
-    return getattr(function, "__qualname__", type(function).__qualname__)
+    """Return a function's name, and where it is written: one that wraps another may have its name."""
+    name, code = getattr(function, "__qualname__", type(function).__qualname__), getattr(function, "__code__", None)
+    return name if code is None else f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
 
 
-def _bytes_of(roots: list[object]) -> int:
-    """Return how many bytes all objects have that can be reached, with the numbers of arrays."""
+def _functions_of_modules() -> dict[str, object]:
+    """Return the functions of all modules by their names."""
+    # Most functions of numpy have a kind of their own.
+    kinds = (FunctionType, BuiltinFunctionType, MethodType, type(np.flatnonzero))
+    return {
+        f"{module}.{name}": each
+        for module, held in list(sys.modules.items())
+        for name, each in list(getattr(held, "__dict__", {}).items())
+        if isinstance(each, kinds)
+    }
+
+
+def _bytes_of(roots: list[object]) -> Ints:
+    """Return how many bytes each object has that can be reached, with the numbers of arrays."""
     seen = {id(getattr(module, "__dict__", None)) for module in list(sys.modules.values())}
-    waiting, total = list(roots), 0
+    waiting, sizes = list(roots), []
     held: list[object] = []
     while waiting:
         each = waiting.pop()
@@ -456,10 +538,11 @@ def _bytes_of(roots: list[object]) -> int:
             continue
         seen.add(id(each))
         held.append(each)
-        total += sys.getsizeof(each, 0)
+        size = sys.getsizeof(each, 0)
         if not isinstance(each, np.ndarray) and hasattr(type(each), "nbytes") and hasattr(type(each), "dtype"):
-            total += int(each.nbytes)  # type: ignore[attr-defined]
+            size += int(each.nbytes)  # type: ignore[attr-defined]
+        sizes.append(size)
         if isinstance(each, np.ndarray):
             waiting.append(each.base)
         waiting += gc.get_referents(each)
-    return total
+    return np.array(sizes, np.int64)

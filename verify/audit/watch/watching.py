@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,13 @@ class Watch:
     layers
         Sizes of the parameters by their names; None if all are one part.
 
+    Attributes
+    ----------
+    claim
+        The claimed mechanism; None where an ε alone is claimed, which is about one member more or less, or nothing.
+    steps
+        Number of steps so far.
+
     Raises
     ------
     ValueError
@@ -125,6 +133,7 @@ class Watch:
         self._looked = self._looks = self._tests = 0
         self._phases: dict[tuple[float, float | None], int] = {}
         self._residuals: ResidualTests | None = None
+        self._shadow_dim: int | None = None
         self._sampling: SamplingTests | None = None
         self._sizes: list[int] = []
         self._most = self._largest = 0
@@ -192,7 +201,7 @@ class Watch:
         dims = {len(each) for each in (given, sums) if each is not None} | (
             {rows.shape[1]} if rows is not None else set()
         )
-        dims |= set() if self._residuals is None else {self._residuals.dim}
+        dims |= self._dims()
         if len(dims) > 1:
             raise ValueError(f"release, total, gradients: must have one number of coordinates, not {sorted(dims)}")
         numbers = None if drawn is None else _numbers(drawn, self._members)
@@ -286,9 +295,17 @@ class Watch:
         if before.ndim != 1 or before.shape != after.shape:
             raise ValueError(f"without, with_it: must be vectors of one length, not {before.shape}, {after.shape}")
         rounding = precision(with_it)
+        if len(dims := self._dims() | {len(before)}) > 1:
+            raise ValueError(f"without, with_it: must be as long as a release, and have not {sorted(dims)} coordinates")
         change, limit = change_and_limit(before, after, clip, rounding, is_replaced=is_replaced(self.claim))
+        self._shadow_dim = len(before)
         self._has_clipping = True
         self._note_trials([ShadowTrial(str(member), self.steps + 1, change, limit)])
+
+    def _dims(self) -> set[int]:
+        """Return how many coordinates a release has, if that is known."""
+        known = self._shadow_dim, None if self._residuals is None else self._residuals.dim
+        return {dim for dim in known if dim is not None}
 
     def at_close(self, undo: Callable[[], object]) -> None:
         """Call a function when the watch is closed, after those that are given later.
@@ -296,8 +313,16 @@ class Watch:
         Parameters
         ----------
         undo
-            Takes away what an adapter has put into a training, such as a hook.
+            Takes away what an adapter has put into a training, such as a hook, or lets a function that stays pass
+            its calls through.
+
+        Raises
+        ------
+        ValueError
+            If the watch was closed.
         """
+        if self._closed:
+            raise ValueError("at_close: the watch was closed")
         self._undone_at_close.append(undo)
 
     def patch(self, owner: Any, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
@@ -310,26 +335,60 @@ class Watch:
         name
             The method's name.
         method
-            What is called instead. It is to call what this returns, once.
+            What is called instead. For the training it is to call what this returns, once; a shadow run calls it again.
 
         Returns
         -------
-        The method so far. Whoever patches it after the watch did keeps their patch when the watch is closed.
+        The method so far. Whoever patches it after the watch did keeps their patch when the watch is closed, and calls
+        of this one then pass through.
+
+        Raises
+        ------
+        ValueError
+            If there is no such method, its owner does not let it be exchanged, or the watch was closed.
         """
-        original: Callable[..., Any] = getattr(owner, name)
-        was_own = vars(owner).get(name)
-        setattr(owner, name, method)
+        if self._closed:
+            raise ValueError("patch: the watch was closed")
+        kind = owner if isinstance(owner, type) else type(owner)
+        original = getattr(owner, name, None)
+        if not callable(original) or not callable(method):
+            wrong = method if callable(original) else original
+            raise ValueError(
+                f"patch: must put a function in a method's place, as {kind.__name__}.{name} is to be; "
+                f"not {short_repr(wrong)}"
+            )
+        if kind is not owner and name.startswith("__") and name.endswith("__"):
+            raise ValueError(
+                f"patch: Python takes {name} from the class; patch {kind.__name__}, or exchange the object"
+            )
+        was_own = getattr(owner, "__dict__", {}).get(name)
+
+        @wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return (original if self._closed else method)(*args, **kwargs)
+
+        vars(call)[_PATCH] = self, was_own
+        try:
+            setattr(owner, name, call)
+        except (AttributeError, TypeError) as error:
+            because = f"patch: {kind.__name__} does not let {name} be exchanged; hand out a changed copy of the object"
+            raise ValueError(because) from error
 
         def restore() -> None:
-            if vars(owner).get(name) != method:
+            if vars(owner).get(name) is not call:
                 return
-            if was_own is None:
+            before = was_own
+            # A watch that was closed first has left its patch under this one.
+            while (patch := getattr(before, "__dict__", {}).get(_PATCH)) and patch[0]._closed:
+                before = patch[1]
+            if before is None:
                 delattr(owner, name)
             else:
-                setattr(owner, name, was_own)
+                setattr(owner, name, before)
 
         self.at_close(restore)
-        return original
+        inner: Callable[..., Any] = original
+        return inner
 
     def answer(self) -> WatchAnswer:
         """Return the answer so far: the statistical tests of the last look, and the exact checks of all steps.
@@ -346,14 +405,26 @@ class Watch:
         Returns
         -------
         The answer.
+
+        Raises
+        ------
+        Exception
+            What a function raised that ``at_close`` has taken, once all others were called. ``answer`` returns the
+            answer all the same.
         """
         if not self._closed and self.steps > self._looked:
             self._look()
         if not self._closed:
             # An accountant that is asked later may have counted more steps.
             self._closed_record, self._closed = self._record(), True
+        raised: list[Exception] = []
         while self._undone_at_close:
-            self._undone_at_close.pop()()
+            try:
+                self._undone_at_close.pop()()
+            except Exception as error:
+                raised.append(error)
+        if raised:
+            raise raised[0]
         return self.answer()
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -748,6 +819,8 @@ def _p_value(result: LookTest) -> float:
 
 # The record's name in a checkpoint of Trainer.
 _FILE = "watch.json"
+# The attribute of a patch with its watch, and what it has replaced.
+_PATCH = "_canaryproof_patch"
 _GIVE_NOISE = "Give noise_multiplier, or a claim that has one."
 _CHECK_NOISE = "Check the noise multiplier and what adds the noise."
 _CHECK_CLIPPING = "Check the clipping, before the gradients are summed."

@@ -142,6 +142,78 @@ def test_shadow_members_that_are_never_clipped_do_not_show_the_clipping(length):
     assert finding(1.0).status is Status.AS_CLAIMED
 
 
+class Trainer:
+    def step(self):
+        return "step"
+
+    def __iter__(self):
+        return iter(())
+
+
+class Fixed:
+    """It has no attributes of its own."""
+
+    __slots__ = ()
+
+    def step(self):
+        return "step"
+
+
+def test_patches_of_two_watches_pass_through_and_go_whichever_is_closed_first():
+    inner = {}
+    for first in (0, 1):
+        trainer, watches = Trainer(), [cp.watch(delta=1e-5) for _ in range(2)]
+        for number, watch in enumerate(watches):
+            inner[number] = watch.patch(trainer, "step", lambda number=number: f"{number} {inner[number]()}")
+        held = trainer.step
+        assert held() == "1 0 step"
+        watches[first].close()
+        assert held() == trainer.step() == f"{1 - first} step"
+        watches[1 - first].close()
+        assert (held(), vars(trainer)) == ("step", {})
+
+
+REFUSED = {
+    "no method": (Trainer(), "stop", print, "in a method's place, as Trainer.stop is to be; not None"),
+    "no function": (Trainer(), "step", 3, "in a method's place, as Trainer.step is to be; not 3"),
+    "of the class": (Trainer(), "__iter__", print, "Python takes __iter__ from the class; patch Trainer, or exchange"),
+    "slots": (Fixed(), "step", print, "Fixed does not let step be exchanged; hand out a changed copy"),
+    "a tuple": (stats.norm.interval(0.5), "count", print, "tuple does not let count be exchanged; hand out"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_patch_that_cannot_be_is_refused_in_a_line(name):
+    *given, words = REFUSED[name]
+    with pytest.raises(ValueError, match=f"^patch: .*{words}"):
+        cp.watch(delta=1e-5).patch(*given)
+
+
+def test_a_closed_watch_puts_nothing_in_and_what_fails_to_undo_stops_nothing_else():
+    watch, trainer = train(steps=2, claim=None), Trainer()
+    watch.patch(trainer, "step", lambda: "patched")
+    watch.at_close(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        watch.close()
+    assert vars(trainer) == {}
+    assert watch.close() == watch.answer()
+    assert watch.answer().steps == 2
+    for call in (lambda: watch.patch(trainer, "step", print), lambda: watch.at_close(print)):
+        with pytest.raises(ValueError, match=r"(patch|at_close): the watch was closed"):
+            call()
+
+
+def test_shadow_sums_are_as_long_as_a_release():
+    watch = cp.watch(delta=1e-5)
+    watch.take_shadow("a member", np.zeros(4), np.zeros(4), 1.0)
+    for call in (
+        lambda: watch.take_shadow("a member", np.zeros(5), np.zeros(5), 1.0),
+        lambda: watch.step(release=np.zeros(5), total=np.zeros(5), clip_norm=1.0),
+    ):
+        with pytest.raises(ValueError, match=r"\[4, 5\]"):
+            call()
+
+
 def test_a_sum_that_is_too_long_fails_without_any_gradient():
     watch = cp.watch(delta=1e-5)
     watch.step(total=np.full(4, 2.0), drawn=[0, 1], noise_multiplier=1.0, clip_norm=1.0)
