@@ -55,7 +55,7 @@ SUITES = "canaryproof.verify.papers.suites.catalogue:SUITES"
 OUTDATED = "outdated"
 # Measured numbers keep so many digits, or the most that a float has, where their table is so large: its pages show five
 # at most.
-_DIGITS, _MOST_DIGITS, _LARGE = 6, 17, 10_000
+_DIGITS, _MOST_DIGITS, _LARGE = 6, 17, 5_000
 
 Suites = Mapping[str, Sequence[Check]]
 

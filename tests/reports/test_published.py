@@ -189,7 +189,7 @@ def _made():
 
 
 # These are made by programs of their own, which measure other tools, this machine and audits.
-_MEASURED = {"auditors.md", "auditors-dependence.md", "coverage.md", "performance.md", "releases.md", "waiting.md"}
+_MEASURED = {"auditors.md", "auditors-dependence.md", "coverage.md", "performance.md", "releases.md"}
 _PAGES = sorted({str(path.relative_to(PUBLISHED)) for path in PUBLISHED.rglob("*.md")} - _MEASURED)
 
 
