@@ -556,8 +556,9 @@ class BoundTest:
 
         Returns
         -------
-        The number of observed scores, doubled until it suffices and rounded up to two digits; None if 1,000,000 are
-        too few.
+        The number of observed scores, doubled until it suffices and rounded up to two digits; None if none of those
+        tried up to 1,000,000 does. More are not always better: where δ explains some of the scores, they may notice
+        less.
         """
 
         def is_sufficient(count: int) -> bool:
