@@ -242,8 +242,8 @@ def _finding(document: Mapping[str, Any]) -> str:
     if first is None or again is None:
         return "Audits could not be measured."
     return (
-        f"The first audit of a release takes {_short(first['wall'])} s, most of which is compiling, and later ones "
-        f"take {_short(again['wall'])} s."
+        f"An audit of a release takes {_short(first['wall'])} s where nothing is compiled yet, and "
+        f"{_short(again['wall'])} s later."
     )
 
 

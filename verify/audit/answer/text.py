@@ -858,7 +858,7 @@ def _enough(result: AuditResult, claim: float) -> str:
         return f"No lower bound from up to a million {who} would notice half of the noise of {claim_text(claim)}."
     kinds = "" if result.null_count is None else " of either kind"
     # Cosines in which canaries stand for each other's noise take a larger dimension, too.
-    is_crowd = result.dim is not None and result.scores.record is None and not result.has_canaries
+    is_crowd = result.dim is not None and result.scores.record is None and result.scores.inserted is None
     crowded = is_crowd and count > CROWD * (_HALF * result.claimed_noise(claim)) ** 2 * (result.dim or 0)
     limit = ", in so many dimensions that they are no noise to each other" if crowded else ""
     return f"Some {count:,} {who}{kinds} would notice half of the noise of {claim_text(claim)}{limit}."

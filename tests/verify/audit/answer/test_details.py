@@ -125,6 +125,29 @@ def test_the_canaries_that_would_suffice_notice_half_of_the_noise():
     assert count in {10 * 2**n for n in range(4)}
 
 
+def test_no_number_of_scores_is_named_that_would_not_decide():
+    # Cosines crowd each other in few dimensions, so that the number needs more of these, too.
+    observed = np.random.default_rng(0).normal(1.0, 1.0, 50)
+    limit = "in so many dimensions that they are no noise to each other"
+    said = [" ".join(details(audit(Scores(observed / d**0.5, dim=d), 1e-6, claim=3.0)).split()) for d in (1000, 10**8)]
+    assert all("would notice half of the noise" in text for text in said)
+    assert [limit in text for text in said] == [True, False]
+    # An audit of a release takes the others out of each score.
+    canaries = Canaries(7, 20, 1000)
+    release = canaries.sum() + 1.54 * np.random.default_rng(2).normal(size=1000)
+    released = " ".join(details(audit_release(release, canaries, DELTA, noise_multiplier=1.54)).split())
+    assert ("would notice half of the noise" in released, limit in released) == (True, False)
+    # A bound of losses without coins is heuristic, and stays so however many there are.
+    rng = np.random.default_rng(1)
+    observed, unobserved = rng.normal(1.0, 1.0, 100), rng.normal(size=100)
+    kinds = {each: Scores(observed, unobserved, kind="any", inclusion=each) for each in ("fixed", "coin")}
+    found = {each: audit(scores, 1e-6, claim=3.0) for each, scores in kinds.items()}
+    named = {each: "would notice half" in " ".join(details(result).split()) for each, result in found.items()}
+    assert named == {"fixed": False, "coin": True}
+    assert "let a fair coin decide" in " ".join(str(found["fixed"]).split())
+    assert "Take more scores" in " ".join(str(found["coin"]).split())
+
+
 def test_each_bound_is_spoken_of_at_the_level_that_it_has(monkeypatch):
     # A test of the noise beside the bound leaves it half of what the confidence does.
     canaries = Canaries(7, 20, 20_000)
